@@ -1,0 +1,73 @@
+# Everything a developer or the CI runs. `make help` lists it.
+
+PYTHON ?= python3
+VENV := .venv
+BENCH_VENV := .venv-bench
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+BENCH_STAMP := $(BENCH_VENV)/.installed
+WORKERS ?= 2
+UNIT := not slow and not crash and not load and not browser
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lint types unit coverage slow crash load bench mutants format clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv with everything pinned in constraints.txt
+
+$(STAMP): pyproject.toml constraints.txt scripts/venv.sh
+	scripts/venv.sh "$(PYTHON)" $(VENV) constraints.txt '.[cli,dev]'
+	@touch $@
+
+$(BENCH_STAMP): pyproject.toml constraints-bench.txt scripts/venv.sh
+	scripts/venv.sh "$(PYTHON)" $(BENCH_VENV) constraints-bench.txt '.[bench]'
+	@touch $@
+
+demo: setup ## Run the demo; needs no key and no network
+	$(BIN)/python examples/demo.py
+
+check: lint types unit ## Before every commit: lint, types, unit tests
+
+test: lint types coverage slow crash load ## All that the CI runs
+
+lint: setup ## Lint and check the format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup ## Type-check everything, strictly
+	$(BIN)/pyright --warnings
+
+unit: setup ## The fast tests
+	$(BIN)/pytest -q -n $(WORKERS) -m "$(UNIT)"
+
+coverage: setup ## The fast tests, and how much of the package they reach
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -q -m "$(UNIT)"
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report
+
+slow: setup ## Tests that take seconds
+	scripts/marked.sh slow
+
+crash: setup ## Tests that kill processes
+	scripts/marked.sh crash
+
+load: setup ## Tests with many calls at once
+	scripts/marked.sh load
+
+bench: $(BENCH_STAMP) ## Compare speed with other libraries, in an environment of its own
+	$(BENCH_VENV)/bin/python benchmarks/run.py
+
+mutants: setup ## Break the core on purpose; the tests must notice
+	scripts/mutants.sh
+
+format: setup ## Format the code and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## Remove environments, caches and reports
+	rm -rf $(VENV) $(BENCH_VENV) mutants build dist htmlcov .coverage .coverage.* \
+		.hypothesis .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
