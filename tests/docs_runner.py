@@ -1,0 +1,84 @@
+"""Runs the Python blocks of a Markdown file the way a reader would: in order, in one session."""
+
+import ast
+import asyncio
+import inspect
+import re
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import Any, cast
+
+_OPEN = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,})(?P<info>[^`]*)$")
+_NO_RUN = re.compile(r'no-run="[^"]+"')
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One ```python fence; `line` is where its first line of code stands in `file`."""
+
+    file: Path
+    line: int
+    code: str
+
+
+def read_blocks(file: Path) -> tuple[Block, ...]:
+    """The blocks of `file` that run. A block that does not run must say why."""
+    return tuple(_python_blocks(file))
+
+
+def run_blocks(blocks: tuple[Block, ...]) -> None:
+    """Run all blocks in one namespace and one event loop; errors name the page and its line."""
+    asyncio.run(_run(blocks))
+
+
+async def _run(blocks: tuple[Block, ...]) -> None:
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks:
+        result = eval(_compile(block), namespace)
+        if inspect.isawaitable(result):
+            await cast(Awaitable[None], result)
+
+
+def _compile(block: Block) -> CodeType:
+    # Blank lines in front make the compiler count lines as the Markdown file does.
+    source = "\n" * (block.line - 1) + block.code
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    return compile(source, str(block.file), "exec", flags=flags, dont_inherit=True)
+
+
+def _python_blocks(file: Path) -> Iterator[Block]:
+    lines = iter(enumerate(file.read_text("utf-8").splitlines(), start=1))
+    for number, text in lines:
+        opening = _OPEN.match(text)
+        if opening is None:
+            continue
+        code = _until_closed(lines, opening, file, number)
+        if _runs(opening["info"], file, number):
+            yield Block(file, number + 1, code)
+
+
+def _until_closed(
+    lines: Iterator[tuple[int, str]], opening: re.Match[str], file: Path, number: int
+) -> str:
+    indent, ticks = opening["indent"], opening["ticks"]
+    code: list[str] = []
+    for _, text in lines:
+        if text.strip() == ticks:
+            return "\n".join(code) + "\n"
+        code.append(text.removeprefix(indent))
+    raise ValueError(f"{file}:{number}: this code block is never closed")
+
+
+def _runs(info: str, file: Path, number: int) -> bool:
+    language, _, options = info.strip().partition(" ")
+    if language not in ("python", "py", "python3"):
+        return False
+    if not options and language == "python":
+        return True
+    if language == "python" and _NO_RUN.fullmatch(options.strip()):
+        return False
+    raise ValueError(
+        f'{file}:{number}: write ```python, or ```python no-run="the reason"; not ```{info}'
+    )

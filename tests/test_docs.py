@@ -1,0 +1,99 @@
+"""Every Python block in README.md and docs/ runs, as a reader would run it."""
+
+import traceback
+from pathlib import Path
+
+import pytest
+
+from tests.docs_runner import read_blocks, run_blocks
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_block_of_a_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader who pastes a page's blocks in order sees no error."""
+    monkeypatch.chdir(tmp_path)
+
+    run_blocks(read_blocks(page))
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    page = tmp_path / "page.md"
+    page.write_text(text, "utf-8")
+    return page
+
+
+def test_blocks_share_names_and_one_event_loop(tmp_path: Path) -> None:
+    """A later block sees what an earlier one made, also after an await."""
+    page = write(
+        tmp_path,
+        "```python\nimport asyncio\n\nloop = asyncio.get_running_loop()\n"
+        "await asyncio.sleep(0)\n```\n"
+        "text\n"
+        "```python\nassert asyncio.get_running_loop() is loop\nopen('ran', 'w').close()\n```\n",
+    )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        run_blocks(read_blocks(page))
+
+    assert (tmp_path / "ran").exists()
+
+
+def test_a_failing_block_is_reported_at_its_line(tmp_path: Path) -> None:
+    """The traceback names the Markdown file and the line in it."""
+    page = write(
+        tmp_path, "# Title\n\n```python\nx = 1\n```\n\n```python\ny = 2\nassert x == y\n```\n"
+    )
+
+    with pytest.raises(AssertionError) as caught:
+        run_blocks(read_blocks(page))
+
+    last = traceback.extract_tb(caught.value.__traceback__)[-1]
+    assert (last.filename, last.lineno) == (str(page), 9)
+
+
+def test_a_block_that_does_not_compile_is_reported_at_its_line(tmp_path: Path) -> None:
+    """A syntax error names the Markdown file and the line in it too."""
+    page = write(tmp_path, "# Title\n\n```python\nx = = 1\n```\n")
+
+    with pytest.raises(SyntaxError) as caught:
+        run_blocks(read_blocks(page))
+
+    assert (caught.value.filename, caught.value.lineno) == (str(page), 4)
+
+
+def test_a_block_may_stay_unrun_only_with_a_reason(tmp_path: Path) -> None:
+    """`no-run` needs its reason, so that nobody silences a broken example by accident."""
+    assert read_blocks(write(tmp_path, '```python no-run="needs a key"\n1 / 0\n```\n')) == ()
+
+    for info in ("python no-run", 'python no-run=""', "python skip", "py"):
+        with pytest.raises(ValueError, match=r"page\.md:1: write ```python"):
+            read_blocks(write(tmp_path, f"```{info}\n1 / 0\n```\n"))
+
+
+def test_only_python_fences_run(tmp_path: Path) -> None:
+    """Other languages are left alone, also when they show a Python fence inside."""
+    page = write(tmp_path, "````markdown\n```python\n1 / 0\n```\n````\n```bash\nexit 1\n```\n")
+
+    assert read_blocks(page) == ()
+
+
+def test_a_block_in_a_list_runs_without_its_indent(tmp_path: Path) -> None:
+    """An indented fence is code of its own, not an indentation error."""
+    page = write(tmp_path, "1. Do this:\n\n   ```python\n   if True:\n       x = 1\n   ```\n")
+
+    (block,) = read_blocks(page)
+
+    assert block.code == "if True:\n    x = 1\n"
+    assert block.line == 4
+
+
+def test_a_block_that_is_never_closed_is_an_error(tmp_path: Path) -> None:
+    """A missing closing fence would otherwise hide every block after it."""
+    with pytest.raises(ValueError, match=r"page\.md:1: this code block is never closed"):
+        read_blocks(write(tmp_path, "```python\nx = 1\n"))
