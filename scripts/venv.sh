@@ -22,6 +22,7 @@ if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
     fi
 fi
 
-[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+# An interrupted run leaves an environment without pip; start over then.
+"$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
     --constraint "$constraints" --editable "$requirement"
