@@ -1,0 +1,48 @@
+"""One call from JSON bytes to JSON text: ours, the floor and every peer, interleaved."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+import ours
+import rivals
+from floor import FLOOR
+from harness import Bound, Measured, Variant, interleave
+from report import dispatch_table
+
+TIMES_FLOOR = 8.0
+
+
+def run(quick: bool) -> list[Bound]:
+    """Measure plain calls and hold them against the floor and every governed peer."""
+    return asyncio.run(_run(6 if quick else 25))
+
+
+async def _run(rounds: int) -> list[Bound]:
+    async with AsyncExitStack() as stack:
+        mine = ours.dispatch()
+        variants = [FLOOR, mine, *await rivals.enter(stack, "variants")]
+        measured = await interleave(variants, rounds)
+    title = f"Dispatch, {rounds} interleaved rounds"
+    dispatch_table(title, variants, measured, FLOOR.name)
+    return bounds(mine, variants, measured, TIMES_FLOOR)
+
+
+def bounds(
+    mine: Variant, variants: Sequence[Variant], measured: Measured, times_floor: float
+) -> list[Bound]:
+    """Ours against the floor, then against each governed path of a peer."""
+    ratio = measured.ratio(mine.name, FLOOR.name).median
+    kept = [
+        Bound(
+            f"{mine.path}: at most {times_floor:g}x the floor",
+            f"{ratio:.2f}x",
+            ratio <= times_floor,
+        )
+    ]
+    for variant in variants:
+        if variant.governed and variant is not mine:
+            against = measured.ratio(mine.name, variant.name).median
+            promise = f"{mine.path}: less CPU than {variant.name}"
+            kept.append(Bound(promise, f"{against:.3f}x of it", against < 1))
+    return kept
