@@ -1,0 +1,126 @@
+"""Matching text from outside: whole values only, in linear time, and not to be dodged by `a/../b`.
+
+Arguments come from a model, so every match runs on an engine that cannot be made to hang.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import unicodedata
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
+
+from toolcrib.errors import InvalidPolicy
+
+if TYPE_CHECKING:
+    from pydantic_core import SchemaValidator
+
+Stance = Literal["narrow", "wide"]
+"""How a doubtful value counts. An allow must be sure of it (narrow); a deny or an ask must not be
+dodged by it (wide)."""
+
+_WILDCARD = re.compile(r"\*\*/|\*\*|\*|\?")
+_PATH_REGEX = {"**/": "(?s:.*/)?", "**": "(?s:.*)", "*": "[^/]*", "?": "[^/]"}
+_NAME_REGEX = {"**/": "(?s:.*)/", "**": "(?s:.*)", "*": "(?s:.*)", "?": "(?s:.)"}
+
+
+def has_wildcard(glob: str) -> bool:
+    """Whether `glob` can match more than itself."""
+    return "*" in glob or "?" in glob
+
+
+def name_matches(glob: str, name: str) -> bool:
+    """Match a tool name or a source: `*` is any text, `?` any one character."""
+    if glob == "*" or not has_wildcard(glob):
+        return glob in ("*", name)
+    return full_match(_translate(glob, paths=False), name)
+
+
+def path_matches(glob: str, value: str, stance: Stance) -> bool:
+    """Match a path: `*` and `?` stop at "/", `**` does not; the whole value must match."""
+    regex = _translate(glob, paths=True)
+    if stance == "narrow":
+        return is_plain_path(value) and full_match(regex, value)
+    return any(full_match(regex, spelling) for spelling in _spellings(value))
+
+
+def regex_matches(regex: str, value: str, stance: Stance) -> bool:
+    """Match the whole value with a regular expression."""
+    return full_match(regex, value if stance == "narrow" else _as_unicode(value))
+
+
+def is_plain_path(value: str) -> bool:
+    """Whether `value` is spelled the one way a path can be: no `..`, `//`, backslash or control
+    character, and valid Unicode.
+    """
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
+        return False
+    return "\\" not in value and ".." not in value.split("/") and _normal(value) == value
+
+
+def full_match(regex: str, text: str) -> bool:
+    """Whether the whole of `text` matches `regex`."""
+    return _matcher(regex).isinstance_python(text)
+
+
+def check_regex(regex: str) -> None:
+    """Refuse a regular expression that the linear-time engine does not take."""
+    from pydantic_core import SchemaError
+
+    try:
+        # Alone first: `a)|(b` would only compile inside the group that anchors it.
+        _compile(regex)
+        _matcher(regex)
+    except SchemaError as error:
+        detail = str(error).strip().splitlines()[-1].removeprefix("error: ")
+        raise InvalidPolicy(
+            f"the regex {regex!r} cannot be used: {detail}. Write it without look-around and "
+            "back-references; it must match the whole value"
+        ) from None
+
+
+def _spellings(value: str) -> set[str]:
+    """Every text that a tool may take `value` for."""
+    text = _as_unicode(value)
+    slashed = text.replace("\\", "/")
+    return {text, _normal(text), _normal(slashed), _normal(slashed.partition("\0")[0])}
+
+
+def _as_unicode(value: str) -> str:
+    # A lone surrogate must not hide a value from a deny rule, and the engine takes none.
+    return value.encode("utf-8", "replace").decode()
+
+
+def _normal(value: str) -> str:
+    # POSIX lets exactly two leading slashes mean something else, and normpath keeps them.
+    return re.sub(r"\A//(?!/)", "/", posixpath.normpath(value))
+
+
+@lru_cache(maxsize=1024)
+def _translate(glob: str, *, paths: bool) -> str:
+    wildcards = _PATH_REGEX if paths else _NAME_REGEX
+    regex, end = "", 0
+    for found in _WILDCARD.finditer(glob):
+        at_segment = found.start() == 0 or glob[found.start() - 1] == "/"
+        wildcard = found[0] if at_segment or found[0] != "**/" else "**"
+        regex += _literal(glob[end : found.start()]) + wildcards[wildcard]
+        end = found.start() + len(wildcard)
+    return regex + _literal(glob[end:])
+
+
+def _literal(text: str) -> str:
+    return "".join(c if c.isalnum() else f"\\x{{{ord(c):x}}}" for c in text)
+
+
+@lru_cache(maxsize=1024)
+def _matcher(regex: str) -> SchemaValidator:
+    return _compile(rf"\A(?:{regex})\z")
+
+
+def _compile(regex: str) -> SchemaValidator:
+    from pydantic_core import SchemaValidator, core_schema
+
+    return SchemaValidator(
+        core_schema.str_schema(pattern=regex, regex_engine="rust-regex", strict=True)
+    )

@@ -1,0 +1,182 @@
+"""What a rule or a grant says about one argument."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, assert_never, cast
+
+from toolcrib.approval.globs import Stance, check_regex, is_plain_path, path_matches, regex_matches
+from toolcrib.approval.pointer import MISSING, check_pointer, resolve
+from toolcrib.errors import InvalidPolicy
+
+Scalar = str | int | float | bool | None
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Equals:
+    """Exactly this JSON value. Types count: true is not 1, and "1" is not 1."""
+
+    value: Any
+    kind: Literal["equals"] = "equals"
+
+
+@dataclass(frozen=True, slots=True)
+class Glob:
+    """A name or path: `*` stops at "/", `**` does not. Not for command lines."""
+
+    glob: str
+    kind: Literal["glob"] = "glob"
+
+    def __post_init__(self) -> None:
+        if not self.glob:
+            raise InvalidPolicy('an empty glob matches nothing; write "**" for any path')
+
+
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """A regular expression that must match the whole value; runs in linear time."""
+
+    regex: str
+    kind: Literal["regex"] = "regex"
+
+    def __post_init__(self) -> None:
+        check_regex(self.regex)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of these scalars, each compared as `Equals` does."""
+
+    one_of: tuple[Scalar, ...]
+    kind: Literal["one_of"] = "one_of"
+
+    def __post_init__(self) -> None:
+        if not self.one_of:
+            raise InvalidPolicy("one_of is empty and matches nothing; list at least one value")
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A number from `min` to `max`, both included; leave one out for no limit there."""
+
+    min: int | float | None = None
+    max: int | float | None = None
+    kind: Literal["between"] = "between"
+
+    def __post_init__(self) -> None:
+        limits = [limit for limit in (self.min, self.max) if limit is not None]
+        if not limits or not all(_is_number(limit) and math.isfinite(limit) for limit in limits):
+            raise InvalidPolicy("a range needs min, max or both, as finite numbers")
+        if limits[0] > limits[-1]:
+            raise InvalidPolicy(f"min {self.min} is above max {self.max}; swap them")
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Anything of the right type that `pattern` does not match."""
+
+    pattern: Pattern
+    kind: Literal["not"] = "not"
+
+
+Pattern = Equals | Glob | Regex | OneOf | Between | Not
+Patterns = Mapping[str, Pattern]
+"""Patterns by the JSON pointer of the argument they speak of; all of them must match."""
+
+
+def checked_patterns(patterns: Patterns) -> Patterns:
+    """A copy of `patterns`. Refuses pointers and patterns that could never be judged."""
+    for pointer, pattern in patterns.items():
+        check_pointer(pointer)
+        # Callers without a type checker pass plain values, and those would never match.
+        if not isinstance(cast("object", pattern), Pattern):
+            raise InvalidPolicy(f"{pointer}: {pattern!r} is not a pattern; write Equals(...)")
+    return dict(patterns)
+
+
+def first_mismatch(patterns: Patterns, arguments: Json, stance: Stance) -> str | None:
+    """The first pointer whose pattern does not match, or None when all do."""
+    for pointer, pattern in patterns.items():
+        if not _matches_at(pointer, pattern, arguments, stance):
+            return pointer
+    return None
+
+
+def _matches_at(pointer: str, pattern: Pattern, arguments: Json, stance: Stance) -> bool:
+    values = resolve(pointer, arguments)
+    verdicts = (value is not MISSING and matches(pattern, value, stance) for value in values)
+    # Behind a `*` one bad element must stop an allow, and is enough for a deny.
+    return bool(values) and all(verdicts) if stance == "narrow" else any(verdicts)
+
+
+def matches(pattern: Pattern, value: object, stance: Stance) -> bool:
+    """Whether the whole of `value` matches `pattern`."""
+    match pattern:
+        case Equals():
+            return _is_same(pattern.value, value)
+        case Glob():
+            return isinstance(value, str) and path_matches(pattern.glob, value, stance)
+        case Regex():
+            return isinstance(value, str) and regex_matches(pattern.regex, value, stance)
+        case OneOf():
+            return any(_is_same(option, value) for option in pattern.one_of)
+        case Between():
+            return _is_within(pattern, value)
+        case Not(pattern=inner):
+            # Doubt changes sides under a negation: what a deny may not miss, an allow may not use.
+            if stance == "wide":
+                return not matches(inner, value, "narrow")
+            return _can_judge(inner, value) and not matches(inner, value, "wide")
+    assert_never(pattern)
+
+
+def _can_judge(pattern: Pattern, value: object) -> bool:
+    """Whether `pattern` speaks of values like this one, so that its no is a real no."""
+    match pattern:
+        case Equals() | OneOf():
+            return isinstance(value, Scalar)
+        case Glob():
+            return isinstance(value, str) and is_plain_path(value)
+        case Regex():
+            return isinstance(value, str)
+        case Between():
+            return _is_number(value)
+        case Not(pattern=inner):
+            return _can_judge(inner, value)
+    assert_never(pattern)
+
+
+def _is_within(pattern: Between, value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    is_low = pattern.min is not None and not value >= pattern.min
+    is_high = pattern.max is not None and not value <= pattern.max
+    return not is_low and not is_high
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_same(left: object, right: object) -> bool:
+    """JSON equality: types count, but JSON has one kind of number."""
+    match left, right:
+        case (Mapping(), Mapping()):
+            return _are_same_objects(cast("Json", left), cast("Json", right))
+        case (list() | tuple(), list() | tuple()):
+            return _are_same_arrays(cast("Sequence[object]", left), cast("Sequence[object]", right))
+        case _ if _is_number(left) and _is_number(right):
+            return left == right
+        case _:
+            return type(left) is type(right) and left == right
+
+
+def _are_same_objects(left: Json, right: Json) -> bool:
+    return left.keys() == right.keys() and all(_is_same(left[key], right[key]) for key in left)
+
+
+def _are_same_arrays(left: Sequence[object], right: Sequence[object]) -> bool:
+    return len(left) == len(right) and all(map(_is_same, left, right))

@@ -1,0 +1,108 @@
+"""One line of a policy: which calls it speaks of, and what it says about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from toolcrib.approval.globs import Stance, has_wildcard, name_matches
+from toolcrib.approval.pattern import Patterns, checked_patterns, first_mismatch
+from toolcrib.errors import InvalidPolicy
+from toolcrib.tools.ref import Place, ToolRef
+
+Effect = Literal["allow", "ask", "deny"]
+
+RESERVED_IDS = frozenset({"unmatched", "requires_approval", "default"})
+"""What a verdict names when no rule decided it; a rule with such an id would be mistaken for it."""
+
+_TOOL_GLOB = re.compile(r"[A-Za-z0-9_.*?-]{1,128}")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a policy judges: a tool and the frozen arguments it would really run with."""
+
+    tool: ToolRef
+    arguments: Mapping[str, Any]
+    is_read_only: bool = False
+    requires_approval: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a policy says. `rule` is the id of the rule that decided, or one of `RESERVED_IDS`."""
+
+    effect: Effect
+    rule: str
+    reason: str
+    deadline_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Calls that meet every condition get `effect`. Without an `id` the policy numbers it."""
+
+    effect: Effect
+    tool: str = "*"
+    source: str = "*"
+    place: Place | None = None
+    arguments: Patterns = field(default_factory=dict[str, Any])
+    id: str = ""
+    reason: str = ""
+    deadline_seconds: float | None = None
+    file: str | None = None
+    line: int | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            self._check()
+        except InvalidPolicy as error:
+            if error.file or not self.file:
+                raise
+            raise InvalidPolicy(str(error), file=self.file, line=self.line) from None
+
+    def first_miss(self, subject: Subject) -> str | None:
+        """The first condition that `subject` fails ("tool", "source", "place" or the pointer of an
+        argument), or None when the rule matches.
+        """
+        if not name_matches(self.tool, subject.tool.name):
+            return "tool"
+        if not name_matches(self.source, subject.tool.source):
+            return "source"
+        if self.place not in (None, subject.tool.place):
+            return "place"
+        return first_mismatch(self.arguments, subject.arguments, self._stance)
+
+    @property
+    def names_one_tool(self) -> bool:
+        """Whether the rule names its tool in full; only such an allow lifts the tool's own gate."""
+        return not has_wildcard(self.tool)
+
+    @property
+    def _stance(self) -> Stance:
+        return "narrow" if self.effect == "allow" else "wide"
+
+    def _check(self) -> None:
+        if self.effect not in ("allow", "ask", "deny"):
+            raise InvalidPolicy(f"{self.effect!r} is no effect; write allow, ask or deny")
+        if not _TOOL_GLOB.fullmatch(self.tool):
+            raise InvalidPolicy(
+                f"{self.tool!r} matches no tool: names have letters, digits, _ . - only. "
+                "Write the name, with * or ? as wildcards; the source goes under source"
+            )
+        if not self.source:
+            raise InvalidPolicy('an empty source matches no tool; write "*" for every source')
+        if self.id in RESERVED_IDS:
+            raise InvalidPolicy(f"the id {self.id!r} is taken; write another one")
+        object.__setattr__(self, "arguments", checked_patterns(self.arguments))
+        check_deadline(self.deadline_seconds)
+        if self.deadline_seconds is not None and self.effect != "ask":
+            raise InvalidPolicy(f"a deadline means nothing for {self.effect}; only ask waits")
+
+
+def check_deadline(seconds: float | None) -> None:
+    """Refuse a deadline that is over before it starts, or never."""
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise InvalidPolicy(f"a deadline of {seconds} seconds; write a finite number above 0")
