@@ -28,8 +28,9 @@ def rules_broken(code: str, tmp_path: Path) -> list[str]:
 
 def project_rules() -> dict[str, Any]:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pyright"]
-    paths = {"include", "exclude", "ignore", "venv", "venvPath"}
+    paths = {"include", "exclude", "ignore", "strict", "executionEnvironments"}
     rules = {name: value for name, value in config.items() if name not in paths}
+    rules["strict"] = ["."]
     return rules | {"venvPath": str(Path(sys.prefix).parent), "venv": Path(sys.prefix).name}
 
 
@@ -52,4 +53,5 @@ def test_the_typing_tests_are_checked() -> None:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pyright"]
 
     assert "typing_tests" in config["include"]
+    assert "typing_tests" in config["strict"]
     assert list(TYPING_TESTS.glob("*.py"))
