@@ -35,9 +35,9 @@ async def _call_of(contestant: str) -> Call:
 
         return ours.call_of(sleepy_search)
     if contestant == PEER:
-        from peers import pydantic_ai
+        from peers import with_pydantic_ai
 
-        return await pydantic_ai.managed_function(sleepy_search)
+        return await with_pydantic_ai.managed_function(sleepy_search)
     import floor
 
     return floor.call_of(sleepy_search)

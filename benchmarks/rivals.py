@@ -16,7 +16,7 @@ async def enter(stack: AsyncExitStack, kind: Literal["variants", "hooked"]) -> l
     """All variants of one kind from all peers, their clients connected until the stack closes."""
     found: list[Variant] = []
     for peer in PEERS:
-        module = importlib.import_module(f"peers.{peer}")
+        module = importlib.import_module(f"peers.with_{peer}")
         build = cast("Build", getattr(module, kind))
         found += await build(stack)
     return found
