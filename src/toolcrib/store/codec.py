@@ -1,0 +1,59 @@
+"""Facts to and from the JSON that a database keeps."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_core import from_json, to_json
+
+from toolcrib.approval.decision import Decided
+from toolcrib.approval.grant import Grant
+from toolcrib.approval.request import ApprovalRequest
+from toolcrib.store.store import OpenCall
+
+
+@cache
+def _adapter(fact: type[Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(fact)
+
+
+def encode(fact: ApprovalRequest | Decided | Grant) -> bytes:
+    """A fact as JSON."""
+    return _adapter(type(fact)).dump_json(fact)
+
+
+def decode_request(data: bytes) -> ApprovalRequest:
+    """Read a request back."""
+    return _adapter(ApprovalRequest).validate_json(data)
+
+
+def decode_decided(data: bytes) -> Decided:
+    """Read a decision back."""
+    return _adapter(Decided).validate_json(data)
+
+
+def decode_grant(data: bytes) -> Grant:
+    """Read a grant back."""
+    return _adapter(Grant).validate_json(data)
+
+
+def encode_open_call(call: OpenCall) -> bytes:
+    """An open call without its arguments, which are kept apart."""
+    return _adapter(OpenCall).dump_json(call, exclude={"arguments"})
+
+
+def decode_open_call(data: bytes, arguments: bytes) -> OpenCall:
+    """Put an open call and its arguments together again."""
+    return _adapter(OpenCall).validate_python({**from_json(data), "arguments": arguments})
+
+
+def encode_settings(settings: dict[str, Any]) -> bytes:
+    """A session's settings as JSON."""
+    return to_json(settings)
+
+
+def decode_settings(data: bytes) -> dict[str, Any]:
+    """Read settings back."""
+    return from_json(data)

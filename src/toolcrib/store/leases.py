@@ -1,0 +1,165 @@
+"""Who may write a session, kept in the sessions table.
+
+The fence is the truth: it grows with every writer and every commit is checked against it. The
+holder and the expiry only say when another process may become the writer.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime
+from typing import Any
+
+from toolcrib.errors import LeaseHeld, LeaseLost, LedgerBroken, SessionNotFound
+from toolcrib.session.record import GENESIS
+from toolcrib.store.codec import encode_settings
+from toolcrib.store.holder import Holder, is_gone, this_process
+from toolcrib.store.store import Clock, Lease
+
+
+class Leases:
+    """The leases this store holds. Used only by the store's writer thread."""
+
+    def __init__(self, clock: Clock, lease_seconds: float) -> None:
+        self._clock = clock
+        self._lease_seconds = lease_seconds
+        self._held: dict[str, Lease] = {}
+
+    @property
+    def has_any(self) -> bool:
+        """True while there is a lease to renew."""
+        return bool(self._held)
+
+    def acquire(
+        self,
+        connection: sqlite3.Connection,
+        session_id: str,
+        settings: dict[str, Any] | None,
+        *,
+        create: bool,
+    ) -> Lease:
+        """Take the lease unless a live process has it; make the session if there is none."""
+        row = connection.execute(
+            "SELECT fence, holder, expires_at, head_seq, head_hash FROM sessions"
+            " WHERE session_id = ?",
+            (session_id,),
+        ).fetchone()
+        if row is None and not create:
+            raise SessionNotFound(f"there is no session {session_id!r}")
+        if row is None:
+            lease = self._create(connection, session_id, settings or {})
+        else:
+            fence, holder, expires_at, seq, digest = row
+            check_free(session_id, holder, expires_at, self._clock())
+            _check_end(connection, session_id, seq, digest)
+            lease = self._take_over(connection, session_id, fence + 1)
+        self._held[session_id] = lease
+        return lease
+
+    def release(self, connection: sqlite3.Connection, lease: Lease) -> None:
+        """Let go of the lease; nothing happens when it is void."""
+        connection.execute(
+            "UPDATE sessions SET holder = NULL, expires_at = 0 WHERE session_id = ? AND fence = ?",
+            (lease.session_id, lease.fence),
+        )
+        if self._held.get(lease.session_id) == lease:
+            del self._held[lease.session_id]
+
+    def release_all(self, connection: sqlite3.Connection) -> None:
+        """Let go of everything, when the store closes."""
+        for lease in list(self._held.values()):
+            self.release(connection, lease)
+
+    def renew(self, connection: sqlite3.Connection) -> None:
+        """Push the expiry of every lease that is still held."""
+        for lease in list(self._held.values()):
+            renewed = connection.execute(
+                "UPDATE sessions SET expires_at = ? WHERE session_id = ? AND fence = ?",
+                (self._expiry(), lease.session_id, lease.fence),
+            ).rowcount
+            if not renewed:
+                del self._held[lease.session_id]
+
+    def _create(
+        self, connection: sqlite3.Connection, session_id: str, settings: dict[str, Any]
+    ) -> Lease:
+        (floor,) = connection.execute("SELECT fence FROM fence_floor").fetchone()
+        lease = Lease(session_id, str(this_process()), floor + 1)
+        connection.execute(
+            "INSERT INTO sessions VALUES (?, ?, ?, 0, ?, ?, ?, ?)",
+            (
+                session_id,
+                self._clock(),
+                encode_settings(settings),
+                GENESIS,
+                lease.fence,
+                lease.holder,
+                self._expiry(),
+            ),
+        )
+        return lease
+
+    def _take_over(self, connection: sqlite3.Connection, session_id: str, fence: int) -> Lease:
+        lease = Lease(session_id, str(this_process()), fence)
+        connection.execute(
+            "UPDATE sessions SET fence = ?, holder = ?, expires_at = ? WHERE session_id = ?",
+            (fence, lease.holder, self._expiry(), session_id),
+        )
+        return lease
+
+    def _expiry(self) -> float:
+        return self._clock() + self._lease_seconds
+
+
+def is_held(holder: str | None, expires_at: float, now: float) -> bool:
+    """True while a process that may be alive holds the lease."""
+    if holder is None or expires_at <= now:
+        return False
+    process = Holder.parse(holder)
+    return process is None or not is_gone(process)
+
+
+def check_free(session_id: str, holder: str | None, expires_at: float, now: float) -> None:
+    """Raise `LeaseHeld`, saying by whom and until when, unless the lease can be taken."""
+    if not is_held(holder, expires_at, now):
+        return
+    process = Holder.parse(holder or "")
+    if process == this_process():
+        raise LeaseHeld(f"session {session_id!r} is already open in this process; close it first")
+    until = datetime.fromtimestamp(expires_at, UTC).isoformat(timespec="seconds")
+    raise LeaseHeld(
+        f"session {session_id!r} is written by {process.describe() if process else holder}, "
+        f"whose lease runs until {until} unless it is renewed; close the session there first"
+    )
+
+
+def check_lease(connection: sqlite3.Connection, lease: Lease) -> None:
+    """Raise `LeaseLost` unless this lease is the newest and not released."""
+    row = connection.execute(
+        "SELECT 1 FROM sessions WHERE session_id = ? AND fence = ? AND holder IS NOT NULL",
+        (lease.session_id, lease.fence),
+    ).fetchone()
+    if row is None:
+        raise lost(lease)
+
+
+def lost(lease: Lease) -> LeaseLost:
+    """The error for a void lease."""
+    return LeaseLost(
+        f"session {lease.session_id!r} is no longer written by this process: the lease was "
+        "released or another process took it over; open the session again"
+    )
+
+
+def _check_end(connection: sqlite3.Connection, session_id: str, seq: int, digest: str) -> None:
+    """The last record must be the one the session's row names, or something was cut off."""
+    row = connection.execute(
+        "SELECT seq, hash FROM records WHERE session_id = ? ORDER BY seq DESC LIMIT 1",
+        (session_id,),
+    ).fetchone()
+    if (row or (0, GENESIS)) != (seq, digest):
+        raise LedgerBroken(
+            f"the ledger of session {session_id!r} should end at record {seq} but does not; "
+            "run `toolcrib audit verify`",
+            seq=seq,
+        )

@@ -1,0 +1,227 @@
+"""The durable store: one SQLite file, several processes, one writer per session."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from toolcrib.approval.decision import Decided
+from toolcrib.approval.grant import Grant
+from toolcrib.errors import LeaseLost, StoreError
+from toolcrib.session.record import Head, Record
+from toolcrib.store import deletion, inbox
+from toolcrib.store.codec import encode_settings
+from toolcrib.store.commits import write_commit
+from toolcrib.store.leases import Leases, check_lease
+from toolcrib.store.reader import Reader
+from toolcrib.store.sqlite_schema import SqliteFile, Synchronous
+from toolcrib.store.store import (
+    ApprovalState,
+    Clock,
+    Commit,
+    CommitSource,
+    FiledApproval,
+    Lease,
+    OpenCall,
+    SessionInfo,
+)
+from toolcrib.store.vault import Vault, VaultChanges
+from toolcrib.store.writer import Writer
+
+
+class SqliteStore:
+    """Sessions in the file `path`, created owner-only when it is not there.
+
+    What is committed survives the death of the process; with `synchronous="full"` it also
+    survives a power cut, and every commit waits for the disk.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        clock: Clock = time.time,
+        lease_seconds: float = 30.0,
+        synchronous: Synchronous = "normal",
+        busy_seconds: float = 10.0,
+    ) -> None:
+        self._file = SqliteFile(Path(path), synchronous, busy_seconds)
+        self._file.prepare()
+        self._pid = os.getpid()
+        self._vault = Vault(Path(f"{os.fspath(path)}-open"), fsync=synchronous == "full")
+        self._leases = Leases(clock, lease_seconds)
+        self._writer = Writer(
+            self._file, self._vault, self._leases, renew_seconds=lease_seconds / 3
+        )
+        self._reader = Reader(self._file, self._vault, clock)
+        self._clock = clock
+        self._sweep()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def is_durable(self) -> bool:
+        """Always true."""
+        return True
+
+    @property
+    def transactions(self) -> int:
+        """How many transactions this store has committed."""
+        return self._writer.transactions
+
+    def acquire(
+        self, session_id: str, *, create: bool = True, settings: dict[str, Any] | None = None
+    ) -> Lease:
+        """Become the writer. `settings` are kept only when the session is new."""
+        return self._write().run(
+            lambda conn: self._leases.acquire(conn, session_id, settings, create=create)
+        )
+
+    def release(self, lease: Lease) -> None:
+        """Stop being the writer; a void lease is ignored."""
+        if not self._is_forked():
+            self._writer.run(lambda conn: self._leases.release(conn, lease))
+
+    def schedule(self, source: CommitSource) -> None:
+        """Commit soon. Raises at once when the store is closed or this is a forked child."""
+        self._write().schedule(source)
+
+    def commit(self, lease: Lease, commit: Commit) -> None:
+        """Commit now, alone."""
+        vault = VaultChanges(self._vault)
+        try:
+            self._write().run(lambda conn: write_commit(conn, lease, commit, vault))
+        except BaseException:
+            vault.rolled_back()
+            raise
+        vault.committed()
+
+    def sessions(self) -> list[SessionInfo]:
+        """Every session, oldest first."""
+        return self._read().sessions()
+
+    def session(self, session_id: str) -> SessionInfo:
+        """One session. Raises `SessionNotFound`."""
+        return self._read().session(session_id)
+
+    def save_settings(self, lease: Lease, settings: dict[str, Any]) -> None:
+        """Replace the session's settings."""
+
+        def save(connection: sqlite3.Connection) -> None:
+            check_lease(connection, lease)
+            connection.execute(
+                "UPDATE sessions SET settings = ? WHERE session_id = ?",
+                (encode_settings(settings), lease.session_id),
+            )
+
+        self._write().run(save)
+
+    def records(self, session_id: str, *, after: int = 0) -> Iterator[Record]:
+        """Records with `seq > after`. Raises `SessionNotFound`."""
+        self._read().session(session_id)
+        return self._read().records(session_id, after)
+
+    def head(self, session_id: str) -> Head | None:
+        """The end of the ledger, None while it is empty. Raises `SessionNotFound`."""
+        return self._read().session(session_id).head
+
+    def open_calls(self, session_id: str) -> list[OpenCall]:
+        """Open calls in the order they were opened."""
+        return self._read().open_calls(session_id)
+
+    def approvals(
+        self, *, session_id: str | None = None, state: ApprovalState | None = None
+    ) -> list[FiledApproval]:
+        """The inbox, oldest first."""
+        rows = self._read().rows(inbox.APPROVALS, session_id, state)
+        return [inbox.filed_approval(row) for row in rows]
+
+    def approval(self, approval_id: str) -> FiledApproval | None:
+        """One request of the inbox."""
+        rows = self._read().rows(inbox.APPROVAL, approval_id)
+        return inbox.filed_approval(rows[0]) if rows else None
+
+    def decide(self, decided: Decided) -> bool:
+        """Record the first decision that fits; later ones get False."""
+        return self._write().run(lambda conn: inbox.decide(conn, decided))
+
+    def add_grant(self, grant: Grant) -> None:
+        """Keep a new grant."""
+        self._write().run(lambda conn: inbox.add_grant(conn, grant))
+
+    def grants(self, *, tool_id: str | None = None) -> list[Grant]:
+        """All grants, oldest first, dead ones too."""
+        return [inbox.decode_grant(fact) for (fact,) in self._read().rows(inbox.GRANTS, tool_id)]
+
+    def use_grant(self, grant_id: str, now: float) -> bool:
+        """Take one use if the grant is live."""
+        return self._write().run(lambda conn: inbox.change_grant(conn, grant_id, now, Grant.spend))
+
+    def revoke_grant(self, grant_id: str, now: float) -> bool:
+        """End a live grant."""
+        return self._write().run(
+            lambda conn: inbox.change_grant(conn, grant_id, now, lambda grant: grant.revoke(now))
+        )
+
+    def artifact(self, session_id: str, artifact_id: str) -> str | None:
+        """The text of an artifact."""
+        rows = self._read().rows(
+            "SELECT text FROM artifacts WHERE session_id = ? AND artifact_id = ?",
+            session_id,
+            artifact_id,
+        )
+        return rows[0][0] if rows else None
+
+    def delete_payloads(self, lease: Lease) -> None:
+        """Delete payloads, artifacts and used approvals, also from the write-ahead log."""
+        self._write().run(lambda conn: deletion.delete_payloads(conn, lease))
+        self._writer.run(deletion.empty_log, is_transaction=False)
+
+    def delete_session(self, session_id: str) -> None:
+        """Delete everything of a session that nobody writes."""
+        vault = VaultChanges(self._vault)
+        self._write().run(
+            lambda conn: deletion.delete_session(conn, session_id, self._clock(), vault)
+        )
+        vault.committed()
+        self._writer.run(deletion.empty_log, is_transaction=False)
+
+    def close(self) -> None:
+        """Commit what is waiting, release all leases, close the file."""
+        if not self._is_forked():
+            self._writer.close()
+            self._reader.close()
+
+    def _is_forked(self) -> bool:
+        return os.getpid() != self._pid
+
+    def _write(self) -> Writer:
+        if self._is_forked():
+            raise LeaseLost(self._fork_message())
+        return self._writer
+
+    def _read(self) -> Reader:
+        if self._is_forked():
+            raise StoreError(self._fork_message())
+        return self._reader
+
+    def _fork_message(self) -> str:
+        return (
+            f"{self._file.path} was opened by process {self._pid}, and neither its connections nor "
+            "its leases survive a fork; open the store again in this process"
+        )
+
+    def _sweep(self) -> None:
+        """Erase what a killed process left in the vault, unless the database is in use."""
+        if self._vault.names():
+            with suppress(StoreError):
+                self._writer.run(lambda conn: deletion.sweep(conn, self._vault))

@@ -1,0 +1,192 @@
+"""The SQLite file: how it is laid out, created, recognised and opened."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from toolcrib.errors import StoreError
+
+SCHEMA_VERSION = 1
+Synchronous = Literal["normal", "full"]
+
+_TABLES = """
+CREATE TABLE sessions (
+    session_id TEXT PRIMARY KEY,
+    created_at REAL NOT NULL,
+    settings   BLOB NOT NULL,
+    head_seq   INTEGER NOT NULL,
+    head_hash  TEXT NOT NULL,
+    fence      INTEGER NOT NULL,
+    holder     TEXT,
+    expires_at REAL NOT NULL
+);
+CREATE TABLE records (
+    session_id     TEXT NOT NULL,
+    seq            INTEGER NOT NULL,
+    kind           TEXT NOT NULL,
+    at             REAL NOT NULL,
+    call_id        TEXT,
+    payload_digest TEXT NOT NULL,
+    previous       TEXT NOT NULL,
+    hash           TEXT NOT NULL,
+    PRIMARY KEY (session_id, seq)
+) WITHOUT ROWID;
+CREATE TABLE payloads (
+    session_id TEXT NOT NULL,
+    seq        INTEGER NOT NULL,
+    payload    BLOB NOT NULL,
+    PRIMARY KEY (session_id, seq)
+) WITHOUT ROWID;
+CREATE TABLE open_calls (
+    opened     INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    call_id    TEXT NOT NULL,
+    fact       BLOB NOT NULL,
+    arguments  BLOB,
+    vault      TEXT,
+    UNIQUE (session_id, call_id)
+);
+CREATE INDEX open_calls_in_vault ON open_calls (session_id, call_id) WHERE vault IS NOT NULL;
+CREATE TABLE approvals (
+    filed       INTEGER PRIMARY KEY,
+    approval_id TEXT NOT NULL UNIQUE,
+    session_id  TEXT NOT NULL,
+    digest      TEXT NOT NULL,
+    state       TEXT NOT NULL,
+    request     BLOB NOT NULL,
+    decided     BLOB
+);
+CREATE INDEX approvals_by_session ON approvals (session_id, state);
+CREATE INDEX approvals_by_state ON approvals (state);
+CREATE TABLE grants (
+    made       INTEGER PRIMARY KEY,
+    grant_id   TEXT NOT NULL UNIQUE,
+    tool_id    TEXT NOT NULL,
+    session_id TEXT,
+    fact       BLOB NOT NULL
+);
+CREATE INDEX grants_by_tool ON grants (tool_id);
+CREATE TABLE artifacts (
+    session_id  TEXT NOT NULL,
+    artifact_id TEXT NOT NULL,
+    call_id     TEXT NOT NULL,
+    text        TEXT NOT NULL,
+    PRIMARY KEY (session_id, artifact_id)
+);
+CREATE TABLE fence_floor (fence INTEGER NOT NULL);
+INSERT INTO fence_floor VALUES (0);
+"""
+
+_WAL_ATTEMPTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteFile:
+    """A path and how to open it."""
+
+    path: Path
+    synchronous: Synchronous
+    busy_seconds: float
+
+    def prepare(self) -> None:
+        """Create the file if it is not there, and make sure it is ours and not too new."""
+        self._create_owner_only()
+        connection = self.connect()
+        try:
+            _enter_wal_mode(connection)
+            _ensure_schema(connection, self.path)
+        except sqlite3.Error as error:
+            raise self.explain(error) from error
+        finally:
+            connection.close()
+
+    def connect(self, *, read_only: bool = False) -> sqlite3.Connection:
+        """A connection that does what it is told: no implicit transactions."""
+        try:
+            connection = sqlite3.connect(
+                self.path,
+                timeout=self.busy_seconds,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            connection.execute(f"PRAGMA synchronous={self.synchronous}")
+            connection.execute("PRAGMA secure_delete=ON")
+            if read_only:
+                connection.execute("PRAGMA query_only=ON")
+        except sqlite3.Error as error:
+            raise self.explain(error) from error
+        return connection
+
+    def explain(self, error: sqlite3.Error) -> StoreError:
+        """The same error in words that say what to do."""
+        # The low byte is the primary code; the others say more than anyone can act on.
+        match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+            case sqlite3.SQLITE_NOTADB:
+                return StoreError(f"{self.path} is not an SQLite database; give another path")
+            case sqlite3.SQLITE_CORRUPT:
+                return StoreError(
+                    f"{self.path} is damaged ({error}); restore it from a backup and check that "
+                    "with `toolcrib audit verify`"
+                )
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                return StoreError(
+                    f"{self.path} is busy: another process has held its write lock for more than "
+                    f"{self.busy_seconds:g} seconds"
+                )
+            case _:
+                return StoreError(f"{self.path} cannot be used: {error}")
+
+    def _create_owner_only(self) -> None:
+        # SQLite gives its -wal and -shm files the mode of the database, whatever the umask is.
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            with suppress(FileExistsError):
+                descriptor = os.open(self.path, flags, 0o600)
+                os.fchmod(descriptor, 0o600)
+                os.close(descriptor)
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be created: {error.strerror}") from error
+
+
+def _enter_wal_mode(connection: sqlite3.Connection) -> None:
+    """Switch to write-ahead logging, which SQLite refuses at once while another process does."""
+    for attempt in range(_WAL_ATTEMPTS):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError:
+            if attempt == _WAL_ATTEMPTS - 1:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
+    if _schema_version(connection, path) == SCHEMA_VERSION:
+        return
+    # Of processes that open a new file at once, the first to get the lock makes the tables.
+    connection.execute("BEGIN IMMEDIATE")
+    if _schema_version(connection, path) == 0:
+        for statement in filter(str.strip, _TABLES.split(";")):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+    connection.execute("COMMIT")
+
+
+def _schema_version(connection: sqlite3.Connection, path: Path) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > SCHEMA_VERSION:
+        raise StoreError(
+            f"{path} has schema {version}, this version of Toolcrib knows {SCHEMA_VERSION}; "
+            "upgrade Toolcrib to open it"
+        )
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if version == 0 and tables:
+        raise StoreError(f"{path} is the database of another program; give another path")
+    return int(version)

@@ -1,0 +1,86 @@
+"""Where the arguments of open calls lie when they hold secrets: files, never the database.
+
+A database keeps deleted bytes in its log and free pages for a while; a file is gone when it is
+unlinked. Only the owner may read the files, and only open calls have one.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+
+class Vault:
+    """A folder of owner-only files with random names; the database row of a call keeps the name."""
+
+    def __init__(self, folder: Path, *, fsync: bool) -> None:
+        self._folder = folder
+        self._fsync = fsync
+
+    def read(self, name: str) -> bytes:
+        """Raises `FileNotFoundError` when the call has been closed meanwhile."""
+        return (self._folder / name).read_bytes()
+
+    def put(self, data: bytes) -> str:
+        """Keep `data` under a new name. Nothing points at the file until its row is committed."""
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        name = secrets.token_hex(16)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with open(os.open(self._folder / name, flags, 0o600), "wb") as file:
+            file.write(data)
+            if self._fsync:
+                file.flush()
+                os.fsync(file.fileno())
+        if self._fsync:
+            self._fsync_folder()
+        return name
+
+    def erase(self, names: Iterable[str]) -> None:
+        """Unlink files; those already gone are fine."""
+        for name in names:
+            with suppress(FileNotFoundError):
+                (self._folder / name).unlink()
+
+    def names(self) -> set[str]:
+        """Every file that lies here."""
+        try:
+            return {entry.name for entry in os.scandir(self._folder)}
+        except FileNotFoundError:
+            return set()
+
+    def _fsync_folder(self) -> None:
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+class VaultChanges:
+    """What one transaction does to the vault, settled when the transaction is."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._written: list[str] = []
+        self._doomed: list[str] = []
+
+    def put(self, data: bytes) -> str:
+        """Keep `data`, unless the transaction is rolled back."""
+        name = self._vault.put(data)
+        self._written.append(name)
+        return name
+
+    def doom(self, names: Iterable[str]) -> None:
+        """Erase these once the transaction is durable, not before."""
+        self._doomed.extend(names)
+
+    def committed(self) -> None:
+        """The transaction is durable."""
+        self._vault.erase(self._doomed)
+
+    def rolled_back(self) -> None:
+        """The transaction never happened."""
+        self._vault.erase(self._written)
