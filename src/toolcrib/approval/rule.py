@@ -87,19 +87,29 @@ class Rule:
     def _check(self) -> None:
         if self.effect not in ("allow", "ask", "deny"):
             raise InvalidPolicy(f"{self.effect!r} is no effect; write allow, ask or deny")
-        if not _TOOL_GLOB.fullmatch(self.tool):
-            raise InvalidPolicy(
-                f"{self.tool!r} matches no tool: names have letters, digits, _ . - only. "
-                "Write the name, with * or ? as wildcards; the source goes under source"
-            )
+        check_tool_glob(self.tool)
         if not self.source:
             raise InvalidPolicy('an empty source matches no tool; write "*" for every source')
-        if self.id in RESERVED_IDS:
-            raise InvalidPolicy(f"the id {self.id!r} is taken; write another one")
+        check_id(self.id)
         object.__setattr__(self, "arguments", checked_patterns(self.arguments))
         check_deadline(self.deadline_seconds)
         if self.deadline_seconds is not None and self.effect != "ask":
             raise InvalidPolicy(f"a deadline means nothing for {self.effect}; only ask waits")
+
+
+def check_tool_glob(glob: str) -> None:
+    """Refuse what can match no tool's name."""
+    if not _TOOL_GLOB.fullmatch(glob):
+        raise InvalidPolicy(
+            f"{glob!r} matches no tool: names have letters, digits, _ . - only. "
+            "Write the name, with * or ? as wildcards; the source goes under source"
+        )
+
+
+def check_id(rule_id: str) -> None:
+    """Refuse an id that a verdict uses for something else."""
+    if rule_id in RESERVED_IDS:
+        raise InvalidPolicy(f"the id {rule_id!r} is taken; write another one")
 
 
 def check_deadline(seconds: float | None) -> None:

@@ -1,0 +1,39 @@
+"""Times as people write them: 90, "30s", "5m", "1h", "7d"."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from toolcrib.errors import InvalidPolicy
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_WRITTEN = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd])")
+
+
+def read_duration(written: object) -> float:
+    """Seconds from a number of seconds or a text with a unit."""
+    seconds = _seconds(written)
+    if seconds is None or not 0 < seconds < math.inf:
+        raise InvalidPolicy(
+            f"{written!r} is no time; write a number of seconds above 0, or 30s, 5m, 1h, 7d"
+        )
+    return seconds
+
+
+def duration_text(seconds: float) -> str:
+    """The time in its largest whole unit; never shorter than it is by more than a second."""
+    whole = math.ceil(seconds)
+    for unit in ("d", "h", "m"):
+        if whole >= _UNITS[unit] and whole % _UNITS[unit] == 0:
+            return f"{whole // _UNITS[unit]}{unit}"
+    return f"{whole}s"
+
+
+def _seconds(written: object) -> float | None:
+    if isinstance(written, bool):
+        return None
+    if isinstance(written, int | float):
+        return float(written)
+    found = _WRITTEN.fullmatch(written) if isinstance(written, str) else None
+    return float(found[1]) * _UNITS[found[2]] if found else None

@@ -1,0 +1,183 @@
+"""Policies in YAML files. Every fault names the file, the line and what to write instead.
+
+The file's form is published as `policy.schema.json` beside this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from toolcrib.approval.duration import read_duration
+from toolcrib.approval.pattern_json import check_key, read_patterns
+from toolcrib.approval.policy import Policy, Unmatched
+from toolcrib.approval.rule import Effect, Rule, check_id, check_tool_glob
+from toolcrib.approval.strict_yaml import Located, at_line, read_yaml
+from toolcrib.errors import InvalidPolicy
+from toolcrib.tools.ref import Place
+
+_EFFECTS: tuple[Effect, ...] = get_args(Effect)
+_FILE_KEYS = ("version", "unmatched", "deadline", "rules")
+_RULE_KEYS = ("id", *_EFFECTS, "source", "place", "arguments", "reason", "deadline")
+_VERSION = 1
+
+Members = Mapping[str, Located]
+
+
+def load_policy(path: str | PathLike[str]) -> Policy:
+    """Read a policy from a file. Raises InvalidPolicy, also when there is no such file."""
+    file = fspath(path)
+    try:
+        text = Path(file).read_text("utf-8-sig")
+    except OSError as error:
+        raise InvalidPolicy(f"cannot be read: {error.strerror}", file=file) from None
+    except UnicodeDecodeError:
+        raise InvalidPolicy("is not UTF-8 text; save it as UTF-8", file=file) from None
+    return parse_policy(text, file=file)
+
+
+def parse_policy(text: str, *, file: str = "policy") -> Policy:
+    """Read a policy from text; `file` is what errors and rules name as its origin."""
+    try:
+        return _policy(read_yaml(text), file)
+    except InvalidPolicy as error:
+        if error.file:
+            raise
+        raise InvalidPolicy(str(error), file=file, line=error.line) from None
+
+
+def _policy(document: Located, file: str) -> Policy:
+    members = _mapping(document, _FILE_KEYS, "this policy")
+    with at_line(document.line):
+        if "version" not in members:
+            raise InvalidPolicy(f"the version is missing; write version: {_VERSION}")
+    _check_version(members["version"])
+    return Policy(
+        rules=tuple(_rules(members, file)),
+        unmatched=cast("Unmatched", _choice(members, "unmatched", get_args(Unmatched)) or "risk"),
+        deadline_seconds=_deadline(members),
+    )
+
+
+def _check_version(version: Located) -> None:
+    with at_line(version.line):
+        if type(version.value) is not int or version.value != _VERSION:
+            raise InvalidPolicy(f"version {version.plain()!r} is unknown; write {_VERSION}")
+
+
+def _rules(members: Members, file: str) -> Iterator[Rule]:
+    rules = members.get("rules", Located((), 1))
+    with at_line(rules.line):
+        if not isinstance(rules.value, tuple):
+            raise InvalidPolicy('rules is not a list; start each rule with "- "')
+    for number, rule in enumerate(rules.value, start=1):
+        yield from _rule(rule, number, file)
+
+
+def _rule(rule: Located, number: int, file: str) -> Iterator[Rule]:
+    members = _mapping(rule, _RULE_KEYS, "this rule")
+    with at_line(rule.line):
+        effect = _effect(members)
+    globs = _tool_globs(members[effect])
+    rule_id = _id(members) or f"rule {number}"
+    shared: dict[str, Any] = {
+        "source": _text(members, "source") or "*",
+        "place": _choice(members, "place", get_args(Place)),
+        "arguments": _arguments(members),
+        "reason": _text(members, "reason") or "",
+        "deadline_seconds": _deadline(members, effect),
+        "file": file,
+        "line": rule.line,
+    }
+    for glob in globs:
+        # A rule for several tools becomes several rules, each with an id of its own.
+        suffix = f": {glob}" if len(globs) > 1 else ""
+        yield Rule(effect, glob, id=rule_id + suffix, **shared)
+
+
+def _effect(members: Members) -> Effect:
+    effects: list[Effect] = [effect for effect in _EFFECTS if effect in members]
+    if len(effects) != 1:
+        found = " and ".join(effects) or "none"
+        raise InvalidPolicy(f"a rule has one of allow, ask, deny; this one has {found}")
+    return effects[0]
+
+
+def _tool_globs(tools: Located) -> tuple[str, ...]:
+    items = tools.value if isinstance(tools.value, tuple) else (tools,)
+    globs: list[str] = []
+    with at_line(tools.line):
+        if not items:
+            raise InvalidPolicy('the list of tools is empty; write names, or "*" for all')
+    for item in items:
+        with at_line(item.line):
+            if not isinstance(item.value, str):
+                raise InvalidPolicy("a tool is a name in text, with * or ? as wildcards")
+            check_tool_glob(item.value)
+            if item.value in globs:
+                raise InvalidPolicy(f"the tool {item.value!r} is listed twice; remove one")
+            globs.append(item.value)
+    return tuple(globs)
+
+
+def _arguments(members: Members) -> Mapping[str, Any]:
+    if "arguments" not in members:
+        return {}
+    patterns: dict[str, Any] = {}
+    for pointer, pattern in _mapping(members["arguments"], None, "arguments").items():
+        with at_line(pattern.line):
+            if not pointer:
+                raise InvalidPolicy('an empty pointer; write "/" and the name of the argument')
+            patterns |= read_patterns({pointer: pattern.plain()})
+    return patterns
+
+
+def _deadline(members: Members, effect: Effect = "ask") -> float | None:
+    if "deadline" not in members:
+        return None
+    with at_line(members["deadline"].line):
+        if effect != "ask":
+            raise InvalidPolicy(f"a deadline means nothing for {effect}; remove it, only ask waits")
+        return read_duration(members["deadline"].plain())
+
+
+def _id(members: Members) -> str | None:
+    rule_id = _text(members, "id")
+    if rule_id is not None:
+        with at_line(members["id"].line):
+            check_id(rule_id)
+    return rule_id
+
+
+def _text(members: Members, key: str) -> str | None:
+    if key not in members:
+        return None
+    value = members[key].value
+    with at_line(members[key].line):
+        if not isinstance(value, str) or not value:
+            raise InvalidPolicy(f"{key} is not text; write some, in quotes if need be")
+    return value
+
+
+def _choice(members: Members, key: str, choices: tuple[str, ...]) -> str | None:
+    if key not in members:
+        return None
+    value = members[key].plain()
+    with at_line(members[key].line):
+        if value not in choices:
+            raise InvalidPolicy(f"{key} is {value!r}; write one of {', '.join(choices)}")
+    return value
+
+
+def _mapping(node: Located, known: tuple[str, ...] | None, owner: str) -> Members:
+    with at_line(node.line):
+        if not isinstance(node.value, Mapping):
+            raise InvalidPolicy(f"{owner} is not written as lines of key: value")
+    members = node.value
+    for key, member in members.items():
+        with at_line(member.line):
+            if known is not None:
+                check_key(key, known, owner)
+    return members
