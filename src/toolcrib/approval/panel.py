@@ -1,0 +1,101 @@
+"""The question on the screen. Nothing in it can move the cursor or pose as part of the prompt."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any, assert_never
+
+from toolcrib.approval.duration import duration_text
+from toolcrib.approval.request import ApprovalRequest
+from toolcrib.tools.ref import Place
+
+_UNSHOWABLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+_BORDER = "| "
+_NARROWEST = 20
+
+
+def draw_panel(request: ApprovalRequest, width: int) -> str:
+    """The whole question. The facts come last, next to the prompt, so that long arguments cannot
+    push them off the screen.
+    """
+    room = max(width, _NARROWEST) - len(_BORDER)
+    rule = "+" + "-" * room
+    body = (piece for line in _lines(request) for piece in _pieces(line, room))
+    return "\n".join([rule, *(f"{_BORDER}{piece}".rstrip() for piece in body), rule])
+
+
+def showable(text: str) -> str:
+    """`text` with every character that a terminal would obey, hide or reorder by written out."""
+    return "".join(
+        _escaped(character) if unicodedata.category(character) in _UNSHOWABLE else character
+        for character in text
+    )
+
+
+def shown_json(value: object) -> str:
+    """JSON to read, over several lines, safe to print."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    return "\n".join(showable(line) for line in text.split("\n"))
+
+
+def _lines(request: ApprovalRequest) -> Iterator[str]:
+    tool = request.tool
+    yield f"{showable(tool.name)} wants to run {_where(tool.place)} with these arguments:"
+    yield from shown_json(request.arguments).split("\n")
+    yield ""
+    for name, value in _facts(request).items():
+        yield f"{name:<8} {showable(value)}"
+
+
+def _facts(request: ApprovalRequest) -> Mapping[str, str]:
+    tool = request.tool
+    facts = {
+        "tool": f"{tool.name}, version {tool.version}",
+        "source": tool.source,
+        "place": tool.place,
+        "rule": request.rule,
+        "why": request.reason,
+    }
+    if request.metadata:
+        facts["details"] = _compact(request.metadata)
+    if request.deadline is not None:
+        time = duration_text(max(0.0, request.deadline - request.created_at))
+        facts["expires"] = f"{time} after it was asked; then it does not run"
+    return facts
+
+
+def _where(place: Place) -> str:
+    match place:
+        case "local":
+            return "in this process"
+        case "sandbox":
+            return "in a sandbox"
+        case "client":
+            return "in the connected client"
+        case "provider":
+            return "on the model's platform"
+    assert_never(place)
+
+
+def _compact(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _pieces(line: str, room: int) -> Iterator[str]:
+    """Cut by hand: a line that the terminal wraps would start without a border."""
+    piece, used = "", 0
+    for character in line:
+        columns = 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        if used + columns > room:
+            yield piece
+            piece, used = "", 0
+        piece, used = piece + character, used + columns
+    yield piece
+
+
+def _escaped(character: str) -> str:
+    # As JSON writes it, so that JSON made safe to print is still the same JSON.
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
