@@ -1,10 +1,10 @@
-"""A commit as rows: the chain is checked, then everything goes in with few statements."""
+"""Commits as rows: any number of them go in with a handful of statements."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Any, assert_never
 
 from toolcrib.errors import StoreError
 from toolcrib.session.record import Record
@@ -14,7 +14,6 @@ from toolcrib.store.leases import lost
 from toolcrib.store.store import (
     ApprovalFiled,
     ApprovalUsed,
-    Artifact,
     ArtifactKept,
     CallClosed,
     CallOpened,
@@ -25,13 +24,28 @@ from toolcrib.store.store import (
 )
 from toolcrib.store.vault import VaultChanges
 
-_ADD_RECORD = "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_ADD_PAYLOAD = "INSERT INTO payloads VALUES (?, ?, ?)"
+Row = tuple[Any, ...]
+
+_MOVE_HEAD = (
+    "UPDATE sessions SET head_seq = ?, head_hash = ? WHERE session_id = ? AND fence = ?"
+    " AND holder IS NOT NULL AND head_seq = ? AND head_hash = ?"
+)
+_KEEP_HEAD = (
+    "UPDATE sessions SET fence = fence WHERE session_id = ? AND fence = ? AND holder IS NOT NULL"
+)
+_READ_HEAD = (
+    "SELECT head_seq, head_hash FROM sessions"
+    " WHERE session_id = ? AND fence = ? AND holder IS NOT NULL"
+)
+_LAST_ID = "SELECT ifnull(max(id), 0) FROM records"
+_ADD_RECORD = "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_PAYLOAD = "INSERT INTO payloads VALUES (?, ?)"
 _OPEN_CALL = (
     "INSERT INTO open_calls (session_id, call_id, fact, arguments, vault) VALUES (?, ?, ?, ?, ?)"
     " ON CONFLICT (session_id, call_id) DO UPDATE SET fact = excluded.fact,"
     " arguments = excluded.arguments, vault = excluded.vault"
 )
+_CALLS_IN_VAULT = "SELECT session_id, call_id, vault FROM open_calls WHERE vault IS NOT NULL"
 _CLOSE_CALL = "DELETE FROM open_calls WHERE session_id = ? AND call_id = ?"
 _FILE_APPROVAL = (
     "INSERT INTO approvals (approval_id, session_id, digest, state, request)"
@@ -41,141 +55,127 @@ _USE_APPROVAL = "UPDATE approvals SET state = 'used' WHERE approval_id = ? AND s
 _KEEP_ARTIFACT = "INSERT OR REPLACE INTO artifacts VALUES (?, ?, ?, ?)"
 
 
-def write_commit(
-    connection: sqlite3.Connection, lease: Lease, commit: Commit, vault: VaultChanges
+def write_commits(
+    connection: sqlite3.Connection, commits: Sequence[tuple[Lease, Commit]], vault: VaultChanges
 ) -> None:
-    """Write within the open transaction. Raises `LeaseLost`, or `LedgerBroken` on a fork."""
-    _advance(connection, lease, commit.records)
-    if commit.records:
-        _write_records(connection, commit.records)
-    if commit.effects:
-        _Effects(connection, lease.session_id, vault).write(commit.effects)
+    """Write all or, by raising, nothing that the caller may keep.
+
+    Raises `LeaseLost` when a lease is void and `LedgerBroken` when a chain would fork.
+    """
+    group = _Group()
+    for lease, commit in commits:
+        group.add(lease, commit)
+    if not group.move_heads(connection):
+        _blame(connection, commits)
+    group.write_records(connection)
+    group.write_calls(connection, vault)
+    group.write_approvals(connection)
+    _executemany(connection, _KEEP_ARTIFACT, group.artifacts)
 
 
-def _advance(connection: sqlite3.Connection, lease: Lease, records: Sequence[Record]) -> None:
-    """Move the session's head, proving in the same step that the lease is not void."""
-    row = connection.execute(
-        "SELECT head_seq, head_hash FROM sessions"
-        " WHERE session_id = ? AND fence = ? AND holder IS NOT NULL",
-        (lease.session_id, lease.fence),
-    ).fetchone()
-    if row is None:
-        raise lost(lease)
-    if records:
-        check_follows(records, lease.session_id, *row)
-        connection.execute(
-            "UPDATE sessions SET head_seq = ?, head_hash = ? WHERE session_id = ?",
-            (records[-1].seq, records[-1].hash, lease.session_id),
-        )
+class _Group:
+    """The rows of several commits, sorted by table."""
 
+    def __init__(self) -> None:
+        self.moved_heads: list[Row] = []
+        self.kept_heads: list[Row] = []
+        self.records: list[Record] = []
+        self.opened: dict[tuple[str, str], OpenCall] = {}
+        self.closed: dict[tuple[str, str], None] = {}
+        self.filed: list[Row] = []
+        self.used: list[Row] = []
+        self.artifacts: list[Row] = []
 
-def _write_records(connection: sqlite3.Connection, records: Sequence[Record]) -> None:
-    connection.executemany(
-        _ADD_RECORD,
-        [
-            (r.session_id, r.seq, r.kind, r.at, r.call_id, r.payload_digest, r.previous, r.hash)
-            for r in records
-        ],
-    )
-    connection.executemany(
-        _ADD_PAYLOAD,
-        [(r.session_id, r.seq, r.payload) for r in records if r.payload is not None],
-    )
+    def add(self, lease: Lease, commit: Commit) -> None:
+        held = (lease.session_id, lease.fence)
+        if commit.records:
+            first, last = commit.records[0], commit.records[-1]
+            check_follows(commit.records, lease.session_id, first.seq - 1, first.previous)
+            self.moved_heads.append((last.seq, last.hash, *held, first.seq - 1, first.previous))
+            self.records.extend(commit.records)
+        else:
+            self.kept_heads.append(held)
+        for effect in commit.effects:
+            self._sort(lease.session_id, effect)
 
-
-class _Effects:
-    """The effects of one commit, sorted by what they come to in the end."""
-
-    def __init__(
-        self, connection: sqlite3.Connection, session_id: str, vault: VaultChanges
-    ) -> None:
-        self._connection = connection
-        self._session_id = session_id
-        self._vault = vault
-        self._opened: dict[str, OpenCall] = {}
-        self._closed: dict[str, None] = {}
-        self._filed: list[ApprovalFiled] = []
-        self._used: list[str] = []
-        self._artifacts: list[Artifact] = []
-
-    def write(self, effects: Sequence[Effect]) -> None:
-        for effect in effects:
-            self._sort(effect)
-        if self._opened or self._closed:
-            self._doom_vault_files()
-        if self._closed:
-            self._close_calls()
-        if self._opened:
-            self._open_calls()
-        if self._filed:
-            self._file_approvals()
-        if self._used:
-            self._connection.executemany(
-                _USE_APPROVAL, [(used, self._session_id) for used in self._used]
-            )
-        if self._artifacts:
-            self._keep_artifacts()
-
-    def _sort(self, effect: Effect) -> None:
+    def _sort(self, session_id: str, effect: Effect) -> None:
         match effect:
             case CallOpened(call):
-                self._opened[call.call_id] = call
+                self.opened[session_id, call.call_id] = call
             case CallClosed(call_id):
-                # A call that opens and closes within one commit never reaches the disk.
-                self._opened.pop(call_id, None)
-                self._closed[call_id] = None
-            case ApprovalFiled():
-                self._filed.append(effect)
+                # A call that opens and closes within one group never reaches the disk.
+                self.opened.pop((session_id, call_id), None)
+                self.closed[session_id, call_id] = None
+            case ApprovalFiled(request):
+                self.filed.append(
+                    (request.approval_id, session_id, request.digest, encode(request))
+                )
             case ApprovalUsed(approval_id):
-                self._used.append(approval_id)
-            case ArtifactKept(artifact):
-                self._artifacts.append(artifact)
+                self.used.append((approval_id, session_id))
+            case ArtifactKept(kept):
+                self.artifacts.append((session_id, kept.artifact_id, kept.call_id, kept.text))
             case _:
                 assert_never(effect)
 
-    def _doom_vault_files(self) -> None:
-        rows = self._connection.execute(
-            "SELECT call_id, vault FROM open_calls WHERE session_id = ? AND vault IS NOT NULL",
-            (self._session_id,),
-        )
-        self._vault.doom(
-            vault for call_id, vault in rows if call_id in self._opened or call_id in self._closed
-        )
+    def move_heads(self, connection: sqlite3.Connection) -> bool:
+        """Advance every session, proving in the same step that each lease and end is right."""
+        changed = _executemany(connection, _MOVE_HEAD, self.moved_heads)
+        changed += _executemany(connection, _KEEP_HEAD, self.kept_heads)
+        return changed == len(self.moved_heads) + len(self.kept_heads)
 
-    def _close_calls(self) -> None:
-        self._connection.executemany(
-            _CLOSE_CALL, [(self._session_id, call_id) for call_id in self._closed]
-        )
+    def write_records(self, connection: sqlite3.Connection) -> None:
+        if not self.records:
+            return
+        # Numbered across sessions, so that a group fills a few pages and not one per session.
+        (last,) = connection.execute(_LAST_ID).fetchone()
+        numbered = list(enumerate(self.records, start=last + 1))
+        _executemany(connection, _ADD_RECORD, [_row(i, r) for i, r in numbered])
+        payloads = [(i, r.payload) for i, r in numbered if r.payload is not None]
+        _executemany(connection, _ADD_PAYLOAD, payloads)
 
-    def _open_calls(self) -> None:
-        self._connection.executemany(
-            _OPEN_CALL,
-            [
-                (
-                    self._session_id,
-                    call.call_id,
-                    encode_open_call(call),
-                    None if call.has_secrets else call.arguments,
-                    self._vault.put(call.arguments) if call.has_secrets else None,
-                )
-                for call in self._opened.values()
-            ],
-        )
-
-    def _file_approvals(self) -> None:
-        try:
-            self._connection.executemany(
-                _FILE_APPROVAL,
-                [
-                    (r.approval_id, self._session_id, r.digest, encode(r))
-                    for r in (filed.request for filed in self._filed)
-                ],
+    def write_calls(self, connection: sqlite3.Connection, vault: VaultChanges) -> None:
+        if not self.opened and not self.closed:
+            return
+        in_vault = connection.execute(_CALLS_IN_VAULT).fetchall()
+        vault.doom(name for *key, name in in_vault if self._is_touched(*key))
+        _executemany(connection, _CLOSE_CALL, list(self.closed))
+        opened = [
+            (
+                *key,
+                encode_open_call(call),
+                None if call.has_secrets else call.arguments,
+                vault.put(call.arguments) if call.has_secrets else None,
             )
+            for key, call in self.opened.items()
+        ]
+        _executemany(connection, _OPEN_CALL, opened)
+
+    def _is_touched(self, session_id: str, call_id: str) -> bool:
+        return (session_id, call_id) in self.opened or (session_id, call_id) in self.closed
+
+    def write_approvals(self, connection: sqlite3.Connection) -> None:
+        try:
+            _executemany(connection, _FILE_APPROVAL, self.filed)
         except sqlite3.IntegrityError as error:
             raise StoreError("an approval of this commit is filed already") from error
+        _executemany(connection, _USE_APPROVAL, self.used)
 
-    def _keep_artifacts(self) -> None:
-        self._connection.executemany(
-            _KEEP_ARTIFACT,
-            [(self._session_id, a.artifact_id, a.call_id, a.text) for a in self._artifacts],
-        )
+
+def _row(i: int, r: Record) -> Row:
+    chained = (r.kind, r.at, r.call_id, r.payload_digest, r.previous, r.hash)
+    return (i, r.session_id, r.seq, *chained)
+
+
+def _executemany(connection: sqlite3.Connection, statement: str, rows: Sequence[Row]) -> int:
+    return connection.executemany(statement, rows).rowcount if rows else 0
+
+
+def _blame(connection: sqlite3.Connection, commits: Sequence[tuple[Lease, Commit]]) -> None:
+    """Find the commit that did not fit, and say why. The heads of the others have moved."""
+    for lease, commit in commits:
+        row = connection.execute(_READ_HEAD, (lease.session_id, lease.fence)).fetchone()
+        if row is None:
+            raise lost(lease)
+        if commit.records and row != (commit.records[-1].seq, commit.records[-1].hash):
+            check_follows(commit.records, lease.session_id, *row)
+    raise StoreError("two commits of one session were grouped")

@@ -9,14 +9,15 @@ from toolcrib.store.leases import check_free, check_lease
 from toolcrib.store.store import Lease
 from toolcrib.store.vault import Vault, VaultChanges
 
-_OF_SESSION = ("records", "payloads", "open_calls", "approvals", "grants", "artifacts", "sessions")
+_OF_SESSION = ("records", "open_calls", "approvals", "grants", "artifacts", "sessions")
+_DELETE_PAYLOADS = "DELETE FROM payloads WHERE id IN (SELECT id FROM records WHERE session_id = ?)"
 
 
 def delete_payloads(connection: sqlite3.Connection, lease: Lease) -> None:
     """Delete what can be deleted while the chain still verifies."""
     check_lease(connection, lease)
     of_session = (lease.session_id,)
-    connection.execute("DELETE FROM payloads WHERE session_id = ?", of_session)
+    connection.execute(_DELETE_PAYLOADS, of_session)
     connection.execute("DELETE FROM artifacts WHERE session_id = ?", of_session)
     connection.execute("DELETE FROM approvals WHERE session_id = ? AND state = 'used'", of_session)
 
@@ -33,6 +34,7 @@ def delete_session(
     fence, holder, expires_at = row
     check_free(session_id, holder, expires_at, now)
     vault.doom(_vault_names(connection, session_id))
+    connection.execute(_DELETE_PAYLOADS, (session_id,))
     for table in _OF_SESSION:
         connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
     # A session made again under this id must not honour leases of the deleted one.

@@ -23,7 +23,7 @@ _SESSIONS = (
 )
 _RECORDS = (
     "SELECT r.session_id, r.seq, r.kind, r.at, r.call_id, p.payload, r.payload_digest, r.previous,"
-    " r.hash FROM records r LEFT JOIN payloads p ON p.session_id = r.session_id AND p.seq = r.seq"
+    " r.hash FROM records r LEFT JOIN payloads p ON p.id = r.id"
     " WHERE r.session_id = ? AND r.seq > ? ORDER BY r.seq LIMIT ?"
 )
 _OPEN_CALLS = "SELECT fact, arguments, vault FROM open_calls WHERE session_id = ? ORDER BY opened"

@@ -16,7 +16,7 @@ from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.session.record import Head, Record
 from toolcrib.store import deletion, inbox
 from toolcrib.store.codec import encode_settings
-from toolcrib.store.commits import write_commit
+from toolcrib.store.commits import write_commits
 from toolcrib.store.leases import Leases, check_lease
 from toolcrib.store.reader import Reader
 from toolcrib.store.sqlite_schema import SqliteFile, Synchronous
@@ -99,7 +99,7 @@ class SqliteStore:
         """Commit now, alone."""
         vault = VaultChanges(self._vault)
         try:
-            self._write().run(lambda conn: write_commit(conn, lease, commit, vault))
+            self._write().run(lambda conn: write_commits(conn, [(lease, commit)], vault))
         except BaseException:
             vault.rolled_back()
             raise

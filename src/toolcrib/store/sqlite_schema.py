@@ -27,6 +27,7 @@ CREATE TABLE sessions (
     expires_at REAL NOT NULL
 );
 CREATE TABLE records (
+    id             INTEGER PRIMARY KEY,
     session_id     TEXT NOT NULL,
     seq            INTEGER NOT NULL,
     kind           TEXT NOT NULL,
@@ -35,14 +36,12 @@ CREATE TABLE records (
     payload_digest TEXT NOT NULL,
     previous       TEXT NOT NULL,
     hash           TEXT NOT NULL,
-    PRIMARY KEY (session_id, seq)
-) WITHOUT ROWID;
+    UNIQUE (session_id, seq)
+);
 CREATE TABLE payloads (
-    session_id TEXT NOT NULL,
-    seq        INTEGER NOT NULL,
-    payload    BLOB NOT NULL,
-    PRIMARY KEY (session_id, seq)
-) WITHOUT ROWID;
+    id      INTEGER PRIMARY KEY REFERENCES records (id),
+    payload BLOB NOT NULL
+);
 CREATE TABLE open_calls (
     opened     INTEGER PRIMARY KEY,
     session_id TEXT NOT NULL,
@@ -52,7 +51,7 @@ CREATE TABLE open_calls (
     vault      TEXT,
     UNIQUE (session_id, call_id)
 );
-CREATE INDEX open_calls_in_vault ON open_calls (session_id, call_id) WHERE vault IS NOT NULL;
+CREATE INDEX open_calls_in_vault ON open_calls (session_id, call_id, vault) WHERE vault IS NOT NULL;
 CREATE TABLE approvals (
     filed       INTEGER PRIMARY KEY,
     approval_id TEXT NOT NULL UNIQUE,

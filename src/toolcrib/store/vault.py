@@ -6,11 +6,13 @@ unlinked. Only the owner may read the files, and only open calls have one.
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
+
+_log = logging.getLogger("toolcrib.store")
 
 
 class Vault:
@@ -39,10 +41,12 @@ class Vault:
         return name
 
     def erase(self, names: Iterable[str]) -> None:
-        """Unlink files; those already gone are fine."""
+        """Unlink files; what cannot be unlinked now is swept when the store is next opened."""
         for name in names:
-            with suppress(FileNotFoundError):
-                (self._folder / name).unlink()
+            try:
+                (self._folder / name).unlink(missing_ok=True)
+            except OSError:
+                _log.exception("%s could not be erased", self._folder / name)
 
     def names(self) -> set[str]:
         """Every file that lies here."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from toolcrib.errors import StoreError, ToolcribError
-from toolcrib.store.commits import write_commit
+from toolcrib.store.commits import write_commits
 from toolcrib.store.leases import Leases
 from toolcrib.store.sqlite_schema import SqliteFile
 from toolcrib.store.store import Commit, CommitSource
@@ -32,12 +32,7 @@ class _Job:
     result: Future[Any] = field(default_factory=Future[Any])
 
 
-@dataclass(slots=True, eq=False)
-class _Drained:
-    source: CommitSource
-    commit: Commit
-    vault: VaultChanges
-    error: BaseException | None = None
+_Drained = tuple[CommitSource, Commit]
 
 
 class Writer:
@@ -139,45 +134,28 @@ class Writer:
             return jobs, list(sources.values()), is_closing
 
     def _commit(self, connection: sqlite3.Connection, sources: Sequence[CommitSource]) -> None:
-        """One transaction for all sources; a source that may not write fails alone."""
-        drained = [d for d in map(self._drain, sources) if d is not None]
+        """One transaction for all sources; when one of them may not write, one for each."""
+        drained = [d for d in map(_drain, sources) if d is not None]
+        error = self._write(connection, drained)
+        if isinstance(error, ToolcribError) and len(drained) > 1:
+            errors = [self._write(connection, [each]) for each in drained]
+        else:
+            errors = [error] * len(drained)
+        for (source, _), outcome in zip(drained, errors, strict=True):
+            _settled(source, self._explained(outcome) if outcome else None)
+
+    def _write(
+        self, connection: sqlite3.Connection, drained: Sequence[_Drained]
+    ) -> Exception | None:
+        commits = [(source.lease, commit) for source, commit in drained]
+        vault = VaultChanges(self._vault)
         try:
-            self._transaction(connection, lambda conn: self._write_each(conn, drained))
+            self._transaction(connection, lambda conn: write_commits(conn, commits, vault))
         except Exception as error:
-            for each in drained:
-                each.error = each.error or self._explained(error)
-        for each in drained:
-            self._settle(each)
-
-    def _drain(self, source: CommitSource) -> _Drained | None:
-        try:
-            return _Drained(source, source.drain(), VaultChanges(self._vault))
-        except Exception as error:
-            _settled(source, error)
-            return None
-
-    def _write_each(self, connection: sqlite3.Connection, drained: Sequence[_Drained]) -> None:
-        for each in drained:
-            connection.execute("SAVEPOINT one_source")
-            try:
-                write_commit(connection, each.source.lease, each.commit, each.vault)
-            except Exception as error:
-                # After a full disk SQLite has rolled everything back: then all sources fail.
-                if not connection.in_transaction:
-                    raise
-                connection.execute("ROLLBACK TO one_source")
-                each.error = self._explained(error)
-            connection.execute("RELEASE one_source")
-
-    def _settle(self, each: _Drained) -> None:
-        try:
-            if each.error is None:
-                each.vault.committed()
-            else:
-                each.vault.rolled_back()
-        except OSError:
-            _log.exception("a file beside %s could not be erased", self._file.path)
-        _settled(each.source, each.error)
+            vault.rolled_back()
+            return error
+        vault.committed()
+        return None
 
     def _do(self, connection: sqlite3.Connection, job: _Job) -> None:
         try:
@@ -227,6 +205,14 @@ class Writer:
                 return StoreError(f"{self._file.path} cannot be written: {error.strerror}")
             case _:
                 return error
+
+
+def _drain(source: CommitSource) -> _Drained | None:
+    try:
+        return source, source.drain()
+    except Exception as error:
+        _settled(source, error)
+        return None
 
 
 def _settled(source: CommitSource, error: BaseException | None) -> None:
