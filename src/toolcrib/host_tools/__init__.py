@@ -1,0 +1,1 @@
+"""Tools that the host application defines as JSON Schema and a function."""

@@ -1,0 +1,106 @@
+"""`@tool`: a typed function becomes a tool and stays a function."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, get_args, get_origin, overload
+
+from toolcrib.errors import InvalidTool
+from toolcrib.tools.docstring import summary
+from toolcrib.tools.result import ToolResult
+from toolcrib.tools.rules import ToolRules
+from toolcrib.tools.signature import namespace, read_signature
+from toolcrib.tools.tool import Tool
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class FunctionTool(Generic[P, R]):
+    """A function that is also a tool: call it as before, or hand it to a session as `tool`."""
+
+    __wrapped__: Callable[P, R]
+    __name__: str
+
+    def __init__(self, function: Callable[P, R], tool: Tool[Any, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.tool = tool
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself; no stage of a tool call is involved."""
+        return self.__wrapped__(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<tool {self.tool.name!r}: {self.__wrapped__!r}>"
+
+
+@overload
+def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    **rules: Unpack[ToolRules],
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    **rules: Unpack[ToolRules],
+) -> Any:
+    """Make a tool of a function, sync or async.
+
+    The name is the function's, the description its docstring, and the arguments are its typed
+    parameters. A parameter of type `ToolContext` gets the context and is not shown to the model.
+    """
+
+    def declare(function: Callable[..., Any]) -> FunctionTool[..., Any]:
+        return FunctionTool(function, _tool_of(function, name, description, rules))
+
+    return declare if function is None else declare(function)
+
+
+def _tool_of(
+    function: Callable[..., Any], name: str | None, description: str | None, rules: ToolRules
+) -> Tool[Any, Any]:
+    called = name if name is not None else getattr(function, "__name__", "")
+    read_signature(function, called)
+    return Tool[Any, Any](
+        name=called,
+        description=description if description is not None else _described(function, called),
+        handler=function,
+        result_type=_result_type(function),
+        calling="keywords",
+        **rules,
+    )
+
+
+def _described(function: Callable[..., Any], name: str) -> str:
+    text = summary(function)
+    if not text:
+        raise InvalidTool(
+            f"tool {name!r} has no description; give the function a docstring, "
+            "or pass description= to @tool"
+        )
+    return text
+
+
+def _result_type(function: Callable[..., Any]) -> Any:
+    """The return annotation, where it can be read now; nothing depends on it being there."""
+    found = getattr(function, "__annotations__", {}).get("return")
+    if isinstance(found, str):
+        try:
+            found = eval(found, namespace(function))
+        except Exception:
+            return None
+    if get_origin(found) is ToolResult:
+        found = get_args(found)[0]
+    return cast("Any", found)

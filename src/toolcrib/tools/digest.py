@@ -1,0 +1,36 @@
+"""A fingerprint of what a tool promises, and the one way JSON is written before hashing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from toolcrib.errors import UsageError
+
+
+def canonical_json(value: Any) -> bytes:
+    """`value` as JSON in one exact form: keys sorted, no spaces, UTF-8.
+
+    Takes what pydantic takes (dataclasses, datetimes, enums); what JSON cannot say is refused.
+    """
+    from pydantic_core import PydanticSerializationError, from_json, to_json
+
+    try:
+        # Through JSON and back: keys become text before they are sorted.
+        plain = from_json(to_json(value, inf_nan_mode="constants"), cache_strings="keys")
+        text = json.dumps(
+            plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        )
+    except (PydanticSerializationError, ValueError) as error:
+        raise UsageError(f"this value cannot be written as JSON: {error}") from error
+    return text.encode("utf-8")
+
+
+def tool_digest(name: str, description: str, schema: Mapping[str, Any]) -> str:
+    """SHA-256 over name, description and argument schema, in hex.
+
+    An approval or a grant given for one digest does not cover another.
+    """
+    return hashlib.sha256(canonical_json([name, description, schema])).hexdigest()

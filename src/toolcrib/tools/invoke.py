@@ -1,0 +1,131 @@
+"""Finds out, once, how to call a tool's handler."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import Parameter
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from toolcrib.errors import InvalidTool, UsageError
+from toolcrib.tools.signature import Signature, find_context, read_signature, refuse_generators
+
+if TYPE_CHECKING:
+    from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.tool import Tool
+
+Invoke: TypeAlias = "Callable[[Any, ToolContext | None], Any]"
+"""Calls a handler with parsed arguments; the context goes only to handlers that want it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A handler and how it is called. `signature` is there for functions called by keyword."""
+
+    invoke: Invoke
+    is_async: bool
+    wants_context: bool
+    signature: Signature | None = None
+
+
+def bind(tool: Tool[Any, Any]) -> Bound:
+    """Bind the handler of a tool. A tool without one can be prepared, but not invoked."""
+    handler = cast("Callable[..., Any] | None", tool.handler)
+    if handler is None:
+        return Bound(_refusal(tool), is_async=False, wants_context=False)
+    refuse_generators(handler, tool.name)
+    match tool.calling:
+        case "input":
+            return Bound(handler, is_async=is_async(handler), wants_context=True)
+        case "keywords":
+            return _bind_keywords(handler, tool.name)
+        case "params":
+            return _bind_params(handler, tool.name)
+
+
+def is_async(handler: Callable[..., Any]) -> bool:
+    """Whether calling the handler gives a coroutine."""
+    call = getattr(handler, "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
+
+
+def _bind_keywords(handler: Callable[..., Any], name: str) -> Bound:
+    signature = read_signature(handler, name)
+    return Bound(
+        _keyword_call(handler, signature),
+        is_async=is_async(handler),
+        wants_context=signature.context is not None,
+        signature=signature,
+    )
+
+
+def _keyword_call(handler: Callable[..., Any], signature: Signature) -> Invoke:
+    context_name = signature.context
+
+    def call(arguments: Any, _: ToolContext | None) -> Any:
+        return handler(**arguments)
+
+    def call_with_context(arguments: Any, context: ToolContext | None) -> Any:
+        return handler(context, **arguments)
+
+    def call_with_keyword(arguments: Any, context: ToolContext | None) -> Any:
+        return handler(**arguments, **{cast("str", context_name): context})
+
+    if context_name is None:
+        return call
+    return call_with_context if signature.is_context_first else call_with_keyword
+
+
+def _bind_params(handler: Callable[..., Any], name: str) -> Bound:
+    parameters = list(inspect.signature(handler).parameters.values())
+    context = next((p for p in parameters if p.name == "context"), None) or find_context(parameters)
+    others = [found for found in parameters if found is not context and _must_be_filled(found)]
+    if len(others) > 1:
+        raise InvalidTool(
+            f"tool {name!r}: the handler takes {', '.join(p.name for p in others)}; it must take "
+            "one params object and, if it wants it, a `context` keyword. For a plain function with "
+            "several arguments use @tool"
+        )
+    takes_params = any(_is_positional(found) for found in parameters if found is not context)
+    return Bound(
+        _params_call(handler, context, takes_params),
+        is_async=is_async(handler),
+        wants_context=context is not None,
+    )
+
+
+def _params_call(
+    handler: Callable[..., Any], context: Parameter | None, takes_params: bool
+) -> Invoke:
+    if context is None:
+        if takes_params:
+            return lambda params, _: handler(params)
+        return lambda _, __: handler()
+    if _is_positional(context):
+        if takes_params:
+            return lambda params, found: handler(params, found)
+        return lambda _, found: handler(found)
+    if takes_params:
+        return lambda params, found: handler(params, context=found)
+    return lambda _, found: handler(context=found)
+
+
+def _is_positional(parameter: Parameter) -> bool:
+    return parameter.kind in (
+        Parameter.POSITIONAL_ONLY,
+        Parameter.POSITIONAL_OR_KEYWORD,
+        Parameter.VAR_POSITIONAL,
+    )
+
+
+def _must_be_filled(parameter: Parameter) -> bool:
+    is_collecting = parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    return parameter.default is Parameter.empty and not is_collecting
+
+
+def _refusal(tool: Tool[Any, Any]) -> Invoke:
+    def refuse(_: Any, __: ToolContext | None) -> Any:
+        raise UsageError(f"tool {tool.name!r} has no handler here; its place is {tool.place!r}")
+
+    return refuse

@@ -1,0 +1,116 @@
+"""Checks plain JSON input against a JSON Schema written by hand (draft 2020-12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+from toolcrib.errors import InvalidTool
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+# The words that stand for the input in messages, because messages must not repeat it.
+_MASK = "the value"
+
+
+class SchemaMismatch(ValueError):
+    """The input does not fit the schema; `errors` are jsonschema-rs's own."""
+
+    def __init__(self, errors: tuple[Any, ...]) -> None:
+        super().__init__(f"{len(errors)} faults in the arguments")
+        self.errors = errors
+
+
+def check_schema(name: str, schema: object) -> dict[str, Any]:
+    """A private copy of `schema`, once it is known to be a JSON Schema of an object."""
+    copy = _copied(name, schema)
+    if copy.get("type") != "object":
+        raise InvalidTool(
+            f"tool {name!r}: parameters must describe an object; "
+            'write {"type": "object", "properties": {...}}'
+        )
+    if copy.get("$schema", DRAFT).rstrip("#") != DRAFT:
+        raise InvalidTool(
+            f"tool {name!r}: parameters must be JSON Schema draft 2020-12, not {copy['$schema']}; "
+            "convert them, then drop $schema"
+        )
+    _refuse_outside_references(name, copy)
+    _compile(name, copy)
+    return copy
+
+
+def input_parser(name: str, schema: Mapping[str, Any]) -> Callable[[bytes | str], Any]:
+    """A function from JSON text to the plain input; raises ValueError when it does not fit."""
+    from pydantic_core import from_json
+
+    validator = _compile(name, dict(schema))
+    is_valid, iter_errors = validator.is_valid, validator.iter_errors
+
+    def parse(raw: bytes | str) -> Any:
+        data = from_json(raw, allow_inf_nan=False)
+        if is_valid(data):
+            return data
+        raise SchemaMismatch(tuple(iter_errors(data)))
+
+    return parse
+
+
+def _compile(name: str, schema: dict[str, Any]) -> Any:
+    from jsonschema_rs import Draft202012Validator, ValidationError
+
+    try:
+        return Draft202012Validator(schema, mask=_MASK, retriever=_refuse_retrieval)
+    except ValidationError as error:
+        where = "/".join(str(part) for part in error.instance_path)
+        raise InvalidTool(
+            f"tool {name!r}: parameters are no valid JSON Schema at /{where}: {error.message}"
+        ) from error
+
+
+def _refuse_retrieval(uri: str) -> Any:
+    raise ValueError(f"{uri} is outside the schema")
+
+
+def _copied(name: str, schema: object) -> dict[str, Any]:
+    from pydantic_core import PydanticSerializationError, from_json, to_json
+
+    if not isinstance(schema, Mapping):
+        raise InvalidTool(
+            f"tool {name!r}: parameters must be a JSON Schema as a dict, "
+            f"not {type(schema).__name__}"
+        )
+    try:
+        return from_json(to_json(dict(cast("Mapping[str, Any]", schema))))
+    except (PydanticSerializationError, ValueError) as error:
+        raise InvalidTool(f"tool {name!r}: parameters are not JSON: {error}") from error
+
+
+def _refuse_outside_references(name: str, schema: dict[str, Any]) -> None:
+    # Secrets are found by following references, so each one must lead to a place in this schema.
+    for node in _nodes(schema):
+        outside = next((value for value in _outside(node, is_root=node is schema)), None)
+        if outside is not None:
+            raise InvalidTool(
+                f"tool {name!r}: parameters refer to {outside!r}; "
+                "only references like '#/$defs/Name' into the same schema are followed"
+            )
+
+
+def _outside(node: dict[str, Any], *, is_root: bool) -> Iterator[str]:
+    # A value that is no text is a property that happens to have the keyword's name.
+    for keyword in ("$ref", "$dynamicRef", "$recursiveRef", "$id"):
+        value = node.get(keyword)
+        is_local = keyword == "$ref" and (value == "#" or str(value).startswith("#/"))
+        if isinstance(value, str) and not is_local and not (keyword == "$id" and is_root):
+            yield value
+
+
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(schema, dict):
+        node = cast("dict[str, Any]", schema)
+        yield node
+        children: Any = node.values()
+    else:
+        children = cast("list[Any]", schema) if isinstance(schema, list) else ()
+    for child in children:
+        yield from _nodes(child)

@@ -1,0 +1,127 @@
+"""Keeps secret arguments out of every record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from toolcrib.tools.secrets import SECRET
+from toolcrib.tools.shape import Shape, shape_of
+
+SHORTEST_PART = 4
+"""A shorter secret is not looked for inside longer texts: it would be found everywhere."""
+
+
+class Redactor:
+    """Hides the secrets of one tool's arguments."""
+
+    __slots__ = ("_shape",)
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+
+    def redact(self, arguments: Any) -> Any:
+        """The arguments as they may be written down.
+
+        Where the arguments do not have the expected shape, more is hidden rather than less.
+        """
+        return _hide(self._shape, arguments, [])
+
+    def redact_json(self, raw: bytes | str) -> Any:
+        """Like `redact`, for arguments still in JSON; what cannot be read is hidden as a whole."""
+        from pydantic_core import from_json
+
+        try:
+            return self.redact(from_json(raw))
+        except ValueError:
+            return SECRET
+
+    def scrubber(self, arguments: Any) -> Scrubber:
+        """What hides the secrets of these arguments wherever they turn up."""
+        hidden: list[Any] = []
+        _hide(self._shape, arguments, hidden)
+        return Scrubber(hidden)
+
+    def scrubber_json(self, raw: bytes | str) -> Scrubber:
+        """Like `scrubber`, for arguments still in JSON."""
+        from pydantic_core import from_json
+
+        try:
+            return self.scrubber(from_json(raw))
+        except ValueError:
+            return Scrubber([raw if isinstance(raw, str) else raw.decode("utf-8", "replace")])
+
+
+class Scrubber:
+    """Replaces the secrets of one call in results, messages and events."""
+
+    __slots__ = ("_numbers", "_parts", "_texts")
+
+    def __init__(self, secrets: list[Any]) -> None:
+        leaves = [leaf for secret in secrets for leaf in _leaves(secret)]
+        self._numbers = frozenset(leaf for leaf in leaves if not isinstance(leaf, str))
+        self._texts = frozenset(str(leaf) for leaf in leaves)
+        # Longest first: a secret that begins with another one must be replaced as a whole.
+        parts = sorted((t for t in self._texts if len(t) >= SHORTEST_PART), key=len, reverse=True)
+        self._parts = re.compile("|".join(map(re.escape, parts))) if parts else None
+
+    def scrub(self, data: Any) -> Any:
+        """JSON data without the secrets. It is never changed in place."""
+        if isinstance(data, str):
+            return self._scrub_text(data)
+        if isinstance(data, dict):
+            members = cast("dict[str, Any]", data).items()
+            return {self._scrub_text(key): self.scrub(value) for key, value in members}
+        if isinstance(data, list | tuple):
+            return [self.scrub(value) for value in cast("list[Any]", data)]
+        is_number = isinstance(data, int | float) and not isinstance(data, bool)
+        return SECRET if is_number and data in self._numbers else data
+
+    def _scrub_text(self, text: str) -> str:
+        if text in self._texts:
+            return SECRET
+        return self._parts.sub(SECRET, text) if self._parts else text
+
+
+def redactor_of(schema: Mapping[str, Any]) -> Redactor | None:
+    """What hides the secrets in arguments of this schema; None when it has none."""
+    shape = shape_of(schema)
+    return Redactor(shape) if shape.has_secrets else None
+
+
+def _hide(shape: Shape | None, value: Any, hidden: list[Any]) -> Any:
+    if shape is None or not shape.has_secrets or value is None:
+        return value
+    if isinstance(value, dict) and shape.is_object and not shape.is_secret:
+        members = cast("dict[str, Any]", value).items()
+        return {key: _hide_member(shape, key, member, hidden) for key, member in members}
+    if isinstance(value, list) and shape.is_array and not shape.is_secret:
+        elements = enumerate(cast("list[Any]", value))
+        return [_hide(shape.member(index), element, hidden) for index, element in elements]
+    hidden.append(value)
+    return SECRET
+
+
+def _hide_member(shape: Shape, key: str, value: Any, hidden: list[Any]) -> Any:
+    member = shape.member(key)
+    if member is None and shape.is_closed:
+        # An unknown key here is a mistake of the caller, perhaps a misspelt secret.
+        hidden.append(value)
+        return SECRET
+    return _hide(member, value, hidden)
+
+
+def _leaves(secret: Any) -> list[str | int | float]:
+    match secret:
+        case bool() | None | "":
+            return []
+        case str() | int() | float():
+            return [secret]
+        case dict():
+            members = cast("dict[str, Any]", secret).values()
+            return [leaf for value in members for leaf in _leaves(value)]
+        case list():
+            return [leaf for value in cast("list[Any]", secret) for leaf in _leaves(value)]
+        case _:
+            return []

@@ -1,0 +1,81 @@
+"""What a handler may return when a plain value is not enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+
+from toolcrib.errors import UsageError
+
+T_co = TypeVar("T_co", covariant=True)
+
+_set = object.__setattr__
+
+
+@runtime_checkable
+class ToolRenderableResult(Protocol):
+    """A value that says itself what the model should read of it."""
+
+    def render(self) -> str:
+        """The text the model sees in place of the value's JSON."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ToolResult(Generic[T_co]):
+    """A value for the application, a message for the model, and whether the tool succeeded.
+
+    `output` is another word for `value`, and `error` for the `message` of a failure.
+    """
+
+    value: T_co | None = None
+    message: str = ""
+    success: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+
+    def __init__(
+        self,
+        *,
+        value: T_co | None = None,
+        message: str = "",
+        success: bool = True,
+        metadata: Mapping[str, Any] | None = None,
+        output: T_co | None = None,
+        error: str | None = None,
+    ) -> None:
+        if output is not None:
+            _refuse_both("value", "output", is_taken=value is not None)
+            value = output
+        if error is not None:
+            _refuse_both("message", "error", is_taken=bool(message))
+            _refuse_error_of_success(success)
+            message = error
+        _set(self, "value", value)
+        _set(self, "message", message)
+        _set(self, "success", success)
+        _set(self, "metadata", {} if metadata is None else dict(metadata))
+
+    @property
+    def output(self) -> T_co | None:
+        """The value."""
+        return self.value
+
+    @property
+    def error(self) -> str | None:
+        """The message of a failure; None when the tool succeeded."""
+        return None if self.success else self.message
+
+
+def _refuse_both(name: str, other: str, *, is_taken: bool) -> None:
+    if is_taken:
+        raise UsageError(
+            f"ToolResult got {name}= and {other}=, two words for one thing; pass one of them"
+        )
+
+
+def _refuse_error_of_success(success: bool) -> None:
+    if success:
+        raise UsageError(
+            "ToolResult got error= but success is True; pass success=False, or message= for a note"
+        )

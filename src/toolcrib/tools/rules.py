@@ -1,0 +1,129 @@
+"""The rules that every tool's declaration obeys. Each check says what to change."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypedDict, cast, get_args
+
+from toolcrib.errors import InvalidTool
+
+Cut = Literal["head", "tail", "middle"]
+"""Which part of a result that is too long the model gets to see."""
+
+PYTHON = "python"
+"""The source of a tool declared in Python code; other sources may use other servers' names."""
+
+LONGEST_DESCRIPTION = 1024
+LONGEST_FOREIGN_DESCRIPTION = 16_384
+
+_NAME = re.compile(r"[a-z0-9_-]{1,64}")
+_FOREIGN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_NUMBER = r"(?:0|[1-9][0-9]*)"
+_SEMVER = re.compile(
+    rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+    r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
+    re.ASCII,
+)
+
+
+class ToolRules(TypedDict, total=False):
+    """What may be set on any tool besides its name, description, types and handler."""
+
+    accepts_overrides: bool
+    timeout: float | None
+    requires_approval: bool
+    is_idempotent: bool
+    is_read_only: bool
+    one_at_a_time: bool
+    version: str
+    category: str | None
+    max_result_chars: int | None
+    cut: Cut
+    uses: tuple[str, ...]
+    deprecated: str | None
+    source: str
+    approval_metadata: Callable[[], Mapping[str, Any] | None] | None
+    requires: tuple[str, ...]
+
+
+def check_name(name: object, source: str) -> None:
+    """Python tools have names that every provider takes; mounted ones may have wider names."""
+    pattern = _NAME if source == PYTHON else _FOREIGN_NAME
+    if not isinstance(name, str) or not pattern.fullmatch(name):
+        raise InvalidTool(f"a tool's name must match {pattern.pattern}; {_shown(name)} does not")
+
+
+def check_description(name: str, description: object, source: str) -> None:
+    """A description is text that a model can read."""
+    longest = LONGEST_DESCRIPTION if source == PYTHON else LONGEST_FOREIGN_DESCRIPTION
+    if not isinstance(description, str) or not description.strip():
+        raise InvalidTool(f"tool {name!r} has no description; say what it does and when to use it")
+    if len(description) > longest:
+        raise InvalidTool(
+            f"tool {name!r}: the description has {len(description)} characters; "
+            f"shorten it to {longest}"
+        )
+    if not description.replace("\n", "").replace("\t", "").isprintable():
+        raise InvalidTool(
+            f"tool {name!r}: the description has characters that cannot be printed; remove them"
+        )
+
+
+def check_timeout(name: str, timeout: object) -> None:
+    """A time limit is a number of seconds; no limit is None, never 0."""
+    if timeout is None:
+        return
+    is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not is_number or not 0 < cast("float", timeout) < math.inf:
+        raise InvalidTool(
+            f"tool {name!r}: timeout must be a finite number of seconds above 0, not {timeout!r}; "
+            "for no limit pass None"
+        )
+
+
+def check_version(name: str, version: object) -> None:
+    """A version is a semantic version."""
+    if not isinstance(version, str) or not _SEMVER.fullmatch(version):
+        raise InvalidTool(
+            f"tool {name!r}: version must be a semantic version like '1.2.0', not {_shown(version)}"
+        )
+
+
+def check_names(name: str, field: str, values: object) -> None:
+    """A list of names is a tuple of strings; a lone string is a common slip."""
+    if not isinstance(values, tuple) or not _are_names(cast("tuple[object, ...]", values)):
+        raise InvalidTool(f"tool {name!r}: {field} must be a tuple of names, not {values!r}")
+
+
+def check_result_limit(name: str, limit: object, cut: object) -> None:
+    """The cap on what the model sees of a result, and which part it sees."""
+    is_count = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
+    if limit is not None and not is_count:
+        raise InvalidTool(
+            f"tool {name!r}: max_result_chars must be a whole number above 0, not {limit!r}"
+        )
+    if cut not in get_args(Cut):
+        raise InvalidTool(f"tool {name!r}: cut must be one of {get_args(Cut)}, not {_shown(cut)}")
+
+
+def check_text(name: str, field: str, text: object) -> None:
+    """An optional note is None or says something."""
+    if text is not None and (not isinstance(text, str) or not text.strip()):
+        raise InvalidTool(f"tool {name!r}: {field} must be None or a text, not {_shown(text)}")
+
+
+def check_callable(name: str, field: str, function: object) -> None:
+    """An optional function is None or callable."""
+    if function is not None and not callable(function):
+        raise InvalidTool(f"tool {name!r}: {field} must be callable, not {_shown(function)}")
+
+
+def _are_names(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) and value for value in values)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

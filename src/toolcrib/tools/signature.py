@@ -1,0 +1,122 @@
+"""Reads a function's signature: which parameters the model fills, and which one is the context."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import Parameter
+from types import SimpleNamespace
+from typing import Any, get_type_hints
+
+from toolcrib.errors import InvalidTool
+
+# By name and not by identity: the class may be imported for type checking only, and pydantic-ai's
+# own run context must not be imported at all.
+_CONTEXT_TYPE = re.compile(r"(?:\w+\.)*(?:ToolContext|RunContext|AgentContext)\b")
+_CONTEXT_NAMES = ("ctx", "context")
+_NOT_ARGUMENTS = {
+    Parameter.VAR_POSITIONAL: "collects positional arguments; give each argument a name",
+    Parameter.VAR_KEYWORD: "collects keywords; give each argument a name",
+    Parameter.POSITIONAL_ONLY: "is positional-only; arguments are passed by name, so drop the '/'",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One parameter that the model fills. `default` is `Parameter.empty` when it has none."""
+
+    name: str
+    annotation: Any
+    default: Any
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the function has no default for it."""
+        return self.default is Parameter.empty
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A function's arguments, and the name of the parameter that takes the context."""
+
+    arguments: tuple[Argument, ...]
+    context: str | None
+    is_context_first: bool
+
+
+def read_signature(function: Callable[..., Any], tool: str) -> Signature:
+    """The signature of a function whose arguments are passed by keyword."""
+    refuse_generators(function, tool)
+    parameters = list(inspect.signature(function).parameters.values())
+    context = find_context(parameters)
+    arguments = tuple(_argument(found, tool) for found in parameters if found is not context)
+    if context is None:
+        return Signature(arguments, context=None, is_context_first=False)
+    is_first = context is parameters[0] and context.kind is not Parameter.KEYWORD_ONLY
+    return Signature(arguments, context=context.name, is_context_first=is_first)
+
+
+def find_context(parameters: list[Parameter]) -> Parameter | None:
+    """The parameter that takes the context: by its type, or by name when its type does not say."""
+    for parameter in parameters:
+        if _CONTEXT_TYPE.match(_text_of(parameter.annotation)):
+            return parameter
+    for parameter in parameters:
+        is_untyped = parameter.annotation in (Parameter.empty, Any, "Any")
+        if is_untyped and parameter.name in _CONTEXT_NAMES:
+            return parameter
+    return None
+
+
+def resolve_types(function: Callable[..., Any], signature: Signature, tool: str) -> dict[str, Any]:
+    """The arguments' types by name, with annotations that are text evaluated."""
+    found: dict[str, Any] = {}
+    names = namespace(function)
+    for argument in signature.arguments:
+        holder = SimpleNamespace(__annotations__={argument.name: argument.annotation})
+        try:
+            found |= get_type_hints(holder, names, names, include_extras=True)
+        except Exception as error:
+            raise InvalidTool(
+                f"tool {tool!r}: the type of parameter {argument.name!r} cannot be read: {error}; "
+                "import or define it at module level, outside `if TYPE_CHECKING:`"
+            ) from error
+    return found
+
+
+def namespace(function: Callable[..., Any]) -> dict[str, Any]:
+    """The globals of the module in which a function was written."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    if not hasattr(function, "__globals__") and not inspect.ismethod(function):
+        function = type(function).__call__
+    return getattr(function, "__globals__", {})
+
+
+def refuse_generators(function: Callable[..., Any], tool: str) -> None:
+    """A handler returns one value; what yields would hand the caller an unread generator."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidTool(
+            f"tool {tool!r}: the handler yields; return one value, and report steps on the way "
+            "with ctx.progress()"
+        )
+
+
+def _argument(parameter: Parameter, tool: str) -> Argument:
+    fault = _NOT_ARGUMENTS.get(parameter.kind)
+    if fault is None and parameter.annotation is Parameter.empty:
+        fault = "has no type; annotate it, so that arguments can be checked"
+    if fault is not None:
+        raise InvalidTool(f"tool {tool!r}: parameter {parameter.name!r} {fault}")
+    return Argument(parameter.name, parameter.annotation, parameter.default)
+
+
+def _text_of(annotation: Any) -> str:
+    if isinstance(annotation, str):
+        return annotation.strip("\"' ")
+    origin = getattr(annotation, "__origin__", annotation)
+    return getattr(origin, "__name__", "") if origin is not Parameter.empty else ""

@@ -1,0 +1,165 @@
+"""What a tool is: a name, types, a handler, and the rules that go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, is_dataclass
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    cast,
+    is_typeddict,
+)
+
+from toolcrib.errors import InvalidTool
+from toolcrib.tools import rules
+from toolcrib.tools.example import ToolExample, fits
+from toolcrib.tools.type_arguments import TypeArguments
+
+if TYPE_CHECKING:
+    from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.ref import Place
+    from toolcrib.tools.result import ToolResult
+
+P = TypeVar("P")
+R = TypeVar("R")
+P_contra = TypeVar("P_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+
+Calling: TypeAlias = Literal["params", "keywords", "input"]
+"""How a handler is called: with the params object, with one keyword for each argument, or with
+the plain JSON input and the context."""
+
+
+class ContextHandler(Protocol[P_contra, R_co]):
+    """A handler that wants the context of its call."""
+
+    def __call__(
+        self, params: P_contra, /, *, context: ToolContext
+    ) -> ToolResult[R_co] | R_co | Awaitable[ToolResult[R_co] | R_co]:
+        """Run the tool."""
+        ...
+
+
+class PlainHandler(Protocol[P_contra, R_co]):
+    """A handler that needs nothing but its params."""
+
+    def __call__(
+        self, params: P_contra, /
+    ) -> ToolResult[R_co] | R_co | Awaitable[ToolResult[R_co] | R_co]:
+        """Run the tool."""
+        ...
+
+
+Handler: TypeAlias = ContextHandler[P, R] | PlainHandler[P, R]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool(TypeArguments, Generic[P, R]):
+    """A tool that a model or a program can call. Everything is checked when it is declared.
+
+    `Tool[Params, Result](name=..., description=..., handler=...)` takes its types from the
+    brackets. A tool without a handler is run by the connected client.
+    """
+
+    _type_fields: ClassVar[tuple[str | None, ...]] = ("params_type", "result_type")
+
+    name: str
+    description: str
+    handler: Handler[P, R] | None = None
+    params_type: type[P] | None = None
+    """A dataclass, a pydantic model or a TypedDict; None when the tool takes no arguments."""
+    result_type: type[R] | None = None
+    examples: tuple[ToolExample[P, R], ...] = field(default=(), hash=False)
+    accepts_overrides: bool = True
+    timeout: float | None = None
+    """Seconds until the handler is stopped; None leaves it to the executor's default."""
+    requires_approval: bool = False
+    is_idempotent: bool = False
+    is_read_only: bool = False
+    one_at_a_time: bool = False
+    version: str = "0.0.0"
+    category: str | None = None
+    max_result_chars: int | None = None
+    """How much of a result the model sees; None leaves it to the executor's default."""
+    cut: rules.Cut = "head"
+    uses: tuple[str, ...] = ()
+    """The other tools that the handler may call."""
+    deprecated: str | None = None
+    """A note that the model and the operator see."""
+    source: str = rules.PYTHON
+    approval_metadata: Callable[[], Mapping[str, Any] | None] | None = None
+    requires: tuple[str, ...] = ()
+    """What the connected client must be able to do for the tool to be offered."""
+    calling: Calling = "params"
+    json_schema: Mapping[str, Any] | None = field(default=None, hash=False)
+    """The arguments as JSON Schema, when the handler takes plain JSON input."""
+
+    def __post_init__(self) -> None:
+        rules.check_text("?", "source", self.source)
+        rules.check_name(self.name, self.source)
+        rules.check_description(self.name, self.description, self.source)
+        rules.check_callable(self.name, "handler", self.handler)
+        self._check_rules()
+        self._check_params_type()
+        self._check_examples()
+
+    @property
+    def place(self) -> Place:
+        """Where a call of this tool runs."""
+        return "client" if self.handler is None else "local"
+
+    def _check_rules(self) -> None:
+        name = self.name
+        rules.check_timeout(name, self.timeout)
+        rules.check_version(name, self.version)
+        rules.check_result_limit(name, self.max_result_chars, self.cut)
+        rules.check_names(name, "uses", self.uses)
+        rules.check_names(name, "requires", self.requires)
+        rules.check_text(name, "category", self.category)
+        rules.check_text(name, "deprecated", self.deprecated)
+        rules.check_callable(name, "approval_metadata", self.approval_metadata)
+
+    def _check_params_type(self) -> None:
+        found: Any = self.params_type
+        if found is None or _has_fields(found):
+            return
+        raise InvalidTool(
+            f"tool {self.name!r}: params_type must be a dataclass, a pydantic model, a TypedDict "
+            f"or None, not {found!r}"
+        )
+
+    def _check_examples(self) -> None:
+        if not isinstance(self.examples, tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidTool(f"tool {self.name!r}: examples must be a tuple of ToolExample")
+        for number, example in enumerate(self.examples):
+            self._check_example(number, example)
+
+    def _check_example(self, number: int, example: ToolExample[P, R]) -> None:
+        for part, value, expected in (
+            ("input", example.input, self.params_type),
+            ("output", example.output, self.result_type),
+        ):
+            if not fits(value, expected):
+                raise InvalidTool(
+                    f"tool {self.name!r}: the {part} of examples[{number}] must be "
+                    f"{_type_name(expected)}, not {type(value).__name__}"
+                )
+
+
+def _has_fields(found: Any) -> bool:
+    # The attribute tells a pydantic model without importing pydantic.
+    is_class = isinstance(found, type)
+    is_model = is_class and hasattr(cast("Any", found), "__pydantic_fields__")
+    is_data = is_class and is_dataclass(cast("Any", found))
+    return is_model or is_data or is_typeddict(cast("Any", found))
+
+
+def _type_name(expected: Any) -> str:
+    return getattr(expected, "__name__", None) or str(expected)

@@ -1,0 +1,43 @@
+"""Lets `Tool[Params, Result](...)` hand its type arguments to the constructor as values."""
+
+from __future__ import annotations
+
+import types
+from typing import Any, ClassVar, TypeVar, cast
+
+# Any and a type variable say nothing at runtime, so they must not override a field.
+_SILENT = (Any,)
+
+
+class TypeArguments:
+    """Base of classes whose type arguments are also fields.
+
+    `_type_fields` names the field for each type argument in order; None where there is no field.
+    """
+
+    __slots__ = ()
+    _type_fields: ClassVar[tuple[str | None, ...]]
+
+    def __class_getitem__(cls, arguments: Any) -> Any:
+        # The next class in line is Generic, which checks the number of arguments.
+        generic: Any = super()
+        return _Alias(cls, generic.__class_getitem__(arguments).__args__)
+
+
+class _Alias(types.GenericAlias):
+    """A class with type arguments; calling it fills the fields that they stand for."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        origin = cast("type[TypeArguments]", self.__origin__)
+        for name, argument in zip(origin._type_fields, self.__args__, strict=True):  # pyright: ignore[reportPrivateUsage]
+            if name is not None and not _is_silent(argument):
+                kwargs.setdefault(name, None if argument is type(None) else argument)
+        return origin(*args, **kwargs)
+
+    def __getitem__(self, arguments: Any) -> _Alias:
+        filled = super().__getitem__(arguments)
+        return _Alias(cast("type[Any]", filled.__origin__), filled.__args__)
+
+
+def _is_silent(argument: Any) -> bool:
+    return argument in _SILENT or isinstance(argument, TypeVar)
