@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
-from toolcrib.approval.decision import Decided
+from toolcrib.approval.decision import Approve, Decided
 from toolcrib.approval.grant import Grant
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.store.store import OpenCall
@@ -32,6 +33,21 @@ def decode_request(data: bytes) -> ApprovalRequest:
 def decode_decided(data: bytes) -> Decided:
     """Read a decision back."""
     return _adapter(Decided).validate_json(data)
+
+
+def take_out_edit(decided: Decided) -> tuple[Decided, bytes | None]:
+    """A decision whose edited arguments are emptied, and those arguments; None when unedited."""
+    match decided.decision:
+        case Approve(arguments=dict(edited)):
+            emptied = replace(decided, decision=replace(decided.decision, arguments={}))
+            return emptied, to_json(edited)
+        case _:
+            return decided, None
+
+
+def put_back_edit(decided: Decided, edited: bytes) -> Decided:
+    """Undo `take_out_edit`."""
+    return replace(decided, decision=Approve(from_json(edited)))
 
 
 def decode_grant(data: bytes) -> Grant:

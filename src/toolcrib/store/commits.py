@@ -51,7 +51,10 @@ _FILE_APPROVAL = (
     "INSERT INTO approvals (approval_id, session_id, digest, state, request)"
     " VALUES (?, ?, ?, 'pending', ?)"
 )
-_USE_APPROVAL = "UPDATE approvals SET state = 'used' WHERE approval_id = ? AND session_id = ?"
+_EDITS_IN_VAULT = "SELECT approval_id, session_id, vault FROM approvals WHERE vault IS NOT NULL"
+_USE_APPROVAL = (
+    "UPDATE approvals SET state = 'used', vault = NULL WHERE approval_id = ? AND session_id = ?"
+)
 _KEEP_ARTIFACT = "INSERT OR REPLACE INTO artifacts VALUES (?, ?, ?, ?)"
 
 
@@ -69,7 +72,7 @@ def write_commits(
         _blame(connection, commits)
     group.write_records(connection)
     group.write_calls(connection, vault)
-    group.write_approvals(connection)
+    group.write_approvals(connection, vault)
     _executemany(connection, _KEEP_ARTIFACT, group.artifacts)
 
 
@@ -153,12 +156,15 @@ class _Group:
     def _is_touched(self, session_id: str, call_id: str) -> bool:
         return (session_id, call_id) in self.opened or (session_id, call_id) in self.closed
 
-    def write_approvals(self, connection: sqlite3.Connection) -> None:
+    def write_approvals(self, connection: sqlite3.Connection, vault: VaultChanges) -> None:
         try:
             _executemany(connection, _FILE_APPROVAL, self.filed)
         except sqlite3.IntegrityError as error:
             raise StoreError("an approval of this commit is filed already") from error
-        _executemany(connection, _USE_APPROVAL, self.used)
+        if self.used:
+            in_vault = connection.execute(_EDITS_IN_VAULT).fetchall()
+            vault.doom(name for *key, name in in_vault if tuple(key) in self.used)
+            _executemany(connection, _USE_APPROVAL, self.used)
 
 
 def _row(i: int, r: Record) -> Row:

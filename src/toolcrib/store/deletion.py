@@ -50,7 +50,7 @@ def empty_log(connection: sqlite3.Connection) -> None:
 
 
 def sweep(connection: sqlite3.Connection, vault: Vault) -> None:
-    """Erase vault files that no open call names.
+    """Erase vault files that neither an open call nor a decision names.
 
     Within a write transaction, because a file is written in the transaction that names it.
     """
@@ -58,9 +58,12 @@ def sweep(connection: sqlite3.Connection, vault: Vault) -> None:
 
 
 def _vault_names(connection: sqlite3.Connection, session_id: str | None) -> set[str]:
-    rows = connection.execute(
-        "SELECT vault FROM open_calls WHERE vault IS NOT NULL"
-        " AND session_id = ifnull(?, session_id)",
-        (session_id,),
-    )
-    return {name for (name,) in rows}
+    names: set[str] = set()
+    for table in ("open_calls", "approvals"):
+        rows = connection.execute(
+            f"SELECT vault FROM {table} WHERE vault IS NOT NULL"
+            " AND session_id = ifnull(?, session_id)",
+            (session_id,),
+        )
+        names.update(name for (name,) in rows)
+    return names

@@ -4,38 +4,56 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from toolcrib.approval.decision import Decided
 from toolcrib.approval.grant import Grant
 from toolcrib.errors import StoreError
-from toolcrib.store.codec import decode_decided, decode_grant, decode_request, encode
+from toolcrib.store.codec import (
+    decode_decided,
+    decode_grant,
+    decode_request,
+    encode,
+    put_back_edit,
+    take_out_edit,
+)
 from toolcrib.store.store import FiledApproval
+from toolcrib.store.vault import Vault, VaultChanges
 
 APPROVALS = (
-    "SELECT request, state, decided FROM approvals"
+    "SELECT request, state, decided, vault FROM approvals"
     " WHERE session_id = ifnull(?, session_id) AND state = ifnull(?, state) ORDER BY filed"
 )
-APPROVAL = "SELECT request, state, decided FROM approvals WHERE approval_id = ?"
+APPROVAL = "SELECT request, state, decided, vault FROM approvals WHERE approval_id = ?"
+_PENDING = "SELECT 1 FROM approvals WHERE approval_id = ? AND digest = ? AND state = 'pending'"
+_DECIDE = "UPDATE approvals SET state = 'decided', decided = ?, vault = ? WHERE approval_id = ?"
 GRANTS = "SELECT fact FROM grants WHERE tool_id = ifnull(?, tool_id) ORDER BY made"
 
 
-def filed_approval(row: tuple[Any, ...]) -> FiledApproval:
-    """One row of `APPROVALS` or `APPROVAL`."""
-    request, state, decided = row
-    return FiledApproval(
-        decode_request(request), state, decode_decided(decided) if decided else None
-    )
+def filed_approval(row: tuple[Any, ...], vault: Vault) -> FiledApproval:
+    """One row of `APPROVALS` or `APPROVAL`. Edited arguments are empty once they were used."""
+    request, state, data, name = row
+    decided = decode_decided(data) if data else None
+    if decided is not None and name is not None:
+        # The approval may have been used, and its file erased, since the row was read.
+        with suppress(FileNotFoundError):
+            decided = put_back_edit(decided, vault.read(name))
+    return FiledApproval(decode_request(request), state, decided)
 
 
-def decide(connection: sqlite3.Connection, decided: Decided) -> bool:
-    """Compare-and-swap from pending to decided."""
-    changed = connection.execute(
-        "UPDATE approvals SET state = 'decided', decided = ?"
-        " WHERE approval_id = ? AND digest = ? AND state = 'pending'",
-        (encode(decided), decided.approval_id, decided.digest),
-    )
-    return changed.rowcount == 1
+def decide(connection: sqlite3.Connection, decided: Decided, vault: VaultChanges) -> bool:
+    """Compare-and-swap from pending to decided.
+
+    Edited arguments may hold secrets that nobody has marked yet, so they all go to the vault.
+    """
+    key = (decided.approval_id, decided.digest)
+    if connection.execute(_PENDING, key).fetchone() is None:
+        return False
+    kept, edited = take_out_edit(decided)
+    name = None if edited is None else vault.put(edited)
+    connection.execute(_DECIDE, (encode(kept), name, decided.approval_id))
+    return True
 
 
 def add_grant(connection: sqlite3.Connection, grant: Grant) -> None:

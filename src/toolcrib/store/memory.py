@@ -13,6 +13,7 @@ from toolcrib.approval.grant import Grant
 from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound, StoreError
 from toolcrib.session.record import Head, Record
 from toolcrib.store.chain import check_follows, end_of
+from toolcrib.store.codec import take_out_edit
 from toolcrib.store.store import (
     ApprovalFiled,
     ApprovalState,
@@ -278,7 +279,7 @@ class MemoryStore:
             case ApprovalUsed(approval_id):
                 filed = self._approvals.get(approval_id)
                 if filed is not None and filed.request.session_id == session_id:
-                    self._approvals[approval_id] = replace(filed, state="used")
+                    self._approvals[approval_id] = _used(filed)
             case ArtifactKept(artifact):
                 session.artifacts[artifact.artifact_id] = artifact
             case _:
@@ -290,3 +291,8 @@ class MemoryStore:
             for approval_id, filed in self._approvals.items()
             if filed.request.session_id != session_id or (only_used and filed.state != "used")
         }
+
+
+def _used(filed: FiledApproval) -> FiledApproval:
+    decided = take_out_edit(filed.decided)[0] if filed.decided else None
+    return replace(filed, state="used", decided=decided)

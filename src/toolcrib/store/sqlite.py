@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from toolcrib.approval.decision import Decided
 from toolcrib.approval.grant import Grant
@@ -32,6 +32,8 @@ from toolcrib.store.store import (
 )
 from toolcrib.store.vault import Vault, VaultChanges
 from toolcrib.store.writer import Writer
+
+T = TypeVar("T")
 
 
 class SqliteStore:
@@ -97,13 +99,7 @@ class SqliteStore:
 
     def commit(self, lease: Lease, commit: Commit) -> None:
         """Commit now, alone."""
-        vault = VaultChanges(self._vault)
-        try:
-            self._write().run(lambda conn: write_commits(conn, [(lease, commit)], vault))
-        except BaseException:
-            vault.rolled_back()
-            raise
-        vault.committed()
+        self._with_vault(lambda conn, vault: write_commits(conn, [(lease, commit)], vault))
 
     def sessions(self) -> list[SessionInfo]:
         """Every session, oldest first."""
@@ -143,16 +139,16 @@ class SqliteStore:
     ) -> list[FiledApproval]:
         """The inbox, oldest first."""
         rows = self._read().rows(inbox.APPROVALS, session_id, state)
-        return [inbox.filed_approval(row) for row in rows]
+        return [inbox.filed_approval(row, self._vault) for row in rows]
 
     def approval(self, approval_id: str) -> FiledApproval | None:
         """One request of the inbox."""
         rows = self._read().rows(inbox.APPROVAL, approval_id)
-        return inbox.filed_approval(rows[0]) if rows else None
+        return inbox.filed_approval(rows[0], self._vault) if rows else None
 
     def decide(self, decided: Decided) -> bool:
         """Record the first decision that fits; later ones get False."""
-        return self._write().run(lambda conn: inbox.decide(conn, decided))
+        return self._with_vault(lambda conn, vault: inbox.decide(conn, decided, vault))
 
     def add_grant(self, grant: Grant) -> None:
         """Keep a new grant."""
@@ -188,11 +184,8 @@ class SqliteStore:
 
     def delete_session(self, session_id: str) -> None:
         """Delete everything of a session that nobody writes."""
-        vault = VaultChanges(self._vault)
-        self._write().run(
-            lambda conn: deletion.delete_session(conn, session_id, self._clock(), vault)
-        )
-        vault.committed()
+        now = self._clock()
+        self._with_vault(lambda conn, vault: deletion.delete_session(conn, session_id, now, vault))
         self._writer.run(deletion.empty_log, is_transaction=False)
 
     def close(self) -> None:
@@ -200,6 +193,16 @@ class SqliteStore:
         if not self._is_forked():
             self._writer.close()
             self._reader.close()
+
+    def _with_vault(self, work: Callable[[sqlite3.Connection, VaultChanges], T]) -> T:
+        vault = VaultChanges(self._vault)
+        try:
+            result = self._write().run(lambda conn: work(conn, vault))
+        except Exception:
+            vault.rolled_back()
+            raise
+        vault.committed()
+        return result
 
     def _is_forked(self) -> bool:
         return os.getpid() != self._pid

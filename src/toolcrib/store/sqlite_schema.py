@@ -59,10 +59,12 @@ CREATE TABLE approvals (
     digest      TEXT NOT NULL,
     state       TEXT NOT NULL,
     request     BLOB NOT NULL,
-    decided     BLOB
+    decided     BLOB,
+    vault       TEXT
 );
 CREATE INDEX approvals_by_session ON approvals (session_id, state);
 CREATE INDEX approvals_by_state ON approvals (state);
+CREATE INDEX edits_in_vault ON approvals (approval_id, session_id, vault) WHERE vault IS NOT NULL;
 CREATE TABLE grants (
     made       INTEGER PRIMARY KEY,
     grant_id   TEXT NOT NULL UNIQUE,
