@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
-from toolcrib.approval.explain import Explanation, Finding
+from toolcrib.approval.explain import Explanation, find
 from toolcrib.approval.rule import Effect, Rule, Subject, Verdict, check_deadline
 from toolcrib.errors import InvalidPolicy
 
@@ -52,9 +52,8 @@ class Policy:
 
     def explain(self, subject: Subject) -> Explanation:
         """Decide about one call and say how every rule took part."""
-        findings = tuple(Finding(rule, rule.first_miss(subject)) for rule in self.rules)
-        matched = [finding.rule for finding in findings if finding.is_match]
-        return Explanation(subject, self._conclude(matched, subject), findings)
+        findings = tuple(find(rule, subject) for rule in self.rules)
+        return Explanation(subject.tool.id, self.judge(subject), findings)
 
     def _conclude(self, matched: Sequence[Rule], subject: Subject) -> Verdict:
         if not matched:

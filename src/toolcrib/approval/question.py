@@ -8,6 +8,7 @@ from toolcrib.approval.approvers import Reply
 from toolcrib.approval.console import Console
 from toolcrib.approval.decision import Actor, Answer, Approve, Decision, Deny, GrantScope
 from toolcrib.approval.duration import read_duration
+from toolcrib.approval.edit import check_edit
 from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.panel import draw_panel, showable, shown_json
 from toolcrib.approval.pattern import Equals, Patterns, first_mismatch
@@ -92,6 +93,8 @@ class Question:
         arguments = cast("dict[str, Any]", edited)
         if arguments == self._request.arguments:
             raise InvalidDecision("nothing was changed; type a to approve it as it is")
+        if self._request.parameters:
+            check_edit(self._request, arguments)
         self._console.write(shown_json(arguments))
         is_sure = await self._console.ask(_EDITED) == "a"
         return self._reply(Approve(arguments)) if is_sure else None

@@ -14,8 +14,19 @@ from toolcrib.tools.ref import Place, ToolRef
 
 Effect = Literal["allow", "ask", "deny"]
 
-RESERVED_IDS = frozenset({"unmatched", "requires_approval", "default"})
-"""What a verdict names when no rule decided it; a rule with such an id would be mistaken for it."""
+RESERVED_IDS = frozenset(
+    {
+        "approver",
+        "default",
+        "in_doubt",
+        "need_user_approve_tools",
+        "requires_approval",
+        "tool",
+        "unanswered",
+        "unmatched",
+    }
+)
+"""What a record names when no rule decided; a rule with such an id would be mistaken for it."""
 
 _TOOL_GLOB = re.compile(r"[A-Za-z0-9_.*?-]{1,128}")
 
@@ -32,7 +43,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a policy says. `rule` is the id of the rule that decided, or one of `RESERVED_IDS`."""
+    """What a policy says. `rule` is the id of the rule that decided, or a reserved one."""
 
     effect: Effect
     rule: str

@@ -1,0 +1,24 @@
+"""The `toolcrib` command."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+_MISSING = """\
+The toolcrib command needs {name}, which is not installed.
+Install what it needs with: pip install 'toolcrib[cli]'"""
+
+
+def main() -> None:
+    """Run the command line and exit: 0 done, 1 failed, 2 wrongly called."""
+    try:
+        import_module("rich")
+        import_module("typer")
+    except ModuleNotFoundError as error:
+        print(_MISSING.format(name=error.name), file=sys.stderr)
+        raise SystemExit(1) from None
+
+    from toolcrib.cli.app import app
+
+    app()

@@ -1,0 +1,36 @@
+"""All command groups under one command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from toolcrib._version import __version__
+from toolcrib.cli import policy
+
+app = typer.Typer(
+    name="toolcrib",
+    help="Look after the tools of LLM agents: who may run what, and what ran.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(policy.app, name="policy")
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"toolcrib {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def toolcrib(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Look after the tools of LLM agents: who may run what, and what ran."""

@@ -1,0 +1,106 @@
+"""`toolcrib policy`: check a policy file, and ask what it would decide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from toolcrib.approval.lint import Caution, cautions
+from toolcrib.approval.policy import Policy
+from toolcrib.approval.policy_file import load_policy
+from toolcrib.approval.rule import Effect, Subject
+from toolcrib.cli.streams import fail, note, show, show_json
+from toolcrib.errors import InvalidPolicy
+from toolcrib.tools.ref import Place, ToolRef
+
+app = typer.Typer(help="Check policy files and explain what they decide.", no_args_is_help=True)
+
+_COLOURS: dict[Effect, str] = {"allow": "green", "ask": "yellow", "deny": "red"}
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The policy, a YAML file.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+
+
+@app.command()
+def check(
+    file: File,
+    json: Json = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
+) -> None:
+    """Say whether FILE is a valid policy, and warn about rules that may surprise.
+
+    Example: toolcrib policy check policy.yaml
+    """
+    policy = _load(file)
+    found = cautions(policy)
+    for caution in found:
+        note(_caution_text(file, caution), "yellow")
+    if json:
+        show_json({"file": str(file), "rules": len(policy.rules), "warnings": found})
+    else:
+        show(f"{file}: {len(policy.rules)} rules, {len(found)} warnings")
+    if strict and found:
+        raise typer.Exit(1)
+
+
+@app.command()
+def explain(
+    file: File,
+    tool: Annotated[str, typer.Option("--tool", help="The tool's name.")],
+    arguments: Annotated[
+        str, typer.Option("--arguments", help="The call's arguments, a JSON object.")
+    ] = "{}",
+    source: Annotated[str, typer.Option("--source", help="Where the tool comes from.")] = "python",
+    place: Annotated[Place, typer.Option("--place", help="Where the call runs.")] = "local",
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="The tool changes nothing.")
+    ] = False,
+    requires_approval: Annotated[
+        bool, typer.Option("--requires-approval", help="The tool itself asks for approval.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Say what FILE decides about one call, and how each rule took part.
+
+    Example: toolcrib policy explain policy.yaml --tool write_file --arguments '{"path": "a"}'
+    """
+    subject = Subject(
+        tool=ToolRef(tool, source, version="", digest="", place=place),
+        arguments=_read_arguments(arguments),
+        is_read_only=read_only,
+        requires_approval=requires_approval,
+    )
+    explanation = _load(file).explain(subject)
+    if json:
+        show_json(explanation)
+        return
+    first, *rest = explanation.text().split("\n")
+    show(first, _COLOURS[explanation.verdict.effect])
+    for line in rest:
+        show(line)
+
+
+def _load(file: Path) -> Policy:
+    try:
+        return load_policy(file)
+    except InvalidPolicy as error:
+        fail(str(error))
+
+
+def _caution_text(file: Path, caution: Caution) -> str:
+    where = f"{file}:{caution.line}" if caution.line else str(file)
+    return f'{where}: warning: rule "{caution.rule}": {caution.message}'
+
+
+def _read_arguments(text: str) -> dict[str, Any]:
+    from pydantic_core import from_json
+
+    try:
+        arguments = from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        raise typer.BadParameter(f"--arguments is not JSON: {error}") from None
+    if not isinstance(arguments, dict):
+        raise typer.BadParameter("--arguments is not a JSON object; write '{...}'")
+    return cast("dict[str, Any]", arguments)
