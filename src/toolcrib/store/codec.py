@@ -20,7 +20,7 @@ def _adapter(fact: type[Any]) -> TypeAdapter[Any]:
     return TypeAdapter(fact)
 
 
-def encode(fact: ApprovalRequest | Decided | Grant) -> bytes:
+def encode(fact: ApprovalRequest | Decided | Grant | OpenCall) -> bytes:
     """A fact as JSON."""
     return _adapter(type(fact)).dump_json(fact)
 
@@ -55,14 +55,9 @@ def decode_grant(data: bytes) -> Grant:
     return _adapter(Grant).validate_json(data)
 
 
-def encode_open_call(call: OpenCall) -> bytes:
-    """An open call without its arguments, which are kept apart."""
-    return _adapter(OpenCall).dump_json(call, exclude={"arguments"})
-
-
-def decode_open_call(data: bytes, arguments: bytes) -> OpenCall:
-    """Put an open call and its arguments together again."""
-    return _adapter(OpenCall).validate_python({**from_json(data), "arguments": arguments})
+def decode_open_call(data: bytes) -> OpenCall:
+    """Read an open call back."""
+    return _adapter(OpenCall).validate_json(data)
 
 
 def encode_settings(settings: dict[str, Any]) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any, assert_never
 from toolcrib.errors import StoreError
 from toolcrib.session.record import Record
 from toolcrib.store.chain import check_follows
-from toolcrib.store.codec import encode, encode_open_call
+from toolcrib.store.codec import encode
 from toolcrib.store.leases import lost
 from toolcrib.store.store import (
     ApprovalFiled,
@@ -41,9 +41,9 @@ _LAST_ID = "SELECT ifnull(max(id), 0) FROM records"
 _ADD_RECORD = "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _ADD_PAYLOAD = "INSERT INTO payloads VALUES (?, ?)"
 _OPEN_CALL = (
-    "INSERT INTO open_calls (session_id, call_id, fact, arguments, vault) VALUES (?, ?, ?, ?, ?)"
+    "INSERT INTO open_calls (session_id, call_id, fact, vault) VALUES (?, ?, ?, ?)"
     " ON CONFLICT (session_id, call_id) DO UPDATE SET fact = excluded.fact,"
-    " arguments = excluded.arguments, vault = excluded.vault"
+    " vault = excluded.vault"
 )
 _CALLS_IN_VAULT = "SELECT session_id, call_id, vault FROM open_calls WHERE vault IS NOT NULL"
 _CLOSE_CALL = "DELETE FROM open_calls WHERE session_id = ? AND call_id = ?"
@@ -143,12 +143,9 @@ class _Group:
         vault.doom(name for *key, name in in_vault if self._is_touched(*key))
         _executemany(connection, _CLOSE_CALL, list(self.closed))
         opened = [
-            (
-                *key,
-                encode_open_call(call),
-                None if call.has_secrets else call.arguments,
-                vault.put(call.arguments) if call.has_secrets else None,
-            )
+            (*key, None, vault.put(encode(call)))
+            if call.has_secrets
+            else (*key, encode(call), None)
             for key, call in self.opened.items()
         ]
         _executemany(connection, _OPEN_CALL, opened)

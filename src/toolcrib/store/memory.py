@@ -5,18 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from threading import RLock
 from typing import Any, assert_never
 
-from toolcrib.approval.decision import Decided
-from toolcrib.approval.grant import Grant
-from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound, StoreError
+from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound
 from toolcrib.session.record import Head, Record
 from toolcrib.store.chain import check_follows, end_of
-from toolcrib.store.codec import take_out_edit
+from toolcrib.store.memory_inbox import MemoryInbox
 from toolcrib.store.store import (
     ApprovalFiled,
-    ApprovalState,
     ApprovalUsed,
     Artifact,
     ArtifactKept,
@@ -26,7 +22,6 @@ from toolcrib.store.store import (
     Commit,
     CommitSource,
     Effect,
-    FiledApproval,
     Lease,
     OpenCall,
     SessionInfo,
@@ -57,15 +52,13 @@ class _Session:
         return self.last_head
 
 
-class MemoryStore:
+class MemoryStore(MemoryInbox):
     """The twin of the durable stores: the same rules, nothing on disk."""
 
     def __init__(self, *, clock: Clock = time.time) -> None:
+        super().__init__()
         self._clock = clock
-        self._lock = RLock()
         self._sessions: dict[str, _Session] = {}
-        self._approvals: dict[str, FiledApproval] = {}
-        self._grants: dict[str, Grant] = {}
         # A session made again after its deletion must not honour leases of the deleted one.
         self._fence_floor = 0
 
@@ -103,7 +96,7 @@ class MemoryStore:
         """Commit at once: there is nothing to wait for."""
         try:
             self.commit(source.lease, source.drain())
-        except StoreError as error:
+        except Exception as error:
             source.settled(error)
         else:
             source.settled(None)
@@ -152,7 +145,9 @@ class MemoryStore:
     def records(self, session_id: str, *, after: int = 0) -> Iterator[Record]:
         """Records with `seq > after`. Raises `SessionNotFound`."""
         with self._lock:
-            return self._known(session_id).read(after)
+            session = self._known(session_id)
+        # Not under the lock: an attached ledger may have much to seal first.
+        return session.read(after)
 
     def head(self, session_id: str) -> Head | None:
         """The end of the ledger, None while it is empty. Raises `SessionNotFound`."""
@@ -164,61 +159,6 @@ class MemoryStore:
         with self._lock:
             session = self._sessions.get(session_id)
             return list(session.open_calls.values()) if session else []
-
-    def approvals(
-        self, *, session_id: str | None = None, state: ApprovalState | None = None
-    ) -> list[FiledApproval]:
-        """The inbox, oldest first."""
-        with self._lock:
-            return [
-                filed
-                for filed in self._approvals.values()
-                if session_id in (None, filed.request.session_id) and state in (None, filed.state)
-            ]
-
-    def approval(self, approval_id: str) -> FiledApproval | None:
-        """One request of the inbox."""
-        with self._lock:
-            return self._approvals.get(approval_id)
-
-    def decide(self, decided: Decided) -> bool:
-        """Record the first decision that fits; later ones get False."""
-        with self._lock:
-            filed = self._approvals.get(decided.approval_id)
-            if filed is None or filed.state != "pending" or filed.request.digest != decided.digest:
-                return False
-            self._approvals[decided.approval_id] = replace(filed, state="decided", decided=decided)
-            return True
-
-    def add_grant(self, grant: Grant) -> None:
-        """Keep a new grant."""
-        with self._lock:
-            if grant.grant_id in self._grants:
-                raise StoreError(f"there is already a grant {grant.grant_id!r}")
-            self._grants[grant.grant_id] = grant
-
-    def grants(self, *, tool_id: str | None = None) -> list[Grant]:
-        """All grants, oldest first, dead ones too."""
-        with self._lock:
-            return [grant for grant in self._grants.values() if tool_id in (None, grant.tool_id)]
-
-    def use_grant(self, grant_id: str, now: float) -> bool:
-        """Take one use if the grant is live."""
-        with self._lock:
-            grant = self._grants.get(grant_id)
-            if grant is None or not grant.is_live(now):
-                return False
-            self._grants[grant_id] = grant.spend()
-            return True
-
-    def revoke_grant(self, grant_id: str, now: float) -> bool:
-        """End a live grant."""
-        with self._lock:
-            grant = self._grants.get(grant_id)
-            if grant is None or not grant.is_live(now):
-                return False
-            self._grants[grant_id] = grant.revoke(now)
-            return True
 
     def artifact(self, session_id: str, artifact_id: str) -> str | None:
         """The text of an artifact."""
@@ -233,7 +173,7 @@ class MemoryStore:
             session = self._held(lease)
             session.records = [replace(record, payload=None) for record in session.records]
             session.artifacts.clear()
-            self._forget_approvals(lease.session_id, only_used=True)
+            self._forget_used(lease.session_id)
 
     def delete_session(self, session_id: str) -> None:
         """Forget a session that nobody writes."""
@@ -242,8 +182,7 @@ class MemoryStore:
             if session.is_open:
                 raise LeaseHeld(f"session {session_id!r} is open; close it before deleting it")
             self._fence_floor = max(self._fence_floor, session.fence)
-            self._forget_approvals(session_id, only_used=False)
-            self._grants = {k: g for k, g in self._grants.items() if g.session_id != session_id}
+            self._forget(session_id)
             del self._sessions[session_id]
 
     def close(self) -> None:
@@ -262,9 +201,7 @@ class MemoryStore:
         return session
 
     def _apply(self, session: _Session, session_id: str, effects: Sequence[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, ApprovalFiled) and effect.request.approval_id in self._approvals:
-                raise StoreError(f"approval {effect.request.approval_id!r} is filed already")
+        self._check_new([e.request for e in effects if isinstance(e, ApprovalFiled)])
         for effect in effects:
             self._apply_one(session, session_id, effect)
 
@@ -275,24 +212,10 @@ class MemoryStore:
             case CallClosed(call_id):
                 session.open_calls.pop(call_id, None)
             case ApprovalFiled(request):
-                self._approvals[request.approval_id] = FiledApproval(request, "pending", None)
+                self._file(request)
             case ApprovalUsed(approval_id):
-                filed = self._approvals.get(approval_id)
-                if filed is not None and filed.request.session_id == session_id:
-                    self._approvals[approval_id] = _used(filed)
+                self._use(approval_id, session_id)
             case ArtifactKept(artifact):
                 session.artifacts[artifact.artifact_id] = artifact
             case _:
                 assert_never(effect)
-
-    def _forget_approvals(self, session_id: str, *, only_used: bool) -> None:
-        self._approvals = {
-            approval_id: filed
-            for approval_id, filed in self._approvals.items()
-            if filed.request.session_id != session_id or (only_used and filed.state != "used")
-        }
-
-
-def _used(filed: FiledApproval) -> FiledApproval:
-    decided = take_out_edit(filed.decided)[0] if filed.decided else None
-    return replace(filed, state="used", decided=decided)

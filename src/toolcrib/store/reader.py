@@ -26,7 +26,7 @@ _RECORDS = (
     " r.hash FROM records r LEFT JOIN payloads p ON p.id = r.id"
     " WHERE r.session_id = ? AND r.seq > ? ORDER BY r.seq LIMIT ?"
 )
-_OPEN_CALLS = "SELECT fact, arguments, vault FROM open_calls WHERE session_id = ? ORDER BY opened"
+_OPEN_CALLS = "SELECT fact, vault FROM open_calls WHERE session_id = ? ORDER BY opened"
 
 
 class Reader:
@@ -91,8 +91,8 @@ class Reader:
 
     def _open_calls(self, session_id: str) -> list[OpenCall]:
         return [
-            decode_open_call(fact, arguments if vault is None else self._vault.read(vault))
-            for fact, arguments, vault in self.rows(_OPEN_CALLS, session_id)
+            decode_open_call(fact if vault is None else self._vault.read(vault))
+            for fact, vault in self.rows(_OPEN_CALLS, session_id)
         ]
 
     def _info(self, row: Row) -> SessionInfo:

@@ -46,8 +46,7 @@ CREATE TABLE open_calls (
     opened     INTEGER PRIMARY KEY,
     session_id TEXT NOT NULL,
     call_id    TEXT NOT NULL,
-    fact       BLOB NOT NULL,
-    arguments  BLOB,
+    fact       BLOB,
     vault      TEXT,
     UNIQUE (session_id, call_id)
 );

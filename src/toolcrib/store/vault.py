@@ -1,7 +1,7 @@
-"""Where the arguments of open calls lie when they hold secrets: files, never the database.
+"""Where open calls lie when they hold secrets: in files, never in the database.
 
 A database keeps deleted bytes in its log and free pages for a while; a file is gone when it is
-unlinked. Only the owner may read the files, and only open calls have one.
+unlinked. Only the owner may read the files, and only what is still open has one.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _log = logging.getLogger("toolcrib.store")
 
 
 class Vault:
-    """A folder of owner-only files with random names; the database row of a call keeps the name."""
+    """A folder of owner-only files with random names, which rows of the database keep."""
 
     def __init__(self, folder: Path, *, fsync: bool) -> None:
         self._folder = folder
         self._fsync = fsync
 
     def read(self, name: str) -> bytes:
-        """Raises `FileNotFoundError` when the call has been closed meanwhile."""
+        """Raises `FileNotFoundError` when the file has been erased meanwhile."""
         return (self._folder / name).read_bytes()
 
     def put(self, data: bytes) -> str:
