@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -28,8 +29,15 @@ async def sleepy_search(
     return await search(query, limit, tags, filter, threshold)
 
 
-async def _call_of(contestant: str) -> Call:
-    """The call of one contestant; only its own library gets imported in this process."""
+def _nothing() -> None:
+    """What a contestant without records does at the end."""
+
+
+async def _call_of(contestant: str) -> tuple[Call, Callable[[], None]]:
+    """The call of one contestant and what makes its records exist.
+
+    Only its own library gets imported in this process.
+    """
     if contestant == OURS:
         import ours
 
@@ -37,10 +45,10 @@ async def _call_of(contestant: str) -> Call:
     if contestant == PEER:
         from peers import with_pydantic_ai
 
-        return await with_pydantic_ai.managed_function(sleepy_search)
+        return await with_pydantic_ai.managed_function(sleepy_search), _nothing
     import floor
 
-    return floor.call_of(sleepy_search)
+    return floor.call_of(sleepy_search), _nothing
 
 
 def _kilobytes(field: str) -> int:
@@ -57,13 +65,14 @@ def _forget_peak() -> int:
 
 
 async def _contest(contestant: str) -> dict[str, float]:
-    call = await _call_of(contestant)
+    call, read_records = await _call_of(contestant)
     await asyncio.gather(*(call(payload) for payload in PAYLOADS))
     gc.collect()
     before = _forget_peak()
     began, began_cpu = time.perf_counter(), time.process_time()
     payloads = [PAYLOADS[number % len(PAYLOADS)] for number in range(CALLS)]
     replies = await asyncio.gather(*(call(payload) for payload in payloads))
+    read_records()
     wall, cpu = time.perf_counter() - began, time.process_time() - began_cpu
     growth = (_kilobytes("VmHWM") - before) / CALLS
     for payload, reply in zip(payloads, replies, strict=True):

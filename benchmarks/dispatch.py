@@ -21,7 +21,7 @@ def run(quick: bool) -> list[Bound]:
 async def _run(rounds: int) -> list[Bound]:
     async with AsyncExitStack() as stack:
         mine = ours.dispatch()
-        variants = [FLOOR, mine, *await rivals.enter(stack, "variants")]
+        variants = [FLOOR, *mine, *await rivals.enter(stack, "variants")]
         measured = await interleave(variants, rounds)
     title = f"Dispatch, {rounds} interleaved rounds"
     dispatch_table(title, variants, measured, FLOOR.name)
@@ -29,20 +29,17 @@ async def _run(rounds: int) -> list[Bound]:
 
 
 def bounds(
-    mine: Variant, variants: Sequence[Variant], measured: Measured, times_floor: float
+    mine: Sequence[Variant], variants: Sequence[Variant], measured: Measured, times_floor: float
 ) -> list[Bound]:
-    """Ours against the floor, then against each governed path of a peer."""
-    ratio = measured.ratio(mine.name, FLOOR.name).median
-    kept = [
-        Bound(
-            f"{mine.path}: at most {times_floor:g}x the floor",
-            f"{ratio:.2f}x",
-            ratio <= times_floor,
-        )
-    ]
-    for variant in variants:
-        if variant.governed and variant is not mine:
-            against = measured.ratio(mine.name, variant.name).median
-            promise = f"{mine.path}: less CPU than {variant.name}"
+    """Each of ours against the floor, then against each governed path of a peer."""
+    peers = [variant for variant in variants if variant.governed and variant not in mine]
+    kept: list[Bound] = []
+    for one in mine:
+        ratio = measured.ratio(one.name, FLOOR.name).median
+        promise = f"{one.path}: at most {times_floor:g}x the floor"
+        kept.append(Bound(promise, f"{ratio:.2f}x", ratio <= times_floor))
+        for peer in peers:
+            against = measured.ratio(one.name, peer.name).median
+            promise = f"{one.path}: less CPU than {peer.name}"
             kept.append(Bound(promise, f"{against:.3f}x of it", against < 1))
     return kept

@@ -28,8 +28,8 @@ class Variant:
     """One way to get from JSON bytes to JSON text.
 
     `governed` says that the path is the one its library offers for real use, with its checks and
-    records. `fresh` starts every timed batch and `settle` ends it, both inside the measurement:
-    what a library puts off until later is paid for there.
+    records. `fresh` runs before every timed batch. `settle` ends it, inside the measurement: what
+    a library puts off until later is paid for there.
     """
 
     peer: str
@@ -119,9 +119,9 @@ async def _batch(variant: Variant, calls: int) -> float:
     """CPU microseconds per call over one batch; the collector starts clean and stays on."""
     call, payloads = variant.call, PAYLOADS
     whole, rest = divmod(calls, len(payloads))
+    variant.fresh()
     gc.collect()
     began = time.process_time()
-    variant.fresh()
     for _ in range(whole):
         for payload in payloads:
             await call(payload)

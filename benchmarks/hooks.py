@@ -22,7 +22,7 @@ def run(quick: bool) -> list[Bound]:
 async def _run(rounds: int) -> list[Bound]:
     async with AsyncExitStack() as stack:
         mine = ours.hooked()
-        variants = [FLOOR, HOOKED_FLOOR, mine, *await rivals.enter(stack, "hooked")]
+        variants = [FLOOR, HOOKED_FLOOR, *mine, *await rivals.enter(stack, "hooked")]
         measured = await interleave(variants, rounds)
     title = f"Dispatch with a pre and a post hook, {rounds} interleaved rounds"
     dispatch_table(title, variants, measured, FLOOR.name)
