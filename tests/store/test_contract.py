@@ -1,0 +1,336 @@
+"""What every store promises about sessions, leases and ledgers."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.store.facts import FakeClock, Source, at_once, chain, event, open_call, request, write
+from toolcrib.errors import LeaseHeld, LeaseLost, LedgerBroken, SessionNotFound
+from toolcrib.session.record import Record, verify
+from toolcrib.store import Store
+from toolcrib.store.store import (
+    ApprovalFiled,
+    Artifact,
+    ArtifactKept,
+    CallClosed,
+    CallOpened,
+    Commit,
+    Effect,
+    Lease,
+)
+
+
+class TestLeases:
+    def test_one_writer_at_a_time(self, store: Store) -> None:
+        """While a lease is held nobody else gets one."""
+        store.acquire("s")
+
+        with pytest.raises(LeaseHeld, match="'s' is already open in this process"):
+            store.acquire("s")
+
+    def test_the_fence_grows_with_every_writer(self, store: Store) -> None:
+        """A later lease always has the larger fence."""
+        first = store.acquire("s")
+        store.release(first)
+        second = store.acquire("s")
+
+        assert second.fence > first.fence
+
+    def test_racing_for_a_lease_has_one_winner(self, store: Store) -> None:
+        """Of several threads that want to write a session, one may."""
+
+        def acquire(_: int) -> bool:
+            try:
+                store.acquire("s")
+            except LeaseHeld:
+                return False
+            return True
+
+        assert at_once(8, acquire).count(True) == 1
+
+    def test_only_known_sessions_without_create(self, store: Store) -> None:
+        """Opening what must exist does not create it."""
+        with pytest.raises(SessionNotFound, match="there is no session 's'"):
+            store.acquire("s", create=False)
+
+        assert store.sessions() == []
+
+    def test_an_old_lease_cannot_commit(self, store: Store) -> None:
+        """A writer that was replaced adds nothing, neither records nor effects."""
+        old = store.acquire("s")
+        store.release(old)
+        new = store.acquire("s")
+
+        with pytest.raises(LeaseLost):
+            write(store, old, 1, [CallOpened(open_call())])
+
+        assert list(store.records("s")) == []
+        assert store.open_calls("s") == []
+        write(store, new)
+
+    def test_a_released_lease_cannot_commit(self, store: Store) -> None:
+        """Who let go may not write, even when nobody else has taken over."""
+        lease = store.acquire("s")
+        store.release(lease)
+
+        with pytest.raises(LeaseLost):
+            write(store, lease)
+        with pytest.raises(LeaseLost):
+            store.save_settings(lease, {})
+        with pytest.raises(LeaseLost):
+            store.delete_payloads(lease)
+
+    def test_releasing_a_void_lease_does_nothing(self, store: Store) -> None:
+        """A late release by an old writer does not take the lease from the new one."""
+        old = store.acquire("s")
+        store.release(old)
+        new = store.acquire("s")
+
+        store.release(old)
+
+        write(store, new)
+        assert store.session("s").is_open
+
+
+class TestSessions:
+    def test_a_session_is_listed_with_its_state(self, store: Store, clock: FakeClock) -> None:
+        """A listing says when a session began, where its ledger ends and whether it is open."""
+        lease = store.acquire("s", settings={"color": "red"})
+        write(store, lease, 3)
+
+        (info,) = store.sessions()
+        assert (info.session_id, info.created_at) == ("s", clock.now)
+        assert (info.settings, info.is_open) == ({"color": "red"}, True)
+        assert info.head is not None
+        assert info.head.seq == 3
+        store.release(lease)
+        assert not store.session("s").is_open
+
+    def test_settings_are_those_last_saved(self, store: Store) -> None:
+        """Settings given when an old session is opened do not replace what was saved."""
+        lease = store.acquire("s", settings={"tools": ["a"]})
+        store.save_settings(lease, {"tools": ["a", "b"]})
+        store.release(lease)
+        store.acquire("s", settings={"tools": []})
+
+        assert store.session("s").settings == {"tools": ["a", "b"]}
+
+    def test_an_unknown_session_is_said_to_be_unknown(self, store: Store) -> None:
+        """A mistyped id is an error, not an empty ledger."""
+        with pytest.raises(SessionNotFound):
+            store.session("s")
+        with pytest.raises(SessionNotFound):
+            store.records("s")
+        with pytest.raises(SessionNotFound):
+            store.head("s")
+        with pytest.raises(SessionNotFound):
+            store.delete_session("s")
+
+    def test_a_deleted_session_is_gone(self, store: Store) -> None:
+        """Nothing of a deleted session is left, and others keep theirs."""
+        kept, lease = store.acquire("kept"), store.acquire("s")
+        effects = every_effect("s")
+        write(store, lease, 2, effects)
+        write(store, kept, 2)
+        store.release(lease)
+
+        store.delete_session("s")
+
+        assert [info.session_id for info in store.sessions()] == ["kept"]
+        assert store.open_calls("s") == []
+        assert store.approvals() == []
+        assert store.artifact("s", "art1") is None
+        assert verify(store.records("kept")) == store.head("kept")
+
+    def test_an_open_session_is_not_deleted(self, store: Store) -> None:
+        """A session is not taken away from its writer."""
+        lease = store.acquire("s")
+
+        with pytest.raises(LeaseHeld):
+            store.delete_session("s")
+
+        write(store, lease)
+
+    def test_a_lease_does_not_outlive_its_session(self, store: Store) -> None:
+        """Under a new session of the same name the leases of the deleted one stay void."""
+        old = store.acquire("s")
+        store.release(old)
+        store.delete_session("s")
+        store.acquire("s")
+
+        with pytest.raises(LeaseLost):
+            write(store, old)
+
+
+class TestLedger:
+    def test_records_come_back_as_committed(self, store: Store) -> None:
+        """What is read is what was sealed, field by field, and it verifies."""
+        lease = store.acquire("s")
+        records = chain(1200)
+        store.commit(lease, Commit(records[:700], ()))
+        store.commit(lease, Commit(records[700:], ()))
+
+        assert list(store.records("s")) == records
+        assert verify(store.records("s"), store.head("s")) == store.head("s")
+        assert records[0].event == event()
+
+    def test_reading_goes_on_after_a_record(self, store: Store) -> None:
+        """A reader that has seen some records asks for the rest only."""
+        write(store, store.acquire("s"), 5)
+
+        assert [record.seq for record in store.records("s", after=3)] == [4, 5]
+        assert list(store.records("s", after=5)) == []
+
+    def test_an_empty_ledger_has_no_head(self, store: Store) -> None:
+        """A session without records has nothing to prove."""
+        store.acquire("s")
+
+        assert store.head("s") is None
+        assert store.session("s").head is None
+
+    @pytest.mark.parametrize("fault", ["gap", "again", "previous", "session", "inside"])
+    def test_a_chain_never_forks(self, store: Store, fault: str) -> None:
+        """A commit that does not go on where the ledger ends is refused whole."""
+        lease = store.acquire("s")
+        write(store, lease, 2)
+        head = store.head("s")
+        good = chain(3, head)
+        bad: dict[str, list[Record]] = {
+            "gap": good[1:],
+            "again": chain(1),
+            "previous": [replace(good[0], previous="0" * 64)],
+            "session": chain(1, head, session_id="other"),
+            "inside": [good[0], good[2]],
+        }
+
+        with pytest.raises(LedgerBroken):
+            store.commit(lease, Commit(bad[fault], [CallOpened(open_call())]))
+
+        assert store.head("s") == head
+        assert store.open_calls("s") == []
+        assert verify(store.records("s")) == head
+
+    def test_deleted_payloads_leave_a_chain_that_verifies(self, store: Store) -> None:
+        """Payloads, artifacts and used approvals go; digests, open calls and what waits stay."""
+        lease = store.acquire("s")
+        write(store, lease, 3, every_effect("s"))
+
+        store.delete_payloads(lease)
+
+        assert [record.payload for record in store.records("s")] == [None] * 3
+        assert verify(store.records("s"), store.head("s")) == store.head("s")
+        assert store.artifact("s", "art1") is None
+        assert len(store.open_calls("s")) == 1
+        assert len(store.approvals(state="pending")) == 1
+        write(store, lease)
+        assert [record.payload is None for record in store.records("s")] == [True] * 3 + [False]
+
+
+class TestEffects:
+    def test_open_calls_keep_the_order_they_were_opened_in(self, store: Store) -> None:
+        """A call that is replaced keeps its place; a closed one is gone."""
+        lease = store.acquire("s")
+        write(store, lease, 1, [CallOpened(open_call(call_id)) for call_id in ("c2", "c1", "c3")])
+        changed = replace(open_call("c2", b'{"path":"\xc3\xa9"}'), state="in_doubt", attempt=2)
+        write(store, lease, 1, [CallOpened(changed), CallClosed("c1")])
+
+        assert store.open_calls("s") == [changed, open_call("c3")]
+
+    def test_a_call_opened_and_closed_at_once_is_not_open(self, store: Store) -> None:
+        """Effects of one commit count in their order."""
+        lease = store.acquire("s")
+        write(store, lease, 1, [CallOpened(open_call("c1"))])
+        write(
+            store,
+            lease,
+            1,
+            [
+                CallOpened(open_call("c2")),
+                CallClosed("c2"),
+                CallClosed("c1"),
+                CallOpened(open_call("c1", b"{}")),
+            ],
+        )
+
+        assert store.open_calls("s") == [open_call("c1", b"{}")]
+
+    def test_effects_need_no_record(self, store: Store) -> None:
+        """A commit may hold effects alone, under the same lease."""
+        lease = store.acquire("s")
+        store.commit(lease, Commit((), [CallOpened(open_call())]))
+        store.release(lease)
+
+        with pytest.raises(LeaseLost):
+            store.commit(lease, Commit((), [CallClosed("c1")]))
+
+        assert store.open_calls("s") == [open_call()]
+
+    def test_sessions_do_not_see_each_other(self, store: Store) -> None:
+        """Equal call and artifact ids of two sessions are different things."""
+        one, two = store.acquire("one"), store.acquire("two")
+        for lease in (one, two):
+            kept = Artifact("art1", "c1", f"of {lease.session_id}")
+            write(store, lease, 1, [CallOpened(open_call()), ArtifactKept(kept)])
+
+        write(store, one, 1, [CallClosed("c1")])
+
+        assert store.open_calls("one") == []
+        assert store.open_calls("two") == [open_call()]
+        assert store.artifact("one", "art1") == "of one"
+        assert store.artifact("two", "art1") == "of two"
+        assert store.artifact("two", "art2") is None
+
+
+class TestSources:
+    def test_a_source_is_drained_and_told(self, store: Store) -> None:
+        """What a ledger hands over is durable when it is told so."""
+        lease = store.acquire("s")
+        source = Source(store, lease).add("c1", CallOpened(open_call()))
+
+        store.schedule(source)
+
+        assert source.outcome() is None
+        assert [record.call_id for record in store.records("s")] == ["c1"]
+        assert store.open_calls("s") == [open_call()]
+
+    def test_a_source_with_a_void_lease_is_told(self, store: Store) -> None:
+        """A ledger that lost its lease hears of it and writes nothing."""
+        lease = store.acquire("s")
+        source = Source(store, lease).add()
+        store.release(lease)
+
+        store.schedule(source)
+
+        assert isinstance(source.outcome(), LeaseLost)
+        assert list(store.records("s")) == []
+
+    def test_a_source_that_cannot_be_drained_is_told(self, store: Store) -> None:
+        """An event that cannot be sealed fails its own ledger, not the store."""
+
+        class Unsealable(Source):
+            def drain(self) -> Commit:
+                raise TypeError("not JSON")
+
+        lease = store.acquire("s")
+        bad = Unsealable(store, lease)
+        store.schedule(bad)
+        good = Source(store, lease).add()
+        store.schedule(good)
+
+        assert isinstance(bad.outcome(), TypeError)
+        assert good.outcome() is None
+
+
+def every_effect(session_id: str) -> list[Effect]:
+    return [
+        CallOpened(open_call()),
+        ArtifactKept(Artifact("art1", "c1", "whole text")),
+        ApprovalFiled(request("a1", session_id)),
+    ]
+
+
+def test_a_lease_is_plain_data(store: Store) -> None:
+    """A lease names its session, its holder and its fence, and nothing hidden."""
+    lease = store.acquire("s")
+
+    write(store, Lease(lease.session_id, lease.holder, lease.fence))

@@ -1,0 +1,207 @@
+"""What every store promises about approvals and grants."""
+
+import pytest
+
+from tests.store.facts import PERSON, TOOL, at_once, grant, request, write
+from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Decision, Deny, Expire
+from toolcrib.approval.pattern import Glob
+from toolcrib.errors import StoreError
+from toolcrib.store import Store
+from toolcrib.store.store import ApprovalFiled, ApprovalUsed, FiledApproval
+
+
+def decided(
+    decision: Decision, approval_id: str = "a1", digest: str = "d1", by: Actor = PERSON
+) -> Decided:
+    return Decided(approval_id, digest, decision, by, 2.0)
+
+
+class TestApprovals:
+    def test_the_inbox_lists_oldest_first(self, store: Store) -> None:
+        """One inbox for all sessions, which can be narrowed by session and state."""
+        one, two = store.acquire("one"), store.acquire("two")
+        write(store, two, 1, [ApprovalFiled(request("a2", "two"))])
+        write(store, one, 1, [ApprovalFiled(request("a1", "one"))])
+        store.decide(decided(Deny(), "a2"))
+
+        assert [filed.request.approval_id for filed in store.approvals()] == ["a2", "a1"]
+        assert [f.request.approval_id for f in store.approvals(session_id="one")] == ["a1"]
+        assert [f.request.approval_id for f in store.approvals(state="decided")] == ["a2"]
+        assert store.approvals(session_id="one", state="decided") == []
+        assert store.approval("a1") == FiledApproval(request("a1", "one"), "pending", None)
+        assert store.approval("a3") is None
+
+    @pytest.mark.parametrize(
+        "decision",
+        [
+            Approve(),
+            Approve({"path": "b", "deep": [1, None, {"x": 1.5}]}),
+            Deny("no"),
+            Answer([1]),
+            Expire(),
+        ],
+    )
+    def test_a_decision_is_kept_as_taken(self, store: Store, decision: Decision) -> None:
+        """Whoever reads the inbox sees what was decided, by whom and when."""
+        write(store, store.acquire("s"), 1, [ApprovalFiled(request())])
+
+        assert store.decide(decided(decision))
+
+        assert store.approval("a1") == FiledApproval(request(), "decided", decided(decision))
+
+    def test_a_decision_is_final(self, store: Store) -> None:
+        """The first decision stands; later ones are refused."""
+        write(store, store.acquire("s"), 1, [ApprovalFiled(request())])
+
+        assert store.decide(decided(Deny("first")))
+        assert not store.decide(decided(Approve()))
+
+        filed = store.approval("a1")
+        assert filed is not None
+        assert filed.decided == decided(Deny("first"))
+
+    def test_of_racing_deciders_one_wins(self, store: Store) -> None:
+        """Compare-and-swap: exactly one of many concurrent decisions is recorded."""
+        write(store, store.acquire("s"), 1, [ApprovalFiled(request())])
+        names = [f"decider {number}" for number in range(8)]
+
+        won = at_once(
+            8, lambda number: store.decide(decided(Approve(), by=Actor("person", names[number])))
+        )
+
+        assert won.count(True) == 1
+        filed = store.approval("a1")
+        assert filed is not None
+        assert filed.decided is not None
+        assert filed.decided.actor.name == names[won.index(True)]
+
+    def test_a_decision_is_bound_to_the_frozen_call(self, store: Store) -> None:
+        """A decision on another digest, or on nothing, changes nothing."""
+        write(store, store.acquire("s"), 1, [ApprovalFiled(request(digest="d1"))])
+
+        assert not store.decide(decided(Approve(), digest="d2"))
+        assert not store.decide(decided(Approve(), approval_id="a9"))
+
+        assert store.approvals(state="pending") != []
+
+    def test_a_used_approval_cannot_be_decided(self, store: Store) -> None:
+        """What was acted on, or withdrawn, is closed for good."""
+        lease = store.acquire("s")
+        write(store, lease, 1, [ApprovalFiled(request())])
+        write(store, lease, 1, [ApprovalUsed("a1")])
+
+        assert not store.decide(decided(Approve()))
+
+        assert store.approval("a1") == FiledApproval(request(), "used", None)
+
+    def test_edited_arguments_are_forgotten_once_used(self, store: Store) -> None:
+        """Edited arguments may hold a secret; they live no longer than the call needs them."""
+        lease = store.acquire("s")
+        write(store, lease, 1, [ApprovalFiled(request())])
+        store.decide(decided(Approve({"token": "hush"})))
+
+        write(store, lease, 1, [ApprovalUsed("a1")])
+
+        filed = store.approval("a1")
+        assert filed == FiledApproval(request(), "used", decided(Approve({})))
+
+    def test_a_session_uses_only_its_own_approvals(self, store: Store) -> None:
+        """A lease on one session is no right over another's inbox."""
+        one, two = store.acquire("one"), store.acquire("two")
+        write(store, one, 1, [ApprovalFiled(request("a1", "one"))])
+
+        write(store, two, 1, [ApprovalUsed("a1")])
+
+        assert store.approvals(state="pending") != []
+
+    def test_an_approval_is_filed_once(self, store: Store) -> None:
+        """Filing under a known id is refused, with everything that came with it."""
+        lease = store.acquire("s")
+        write(store, lease, 1, [ApprovalFiled(request())])
+
+        with pytest.raises(StoreError, match="filed already"):
+            write(store, lease, 1, [ApprovalFiled(request())])
+
+        head = store.head("s")
+        assert head is not None
+        assert head.seq == 1
+
+    def test_used_approvals_go_with_the_payloads(self, store: Store) -> None:
+        """Deleting payloads deletes closed requests and keeps those that wait."""
+        lease = store.acquire("s")
+        filed = [ApprovalFiled(request("a1")), ApprovalFiled(request("a2"))]
+        write(store, lease, 1, [*filed, ApprovalUsed("a1")])
+
+        store.delete_payloads(lease)
+
+        assert [each.request.approval_id for each in store.approvals()] == ["a2"]
+
+
+class TestGrants:
+    def test_grants_come_back_as_made(self, store: Store) -> None:
+        """Every field survives, and the list is oldest first."""
+        other = grant("g2", tool_id="mcp/read_file")
+        first = grant("g1", 3, arguments={"/path": Glob("docs/*")}, expires_at=9.0)
+        store.add_grant(first)
+        store.add_grant(other)
+
+        assert store.grants() == [first, other]
+        assert store.grants(tool_id=TOOL.id) == [first]
+        assert store.grants(tool_id="local") == []
+
+    def test_a_grant_is_added_once(self, store: Store) -> None:
+        """A grant cannot be replaced by another of the same id."""
+        store.add_grant(grant("g1", 1))
+
+        with pytest.raises(StoreError, match="already a grant 'g1'"):
+            store.add_grant(grant("g1", 100))
+
+        assert store.grants() == [grant("g1", 1)]
+
+    def test_uses_run_out_exactly(self, store: Store) -> None:
+        """Of racing users only as many succeed as uses were left."""
+        store.add_grant(grant(uses_left=3))
+
+        used = at_once(8, lambda _: store.use_grant("g1", 5.0))
+
+        assert used.count(True) == 3
+        assert store.grants()[0].uses_left == 0
+
+    def test_an_unlimited_grant_is_not_used_up(self, store: Store) -> None:
+        """Without a number of uses a grant holds until it ends otherwise."""
+        store.add_grant(grant())
+
+        assert all(store.use_grant("g1", 5.0) for _ in range(5))
+
+    def test_an_expired_grant_is_dead(self, store: Store) -> None:
+        """From its expiry on a grant can be neither used nor revoked."""
+        store.add_grant(grant(expires_at=10.0))
+
+        assert store.use_grant("g1", 9.9)
+        assert not store.use_grant("g1", 10.0)
+        assert not store.revoke_grant("g1", 10.0)
+
+    def test_a_revoked_grant_is_dead(self, store: Store) -> None:
+        """Revoking works once and at once."""
+        store.add_grant(grant())
+
+        assert store.revoke_grant("g1", 5.0)
+
+        assert not store.revoke_grant("g1", 6.0)
+        assert not store.use_grant("g1", 6.0)
+        assert store.grants()[0].revoked_at == 5.0
+
+    def test_an_unknown_grant_is_dead(self, store: Store) -> None:
+        """What is not there permits nothing."""
+        assert not store.use_grant("g1", 5.0)
+        assert not store.revoke_grant("g1", 5.0)
+
+    def test_grants_of_a_session_go_with_it(self, store: Store) -> None:
+        """A new session under an old name inherits no permissions."""
+        store.release(store.acquire("s"))
+        store.add_grant(grant("g1", scope="session", session_id="s"))
+        store.add_grant(grant("g2"))
+
+        store.delete_session("s")
+
+        assert [each.grant_id for each in store.grants()] == ["g2"]
