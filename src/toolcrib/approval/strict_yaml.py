@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _TAG = "tag:yaml.org,2002:"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_DEEPEST = 32
 _NO_REFERENCES = (
     "a policy has no anchors (&, *) and no tags (!); put text that starts with one in quotes"
 )
@@ -47,7 +48,7 @@ def read_yaml(text: str) -> Located:
     import yaml
 
     try:
-        _refuse_references(text)
+        _check_events(text)
         node = yaml.SafeLoader(text).get_single_node()
         return Located(None, 1) if node is None else _located(node)
     except yaml.MarkedYAMLError as error:
@@ -55,8 +56,6 @@ def read_yaml(text: str) -> Located:
         raise _placed(_syntax_message(error), line) from None
     except yaml.YAMLError as error:
         raise InvalidPolicy(f"this is not YAML: {str(error).splitlines()[0]}") from None
-    except RecursionError:
-        raise InvalidPolicy("this is nested too deeply to be a policy") from None
 
 
 @contextmanager
@@ -81,14 +80,21 @@ def _placed(message: str, line: int | None) -> InvalidPolicy:
     return error
 
 
-def _refuse_references(text: str) -> None:
+def _check_events(text: str) -> None:
+    """Refuse references and endless nesting before a tree is built from them."""
     import yaml
 
     loader: Any = yaml.SafeLoader(text)
+    depth = 0
     while loader.check_event():
         event = loader.get_event()
+        line = event.start_mark.line + 1
         if getattr(event, "anchor", None) or getattr(event, "tag", None):
-            raise _placed(_NO_REFERENCES, event.start_mark.line + 1)
+            raise _placed(_NO_REFERENCES, line)
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise _placed("this is nested too deeply to be a policy", line)
 
 
 def _located(node: Node) -> Located:
