@@ -1,5 +1,142 @@
-"""Toolcrib: define a tool once, gate it, run it anywhere, keep one record of every call."""
+"""Toolcrib: the tool runtime for LLM agents.
+
+Everything here is loaded when it is first used, so `import toolcrib` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from toolcrib._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from toolcrib.approval.approvers import CallbackApprover, Reply
+    from toolcrib.approval.decision import Actor, Answer, Approve, Deny
+    from toolcrib.approval.grant import Grant, NewGrant
+    from toolcrib.approval.policy import Policy
+    from toolcrib.approval.policy_file import load_policy
+    from toolcrib.approval.rule import Rule
+    from toolcrib.approval.terminal import TerminalApprover
+    from toolcrib.calls.batch import CallRequest
+    from toolcrib.calls.call import Caller
+    from toolcrib.calls.executor import Executor
+    from toolcrib.calls.failure import Failure
+    from toolcrib.calls.hooks import GlobalHooks, Hooks, Refuse
+    from toolcrib.calls.limits import Limits
+    from toolcrib.calls.outcome import Outcome
+    from toolcrib.errors import ApprovalRequired, CallFailed, ModelRetry, ToolcribError
+    from toolcrib.session.bus import EventBus
+    from toolcrib.session.events import Event, ToolInvoked
+    from toolcrib.session.session import Session
+    from toolcrib.store.memory import MemoryStore
+    from toolcrib.store.sqlite import SqliteStore
+    from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.decorator import tool
+    from toolcrib.tools.example import ToolExample
+    from toolcrib.tools.hosted import HostedTool
+    from toolcrib.tools.native import NativeTool
+    from toolcrib.tools.provider import ProviderTool
+    from toolcrib.tools.result import ToolResult
+    from toolcrib.tools.secrets import Secret
+    from toolcrib.tools.tool import Tool
+
+_HOMES = {
+    "Actor": "approval.decision",
+    "Answer": "approval.decision",
+    "ApprovalRequired": "errors",
+    "Approve": "approval.decision",
+    "CallFailed": "errors",
+    "CallRequest": "calls.batch",
+    "CallbackApprover": "approval.approvers",
+    "Caller": "calls.call",
+    "Deny": "approval.decision",
+    "Event": "session.events",
+    "EventBus": "session.bus",
+    "Executor": "calls.executor",
+    "Failure": "calls.failure",
+    "GlobalHooks": "calls.hooks",
+    "Grant": "approval.grant",
+    "Hooks": "calls.hooks",
+    "HostedTool": "tools.hosted",
+    "Limits": "calls.limits",
+    "MemoryStore": "store.memory",
+    "ModelRetry": "errors",
+    "NativeTool": "tools.native",
+    "NewGrant": "approval.grant",
+    "Outcome": "calls.outcome",
+    "Policy": "approval.policy",
+    "ProviderTool": "tools.provider",
+    "Refuse": "calls.hooks",
+    "Reply": "approval.approvers",
+    "Rule": "approval.rule",
+    "Secret": "tools.secrets",
+    "Session": "session.session",
+    "SqliteStore": "store.sqlite",
+    "TerminalApprover": "approval.terminal",
+    "Tool": "tools.tool",
+    "ToolContext": "tools.context",
+    "ToolExample": "tools.example",
+    "ToolInvoked": "session.events",
+    "ToolResult": "tools.result",
+    "ToolcribError": "errors",
+    "load_policy": "approval.policy_file",
+    "tool": "tools.decorator",
+}
+
+__all__ = [
+    "Actor",
+    "Answer",
+    "ApprovalRequired",
+    "Approve",
+    "CallFailed",
+    "CallRequest",
+    "CallbackApprover",
+    "Caller",
+    "Deny",
+    "Event",
+    "EventBus",
+    "Executor",
+    "Failure",
+    "GlobalHooks",
+    "Grant",
+    "Hooks",
+    "HostedTool",
+    "Limits",
+    "MemoryStore",
+    "ModelRetry",
+    "NativeTool",
+    "NewGrant",
+    "Outcome",
+    "Policy",
+    "ProviderTool",
+    "Refuse",
+    "Reply",
+    "Rule",
+    "Secret",
+    "Session",
+    "SqliteStore",
+    "TerminalApprover",
+    "Tool",
+    "ToolContext",
+    "ToolExample",
+    "ToolInvoked",
+    "ToolResult",
+    "ToolcribError",
+    "__version__",
+    "load_policy",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,62 @@
+"""What can be decided about a call, and who decided it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+ActorKind = Literal["person", "rule", "grant", "timeout"]
+GrantScope = Literal["once", "session", "always"]
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who decided: the kind, and a name within that kind (a user, a rule, a grant id)."""
+
+    kind: ActorKind
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """Run the call; with `arguments`, run it with those instead (they are validated first)."""
+
+    arguments: dict[str, Any] | None = None
+    kind: Literal["approve"] = "approve"
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """Do not run the call; the model reads the reason."""
+
+    reason: str = "The call was denied."
+    kind: Literal["deny"] = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Do not run the call; `value` stands in the tool's place."""
+
+    value: Any
+    kind: Literal["answer"] = "answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """Nobody decided in time. Only the clock decides this; it is not a denial."""
+
+    kind: Literal["expire"] = "expire"
+
+
+Decision = Approve | Deny | Answer | Expire
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision as recorded: bound to one approval and to the digest of the frozen call."""
+
+    approval_id: str
+    digest: str
+    decision: Decision
+    actor: Actor
+    at: float

@@ -1,0 +1,48 @@
+"""Waiting for a turn to run: the parallel cap, threads, and tools that run one at a time.
+
+A call waits here before it starts, so that waiting costs it none of its time limit and a crash
+meanwhile leaves nothing in doubt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolcrib.calls.call import Call
+    from toolcrib.calls.limits import Limits
+
+
+class Admission:
+    """Lets calls in."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._parallel = asyncio.Semaphore(limits.max_parallel) if limits.max_parallel else None
+        self._threads = asyncio.Semaphore(limits.max_threads)
+        self._alone: dict[str, asyncio.Lock] = {}
+
+    def is_free_for(self, call: Call) -> bool:
+        """True when the call need not wait for anything."""
+        return (
+            self._parallel is None and not _needs_thread(call) and not call.tool.tool.one_at_a_time
+        )
+
+    async def enter(self, call: Call) -> AsyncExitStack:
+        """Wait for the call's turn; it is over when the returned stack is closed."""
+        tool = call.tool
+        async with AsyncExitStack() as stack:
+            # The narrowest first: a call that waits for its tool must not hold a general slot.
+            if tool.tool.one_at_a_time:
+                lock = self._alone.setdefault(tool.ref.name, asyncio.Lock())
+                await stack.enter_async_context(lock)
+            if self._parallel is not None and call.depth == 0:
+                await stack.enter_async_context(self._parallel)
+            if _needs_thread(call):
+                await stack.enter_async_context(self._threads)
+            return stack.pop_all()
+
+
+def _needs_thread(call: Call) -> bool:
+    return not call.tool.is_async and call.tool.ref.place == "local"

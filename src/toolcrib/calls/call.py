@@ -1,0 +1,147 @@
+"""The working state of one call on its way through the executor."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toolcrib.approval.decision import Actor
+    from toolcrib.calls.emitter import Emitter
+    from toolcrib.calls.failure import Failure
+    from toolcrib.session.session import Session
+    from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.prepared import PreparedTool
+    from toolcrib.tools.ref import ToolRef
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asked for a call, and over what: both end up in the audit."""
+
+    principal: str | None = None
+    transport: str | None = None
+
+
+class Call:
+    """One call. Stages fill it in from top to bottom; nothing outside the executor sees it.
+
+    `arguments` is the JSON that counts: handlers and hooks get parsed copies, so nothing they
+    change can reach the record or the digest.
+    """
+
+    __slots__ = (
+        "approval_id",
+        "approval_metadata",
+        "arguments",
+        "artifact_id",
+        "attempt",
+        "call_id",
+        "caller",
+        "cancel_requested",
+        "context",
+        "created_at",
+        "deadline",
+        "decided_by",
+        "depth",
+        "digest_cache",
+        "emitter",
+        "error",
+        "failure",
+        "finished_at",
+        "frozen_ref",
+        "is_approved",
+        "is_settled",
+        "metadata",
+        "name",
+        "params",
+        "parent",
+        "prepared",
+        "session",
+        "started_at",
+        "task",
+        "text",
+        "turn",
+        "value",
+        "value_json",
+        "waited",
+        "was_edited",
+        "whole_text",
+    )
+
+    def __init__(
+        self,
+        call_id: str,
+        name: str,
+        arguments: bytes,
+        session: Session,
+        *,
+        created_at: float,
+        parent: Call | None = None,
+        caller: Caller | None = None,
+        deadline: float | None = None,
+    ) -> None:
+        self.call_id = call_id
+        self.name = name
+        self.arguments = arguments
+        self.session = session
+        self.created_at = created_at
+        self.parent = parent
+        self.caller = caller
+        self.deadline = deadline
+        self.depth = 0 if parent is None else parent.depth + 1
+        self.turn = session.turn
+        self.prepared: PreparedTool | None = None
+        self.frozen_ref: ToolRef | None = None
+        """Which tool the call was frozen for, when that tool is not here any more."""
+        self.params: Any = None
+        self.context: ToolContext | None = None
+        self.digest_cache: str | None = None
+        self.decided_by: Actor | None = None
+        self.approval_id: str | None = None
+        self.approval_metadata: Mapping[str, Any] | None = None
+        self.is_approved = False
+        self.was_edited = False
+        self.waited = 0.0
+        self.attempt = 0
+        self.started_at: float | None = None
+        self.finished_at = 0.0
+        self.is_settled = False
+        """True once there is a value or an error, from the tool or in its place."""
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self.failure: Failure | None = None
+        self.text = ""
+        self.value_json: bytes | None = None
+        self.metadata: Mapping[str, Any] | None = None
+        self.artifact_id: str | None = None
+        self.whole_text: str | None = None
+        """The whole rendered result, when the model gets only a part of it."""
+        self.task: asyncio.Task[Any] | None = None
+        self.cancel_requested = False
+        self.emitter: Emitter | None = None
+
+    @property
+    def tool(self) -> PreparedTool:
+        """The tool, once it is resolved."""
+        assert self.prepared is not None, "the call has not been resolved"
+        return self.prepared
+
+    @property
+    def idempotency_key(self) -> str:
+        """Names this call, and only this one, wherever and however often it is tried."""
+        return f"{self.session.session_id}:{self.call_id}"
+
+    def succeed(self, value: Any) -> None:
+        """The call has a value."""
+        self.value = value
+        self.error = None
+        self.is_settled = True
+
+    def fail(self, error: BaseException) -> None:
+        """The call has an exception in a value's place."""
+        self.error = error
+        self.is_settled = True

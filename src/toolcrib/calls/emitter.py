@@ -1,0 +1,130 @@
+"""What a running call says: progress, output and events of its own."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
+from toolcrib.calls.redact import scrub
+from toolcrib.errors import InvalidEvent
+from toolcrib.session.events import Event, ToolEmitted, ToolOutput, ToolProgress
+
+if TYPE_CHECKING:
+    from toolcrib.calls.call import Call
+
+MAX_EVENT_BYTES = 64 * 1024
+MAX_EVENTS_PER_CALL = 1000
+PROGRESS_INTERVAL_SECONDS = 0.1
+
+
+class Emitter:
+    """The events of one call, in order. Usable from the handler's own thread.
+
+    Progress within `PROGRESS_INTERVAL_SECONDS` replaces what was not sent yet; the last one is
+    sent before the call finishes.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._lock = threading.Lock()
+        self._count = 0
+        self._is_closed = False
+        self._sent_at = float("-inf")
+        self._unsent: ToolProgress | None = None
+
+    def progress(self, current: float, total: float | None, message: str | None) -> None:
+        call = self._call
+        event = ToolProgress(
+            session_id=call.session.session_id,
+            at=call.session.clock(),
+            call_id=call.call_id,
+            tool=call.name,
+            current=current,
+            total=total,
+            message=None if message is None else self._clean(message),
+        )
+        self._check_size(event)
+        with self._lock:
+            self._check_open()
+            if event.at - self._sent_at < PROGRESS_INTERVAL_SECONDS:
+                self._unsent = event
+                return
+            self._unsent = None
+            self._sent_at = event.at
+            self._send(event)
+
+    def output(self, chunk: str) -> None:
+        call = self._call
+        self._send_counted(
+            ToolOutput(
+                session_id=call.session.session_id,
+                at=call.session.clock(),
+                call_id=call.call_id,
+                tool=call.name,
+                chunk=self._clean(chunk),
+            )
+        )
+
+    def emit(self, type: str, data: Any) -> None:
+        call = self._call
+        prefix = f"tool.{call.name}."
+        if not type.startswith(prefix) or type == prefix:
+            raise InvalidEvent(
+                f"{call.name!r} may only emit events whose type starts with {prefix!r}, "
+                f"not {type!r}"
+            )
+        try:
+            clean = self._clean(from_json(to_json(data)))
+        except PydanticSerializationError as error:
+            raise InvalidEvent(f"the data of event {type!r} is not JSON: {error}") from None
+        self._send_counted(
+            ToolEmitted(
+                session_id=call.session.session_id,
+                at=call.session.clock(),
+                call_id=call.call_id,
+                tool=call.name,
+                type=type,
+                data=clean,
+            )
+        )
+
+    def close(self) -> None:
+        """Send what is left; nothing is taken any more."""
+        with self._lock:
+            self._is_closed = True
+            if self._unsent is not None:
+                self._send(self._unsent)
+                self._unsent = None
+
+    def _send_counted(self, event: Event) -> None:
+        self._check_size(event)
+        with self._lock:
+            self._check_open()
+            if self._count >= MAX_EVENTS_PER_CALL:
+                raise InvalidEvent(
+                    f"call {self._call.call_id} has emitted {MAX_EVENTS_PER_CALL} events, "
+                    "the most that one call may; use progress, which is coalesced"
+                )
+            self._count += 1
+            self._send(event)
+
+    def _send(self, event: Event) -> None:
+        # Under the lock, so that threads of one call cannot reorder its events.
+        self._call.session.note(event)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise InvalidEvent(f"call {self._call.call_id} is over; it can emit nothing more")
+
+    def _check_size(self, event: Event) -> None:
+        size = len(to_json(event))
+        if size > MAX_EVENT_BYTES:
+            raise InvalidEvent(
+                f"the event is {size} bytes; at most {MAX_EVENT_BYTES} are taken: put large data "
+                "into the result"
+            )
+
+    def _clean(self, data: Any) -> Any:
+        return scrub(self._call, data)

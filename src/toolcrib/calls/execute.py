@@ -1,0 +1,161 @@
+"""Stage seven: run the handler in its place, under its deadline, cancellable."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from toolcrib.calls.halt import Halt
+from toolcrib.calls.threads import WorkerThreads
+from toolcrib.errors import ControlFlow, ToolTimeout
+from toolcrib.tools.ref import Place
+
+if TYPE_CHECKING:
+    from toolcrib.calls.call import Call
+
+logger = logging.getLogger(__name__)
+
+STOP_GRACE_SECONDS = 1.0
+"""How long a handler may take to react to its cancellation before it is given up."""
+
+
+class Runner(Protocol):
+    """Runs a call in one place other than this process: a sandbox, the connected client."""
+
+    async def run(self, call: Call) -> Any:
+        """Run the frozen call and return its value. Cancellation must stop it."""
+        ...
+
+
+class Execution:
+    """Where calls run, and which ones are running."""
+
+    def __init__(self, runners: Mapping[Place, Runner], default_timeout: float | None) -> None:
+        self._runners = dict(runners)
+        self._default_timeout = default_timeout
+        self._threads = WorkerThreads()
+        self._running: dict[str, Call] = {}
+        self._given_up: set[asyncio.Future[Any]] = set()
+
+    def check_place(self, call: Call) -> None:
+        """End the call when nothing here can run it."""
+        place = call.tool.ref.place
+        if place == "provider":
+            raise Halt(
+                "unavailable",
+                f"`{call.name}` is run by the model's provider; it cannot be called from here.",
+            )
+        if place != "local" and place not in self._runners:
+            raise Halt("unavailable", f"Nothing is connected that could run `{call.name}`.")
+
+    async def execute(self, call: Call) -> None:
+        """Run the handler. What it returns or raises becomes the call's result."""
+        call.task = asyncio.current_task()
+        self._running[call.call_id] = call
+        try:
+            timeout = self._timeout(call)
+            if timeout is None:
+                call.succeed(await self._begin(call))
+            else:
+                call.succeed(await self._limited(call, timeout))
+        except asyncio.CancelledError:
+            self._end_if_cancelled_alone(call)
+            raise
+        except (ControlFlow, Halt):
+            raise
+        except Exception as error:
+            call.fail(error)
+        finally:
+            del self._running[call.call_id]
+
+    def cancel(self, call_id: str) -> bool:
+        """Stop one running call, and not whoever awaits it. False when it is not running."""
+        call = self._running.get(call_id)
+        if call is None or call.task is None:
+            return False
+        call.cancel_requested = True
+        return call.task.cancel()
+
+    def _begin(self, call: Call) -> Awaitable[Any]:
+        tool = call.tool
+        if tool.ref.place != "local":
+            return self._runners[tool.ref.place].run(call)
+        if tool.is_async:
+            return tool.invoke(call.params, call.context)
+        return self._threads.submit(tool.invoke, call.params, call.context)
+
+    def _timeout(self, call: Call) -> float | None:
+        limit = call.tool.tool.timeout or self._default_timeout
+        if call.deadline is None and limit is None:
+            return None
+        now = asyncio.get_running_loop().time()
+        ends = [] if call.deadline is None else [call.deadline]
+        if limit is not None:
+            ends.append(now + limit)
+        if call.context is not None:
+            # Nested calls may not outlive the call that makes them.
+            call.context.deadline = min(ends)
+        return max(0.0, min(ends) - now)
+
+    async def _limited(self, call: Call, limit: float) -> Any:
+        """Run with a limit that binds whatever the handler does.
+
+        The handler gets a task of its own: one that swallows its cancellation, or a thread that
+        cannot be stopped, is given up and reported as still running.
+        """
+        loop = asyncio.get_running_loop()
+        expires_at = loop.time() + limit
+        work = asyncio.ensure_future(self._begin(call))
+        try:
+            await asyncio.wait((work,), timeout=limit)
+        except asyncio.CancelledError:
+            await self._stop(work)
+            raise
+        if not work.done():
+            stopped = await self._stop(work)
+            raise _timed_out(call, limit, still_running=not stopped)
+        if loop.time() > expires_at:
+            # It blocked the loop past its limit; a late result is not a result.
+            _retrieve(work)
+            raise _timed_out(call, limit, still_running=False)
+        return work.result()
+
+    async def _stop(self, work: asyncio.Future[Any]) -> bool:
+        """Cancel `work`; False when it does not stop within the grace and is given up."""
+        is_task = isinstance(work, asyncio.Task)
+        work.cancel()
+        if is_task:
+            await asyncio.wait((work,), timeout=STOP_GRACE_SECONDS)
+        if not work.done():
+            self._given_up.add(work)
+            work.add_done_callback(self._forget)
+            return False
+        _retrieve(work)
+        # A thread's future is done as soon as it is cancelled, but the thread goes on.
+        return is_task
+
+    def _forget(self, work: asyncio.Future[Any]) -> None:
+        self._given_up.discard(work)
+        if not work.cancelled() and work.exception() is not None:
+            logger.warning("a handler that was given up failed later", exc_info=work.exception())
+
+    def _end_if_cancelled_alone(self, call: Call) -> None:
+        """Turn a cancellation of this one call into its end; any other goes on up."""
+        if call.cancel_requested and call.task is not None and call.task.uncancel() == 0:
+            raise Halt("cancelled", f"The call of `{call.name}` was cancelled.") from None
+
+
+def _timed_out(call: Call, limit: float, *, still_running: bool) -> ToolTimeout:
+    note = " It could not be stopped and is still running." if still_running else ""
+    return ToolTimeout(
+        f"`{call.name}` did not finish within {limit:g} seconds.{note}",
+        still_running=still_running,
+    )
+
+
+def _retrieve(work: asyncio.Future[Any]) -> None:
+    """Look at an exception nobody will await, so that asyncio does not complain about it."""
+    if not work.cancelled():
+        work.exception()

@@ -1,0 +1,252 @@
+"""The executor: where calls are asked for. The path they take is in `path`."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.calls.admission import Admission
+from toolcrib.calls.batch import CallRequest, run_all
+from toolcrib.calls.call import Call, Caller
+from toolcrib.calls.execute import Execution, Runner
+from toolcrib.calls.gate import Gate
+from toolcrib.calls.halt import Halt
+from toolcrib.calls.hooks import HookChain, Hooks
+from toolcrib.calls.limits import Limits
+from toolcrib.calls.nesting import CallBinding
+from toolcrib.calls.outcome import Outcome
+from toolcrib.calls.path import Path
+from toolcrib.calls.resume import Resumption
+from toolcrib.calls.table import ToolTable
+from toolcrib.calls.validate import RawArguments, encode_arguments, validate
+from toolcrib.errors import CallFailed
+from toolcrib.session.events import ToolsChanged, TurnStarted
+from toolcrib.tools.context import ToolContext
+
+if TYPE_CHECKING:
+    from toolcrib.approval.approvers import Approver
+    from toolcrib.approval.explain import Explanation
+    from toolcrib.approval.policy import Policy
+    from toolcrib.session.session import Session
+    from toolcrib.tools.prepared import Declaration, PreparedTool
+    from toolcrib.tools.ref import Place
+
+
+class Executor:
+    """Runs calls of a session's tools: validated, gated, recorded.
+
+    Belongs to one event loop. `tools` may be of any style; `runners` run calls in places other
+    than this process; without an `approver`, calls that need one wait.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        tools: Iterable[Any] = (),
+        *,
+        hooks: Hooks | None = None,
+        policy: Policy | None = None,
+        approver: Approver | None = None,
+        runners: Mapping[Place, Runner] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.session = session
+        self.limits = limits or Limits()
+        self._table = ToolTable(tools)
+        self._hooks = hooks or Hooks()
+        self._hooks.check(self._table.tools)
+        self._chains: dict[str, HookChain] = {}
+        for name in self._table.tools:
+            self._link_hooks(name)
+        self._gate = Gate(session, policy, approver)
+        self._execution = Execution(runners or {}, self.limits.timeout)
+        self._path = Path(
+            table=self._table,
+            chains=self._chains,
+            gate=self._gate,
+            admission=Admission(self.limits),
+            execution=self._execution,
+            limits=self.limits,
+            make_context=self._context,
+        )
+        self._resumption = Resumption(session, self._table, self._gate, self._path)
+        self._is_in_turn = False
+        # The fence makes ids unique over every process that ever writes this session.
+        self._id_prefix = f"call_{session.lease.fence}_"
+
+    async def call(
+        self,
+        name: str,
+        arguments: RawArguments = None,
+        *,
+        call_id: str | None = None,
+        caller: Caller | None = None,
+        deadline: float | None = None,
+    ) -> Outcome:
+        """Call a tool and say what came of it. Failures are outcomes, not exceptions.
+
+        `deadline` is in the running loop's time. With the `call_id` of a call that waits, that
+        call is taken up again, with the arguments it was frozen with.
+        """
+        if call_id is not None and call_id in self.session.waiting:
+            return await self._resumption.resume_one(call_id, name)
+        call = self._new_call(name, arguments, call_id, caller, deadline)
+        return await self._path.travel(call)
+
+    async def call_many(
+        self, requests: Sequence[CallRequest], *, max_parallel: int | None = None
+    ) -> list[Outcome]:
+        """Call several tools at once; outcomes come in the order asked.
+
+        Calls that wait for approval do not hold up the others.
+        """
+
+        async def one(request: CallRequest) -> Outcome:
+            return await self.call(
+                request.name, request.arguments, call_id=request.call_id, caller=request.caller
+            )
+
+        return await run_all([lambda each=each: one(each) for each in requests], max_parallel)
+
+    async def call_nested(self, parent: Call, name: str, arguments: Mapping[str, Any]) -> Outcome:
+        """Call a tool on behalf of a running call; used through `ToolContext.call_tool`."""
+        deadline = parent.context.deadline if parent.context else None
+        call = self._new_call(name, arguments, None, parent.caller, deadline, parent)
+        return await self._path.travel(call)
+
+    async def resume(self, call_ids: Iterable[str] | None = None) -> list[Outcome]:
+        """Go on with the calls that wait or are in doubt: those given, or all, in their order.
+
+        What nobody has decided still waits. What is in doubt runs again only if its tool is
+        idempotent or a person says so.
+        """
+        return await self._resumption.resume(call_ids)
+
+    def cancel(self, call_id: str) -> bool:
+        """Stop one running call; its outcome is `cancelled`. False when it is not running."""
+        return self._execution.cancel(call_id)
+
+    async def withdraw(self, call_id: str) -> Outcome:
+        """Cancel a call that waits for a decision; it can no longer be approved."""
+        return await self._resumption.withdraw(call_id)
+
+    def explain(self, name: str, arguments: RawArguments = None) -> Explanation:
+        """Which rule would decide this call, and why. Nothing runs and nothing is recorded.
+
+        Raises `CallFailed` when the call would fail before anything is decided.
+        """
+        frozen = encode_arguments(arguments)
+        call = Call("explain", name, frozen, self.session, created_at=self.session.clock())
+        try:
+            self._table.resolve(call)
+            validate(call, self.limits.max_arguments_bytes)
+        except Halt as halt:
+            raise CallFailed(halt.failure) from None
+        return self._gate.explain(call)
+
+    def declarations(self) -> tuple[Declaration, ...]:
+        """What the model is told of each tool; the same object until the tools change."""
+        return self._table.declarations()
+
+    @property
+    def tools(self) -> Mapping[str, PreparedTool]:
+        """The tools that can be called now, by name."""
+        return self._table.tools
+
+    def register(self, tool: Any) -> None:
+        """Add a tool; it shows in the next turn. Raises `DuplicateTool`."""
+        prepared = self._table.add(tool)
+        self._changed(prepared.ref.name, None, prepared)
+
+    def replace(self, tool: Any) -> None:
+        """Put a tool in the place of its namesake, from the next turn on."""
+        old, new = self._table.replace(tool)
+        self._changed(new.ref.name, old, new)
+
+    def unregister(self, name: str) -> bool:
+        """Take a tool away at once; False when there is none of that name."""
+        old = self._table.remove(name)
+        if old is None:
+            return False
+        self._changed(name, old, None)
+        return True
+
+    @contextmanager
+    def turn(self) -> Generator[int]:
+        """One prompt and all that follows from it: tools stay as they are until it ends."""
+        session = self.session
+        session.turn += 1
+        self._table.pin()
+        self._is_in_turn = True
+        session.note(
+            TurnStarted(session_id=session.session_id, at=session.clock(), turn=session.turn)
+        )
+        try:
+            yield session.turn
+        finally:
+            self._is_in_turn = False
+            self._table.pin()
+
+    def _new_call(
+        self,
+        name: str,
+        arguments: RawArguments,
+        call_id: str | None,
+        caller: Caller | None,
+        deadline: float | None,
+        parent: Call | None = None,
+    ) -> Call:
+        session = self.session
+        if call_id is None:
+            session.calls_made += 1
+            call_id = f"{self._id_prefix}{session.calls_made}"
+        return Call(
+            call_id,
+            name,
+            encode_arguments(arguments),
+            session,
+            created_at=session.clock(),
+            parent=parent,
+            caller=caller,
+            deadline=deadline,
+        )
+
+    def _context(self, call: Call) -> ToolContext:
+        session = self.session
+        return ToolContext(
+            session_id=session.session_id,
+            cwd=session.cwd,
+            environment=dict(session.environment),
+            metadata=dict(session.metadata),
+            call_id=call.call_id,
+            tool_name=call.name,
+            idempotency_key=call.idempotency_key,
+            deadline=call.deadline,
+            turn=call.turn,
+            parent_call_id=call.parent.call_id if call.parent else None,
+            deps=session.deps,
+            session=session,
+            bus=session.bus,
+            binding=CallBinding(self, call),
+        )
+
+    def _link_hooks(self, name: str) -> None:
+        chain = self._hooks.chain(name)
+        if chain is not None:
+            self._chains[name] = chain
+
+    def _changed(self, name: str, old: PreparedTool | None, new: PreparedTool | None) -> None:
+        self._link_hooks(name)
+        if not self._is_in_turn:
+            self._table.pin()
+        session = self.session
+        session.note(
+            ToolsChanged(
+                session_id=session.session_id,
+                at=session.clock(),
+                name=name,
+                old=old.ref if old else None,
+                new=new.ref if new else None,
+            )
+        )

@@ -1,0 +1,42 @@
+"""Why a call did not give a result, as data that a program can read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+FailureKind = Literal[
+    "invalid_arguments",
+    "not_found",
+    "not_permitted",
+    "denied",
+    "expired",
+    "timeout",
+    "cancelled",
+    "tool_error",
+    "invalid_result",
+    "provider_error",
+    "unavailable",
+    "recursion_limit",
+    "in_doubt",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong with the arguments: where (a JSON pointer) and what."""
+
+    pointer: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed call. `message` is the sentence the model sees; it holds no secret."""
+
+    kind: FailureKind
+    message: str
+    faults: tuple[Fault, ...] = ()
+    error_type: str | None = None
+    still_running: bool = False
+    """True when a handler outlived its time limit and could not be stopped."""

@@ -1,0 +1,216 @@
+"""Hooks around a call, and the two stages that run them.
+
+The order is always: global pre, the tool's pre, the tool, the tool's post, global post.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from inspect import isawaitable
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from toolcrib.approval.decision import Answer
+from toolcrib.calls.call import Call
+from toolcrib.calls.halt import Halt
+from toolcrib.calls.validate import parse_arguments
+from toolcrib.errors import ApprovalRequired, ControlFlow, HookFailed, InvalidHooks, ToolTimeout
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Returned by a pre hook: do not run the tool; the model reads the reason."""
+
+    reason: str
+
+
+PreReply = dict[str, Any] | Answer | Refuse
+PreHook = Callable[[Any, dict[str, Any]], Awaitable[PreReply]]
+PostHook = Callable[[Any, Any], Awaitable[Any]]
+GlobalPreHook = Callable[[Any, str, dict[str, Any]], Awaitable[PreReply]]
+GlobalPostHook = Callable[[Any, str, Any], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalHooks:
+    """Hooks that run around every tool."""
+
+    pre: GlobalPreHook | None = None
+    post: GlobalPostHook | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """All hooks of an executor. `pre` and `post` are by tool name.
+
+    `timeout` bounds each hook, in seconds. A pre hook that fails or takes too long means that the
+    tool does not run.
+    """
+
+    global_pre: GlobalPreHook | None = None
+    global_post: GlobalPostHook | None = None
+    pre: Mapping[str, PreHook] = field(default_factory=dict[str, PreHook])
+    post: Mapping[str, PostHook] = field(default_factory=dict[str, PostHook])
+    timeout: float | None = None
+
+    def check(self, known: Mapping[str, Any]) -> None:
+        """Raise `InvalidHooks` for hooks that could never run."""
+        for when, hooks in (("pre", self.pre), ("post", self.post)):
+            for name, hook in hooks.items():
+                if name not in known:
+                    raise InvalidHooks(
+                        f"{when} hook for unknown tool {name!r}; the tools are: "
+                        + (", ".join(sorted(known)) or "none")
+                    )
+                _check_callable(f"the {when} hook of {name!r}", hook)
+        _check_callable("the global pre hook", self.global_pre)
+        _check_callable("the global post hook", self.global_post)
+
+    def only(self, names: Mapping[str, Any]) -> Hooks:
+        """These hooks without those of tools that are not in `names`."""
+        return replace(
+            self,
+            pre={name: hook for name, hook in self.pre.items() if name in names},
+            post={name: hook for name, hook in self.post.items() if name in names},
+        )
+
+    def chain(self, name: str) -> HookChain | None:
+        """The hooks that run around the tool `name`, or None when there are none."""
+        chain = HookChain(
+            self.global_pre, self.pre.get(name), self.post.get(name), self.global_post, self.timeout
+        )
+        return chain if chain.has_pre or chain.has_post else None
+
+
+def _check_callable(what: str, hook: object) -> None:
+    if hook is not None and not callable(hook):
+        raise InvalidHooks(f"{what} is not callable: {type(hook).__name__}; give an async function")
+
+
+class HookChain:
+    """The hooks of one tool, looked up once."""
+
+    __slots__ = ("global_post", "global_pre", "has_post", "has_pre", "post", "pre", "timeout")
+
+    def __init__(
+        self,
+        global_pre: GlobalPreHook | None,
+        pre: PreHook | None,
+        post: PostHook | None,
+        global_post: GlobalPostHook | None,
+        timeout: float | None,
+    ) -> None:
+        self.global_pre = global_pre
+        self.pre = pre
+        self.post = post
+        self.global_post = global_post
+        self.timeout = timeout
+        self.has_pre = bool(global_pre or pre)
+        self.has_post = bool(global_post or post)
+
+
+async def run_pre_hooks(call: Call, chain: HookChain) -> None:
+    """Let the pre hooks rewrite, answer or refuse. Rewritten arguments are validated again.
+
+    An exception of a hook becomes the call's result: the tool does not run and the post hooks see
+    it.
+    """
+    arguments: dict[str, Any] = from_json(call.arguments)
+    try:
+        if chain.global_pre is not None:
+            hook = chain.global_pre
+            reply = await _within(chain, hook(call.context, call.name, arguments), hook)
+            if (accepted := _accept(call, reply, hook)) is None:
+                return
+            arguments = accepted
+        if chain.pre is not None:
+            hook = chain.pre
+            reply = await _within(chain, hook(call.context, arguments), hook)
+            if (accepted := _accept(call, reply, hook)) is None:
+                return
+            arguments = accepted
+        call.arguments = to_json(arguments)
+    except ApprovalRequired as asked:
+        call.approval_metadata = asked.metadata or {}
+        return
+    except (ControlFlow, Halt):
+        raise
+    except Exception as error:
+        call.fail(error)
+        return
+    call.params = parse_arguments(call, call.arguments, after=" after its pre hooks")
+
+
+def _accept(call: Call, reply: object, hook: object) -> dict[str, Any] | None:
+    """The arguments to go on with, or None when the hook answered in the tool's place."""
+    match reply:
+        case dict():
+            return reply  # pyright: ignore[reportUnknownVariableType]
+        case Answer(value=value):
+            call.succeed(value)
+            return None
+        case Refuse(reason=reason):
+            raise Halt("not_permitted", reason or "A hook refused the call.")
+        case _:
+            raise HookFailed(
+                f"pre hook {_name(hook)} of {call.name!r} returned {type(reply).__name__}; "
+                "return the arguments (a dict), Answer(value) or Refuse(reason)"
+            )
+
+
+async def run_post_hooks(call: Call, chain: HookChain) -> None:
+    """Let the post hooks see and replace the value or the exception."""
+    if chain.post is not None:
+        hook = chain.post
+        await _apply_post(call, chain, lambda shown: hook(call.context, shown), hook)
+    if chain.global_post is not None:
+        global_hook = chain.global_post
+        await _apply_post(
+            call, chain, lambda shown: global_hook(call.context, call.name, shown), global_hook
+        )
+
+
+async def _apply_post(
+    call: Call, chain: HookChain, run: Callable[[Any], Awaitable[Any]], hook: object
+) -> None:
+    shown = call.value if call.error is None else call.error
+    try:
+        reply = await _within(chain, run(shown), hook)
+    except ControlFlow:
+        raise
+    except Exception as error:
+        call.fail(error)
+        return
+    if reply is shown:
+        # Unchanged: an exception that was raised stays raised, one that was returned as a plain
+        # value stays a value.
+        return
+    if isinstance(reply, Exception):
+        call.fail(reply)
+    else:
+        call.succeed(reply)
+
+
+async def _within(chain: HookChain, reply: object, hook: object) -> Any:
+    if not isawaitable(reply):
+        raise HookFailed(
+            f"hook {_name(hook)} returned {type(reply).__name__} without being awaited; "
+            "hooks are async functions: write `async def`"
+        )
+    if chain.timeout is None:
+        return await reply
+    scope = asyncio.timeout(chain.timeout)
+    try:
+        async with scope:
+            return await reply
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        raise ToolTimeout(f"hook {_name(hook)} took longer than {chain.timeout:g} s") from None
+
+
+def _name(hook: object) -> str:
+    return getattr(hook, "__qualname__", type(hook).__qualname__)

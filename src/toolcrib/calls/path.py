@@ -1,0 +1,176 @@
+"""The path of a call: the same ten stages whoever asks and wherever the tool runs.
+
+`_walk` and `_perform` are the path. Each line is a stage, in the order the documentation lists
+them; a stage ends a call by raising `Halt` and lets it wait by raising `Suspend`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from toolcrib.calls.failure import Failure
+from toolcrib.calls.gate import ASKED_BY_TOOL, Gate, subject_of
+from toolcrib.calls.halt import Halt, Suspend
+from toolcrib.calls.hooks import HookChain, run_post_hooks, run_pre_hooks
+from toolcrib.calls.nesting import check_nesting
+from toolcrib.calls.outcome import Outcome
+from toolcrib.calls.recording import record_finish, record_finish_soon, record_start
+from toolcrib.calls.shape import shape
+from toolcrib.calls.validate import freeze, validate
+from toolcrib.errors import ApprovalRequired, ModelRetry
+
+if TYPE_CHECKING:
+    from toolcrib.approval.request import ApprovalRequest
+    from toolcrib.calls.admission import Admission
+    from toolcrib.calls.call import Call
+    from toolcrib.calls.execute import Execution
+    from toolcrib.calls.limits import Limits
+    from toolcrib.calls.table import ToolTable
+    from toolcrib.tools.context import ToolContext
+
+
+class Path:
+    """Takes calls from request to record."""
+
+    def __init__(
+        self,
+        *,
+        table: ToolTable,
+        chains: dict[str, HookChain],
+        gate: Gate,
+        admission: Admission,
+        execution: Execution,
+        limits: Limits,
+        make_context: Callable[[Call], ToolContext],
+    ) -> None:
+        self._table = table
+        self._chains = chains
+        self._gate = gate
+        self._admission = admission
+        self._execution = execution
+        self._limits = limits
+        self._make_context = make_context
+
+    async def travel(self, call: Call) -> Outcome:
+        """The whole path."""
+        return await self._conclude(call, self._walk(call))
+
+    async def go_on(self, call: Call, decision: Awaitable[None]) -> Outcome:
+        """The rest of the path, for a call that waited: `decision` settles whether it runs."""
+        return await self._conclude(call, self._walk_on(call, decision))
+
+    async def _walk(self, call: Call) -> None:
+        check_nesting(call, self._limits.max_depth)
+        tool = self._table.resolve(call)
+        self._execution.check_place(call)
+        validate(call, self._limits.max_arguments_bytes)
+        chain = self._chains.get(call.name)
+        if chain is not None or tool.wants_context:
+            call.context = self._make_context(call)
+        if chain is not None and chain.has_pre:
+            await run_pre_hooks(call, chain)
+        freeze(call)
+        if not call.is_settled and not self._gate.is_open_for(call):
+            await self._gate.decide(call)
+        await self._perform(call, chain)
+
+    async def _walk_on(self, call: Call, decision: Awaitable[None]) -> None:
+        chain = self._chains.get(call.name)
+        if call.prepared is not None:
+            call.context = self._make_context(call)
+        await decision
+        await self._perform(call, chain)
+
+    async def _perform(self, call: Call, chain: HookChain | None) -> None:
+        while not call.is_settled:
+            if self._admission.is_free_for(call):
+                await self._attempt(call)
+            else:
+                async with await self._admission.enter(call):
+                    await self._attempt(call)
+        if chain is not None and chain.has_post:
+            await run_post_hooks(call, chain)
+        shape(call, self._limits.max_result_chars)
+
+    async def _attempt(self, call: Call) -> None:
+        """Start and execute. A handler may find out now that it needs a yes; then it is asked
+        for, and the caller tries again.
+        """
+        await record_start(call)
+        try:
+            await self._execution.execute(call)
+        except ApprovalRequired as asked:
+            if call.is_approved:
+                call.fail(RuntimeError(f"{call.name} asked for approval again after it was given"))
+                return
+            call.approval_metadata = asked.metadata or {}
+            await self._gate.ask(call, ASKED_BY_TOOL, subject_of(call))
+
+    async def _conclude(self, call: Call, work: Awaitable[None]) -> Outcome:
+        try:
+            try:
+                await work
+            except Halt as halt:
+                end(call, halt.failure)
+            except ModelRetry as retry:
+                call.error = retry
+                end(call, Failure("tool_error", str(retry), error_type="ModelRetry"))
+            await record_finish(call)
+            return _finished(call)
+        except Suspend as suspended:
+            return _waiting(call, suspended.request)
+        except BaseException as error:
+            _leave(call, error)
+            raise
+        finally:
+            if call.approval_id is not None:
+                call.session.claimed.discard(call.call_id)
+
+
+def end(call: Call, failure: Failure) -> None:
+    """The call failed without a result of the tool."""
+    call.failure = failure
+    call.value = None
+    call.value_json = None
+    call.text = failure.message
+
+
+def _leave(call: Call, error: BaseException) -> None:
+    """Record a call that is torn down from outside. The signal goes on: nothing swallows it."""
+    if call.finished_at:
+        return
+    if isinstance(error, Exception) and not isinstance(error, asyncio.CancelledError):
+        name = type(error).__name__
+        end(call, Failure("tool_error", f"The call was left by {name}.", error_type=name))
+    else:
+        end(call, Failure("cancelled", f"The call of `{call.name}` was cancelled."))
+    record_finish_soon(call)
+
+
+def _finished(call: Call) -> Outcome:
+    failure = call.failure
+    return Outcome(
+        call.call_id,
+        call.name,
+        "completed" if failure is None else "failed",
+        call.text,
+        call.value,
+        failure,
+        None,
+        call.metadata or {},
+        call.artifact_id,
+        call.error,
+    )
+
+
+def _waiting(call: Call, request: ApprovalRequest) -> Outcome:
+    return Outcome(
+        call.call_id,
+        call.name,
+        "waiting",
+        f"`{call.name}` waits for approval ({request.approval_id}).",
+        approval=request,
+        failure=call.failure,
+    )

@@ -1,0 +1,36 @@
+"""What may be shown of a call's arguments and results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json
+
+if TYPE_CHECKING:
+    from toolcrib.calls.call import Call
+
+
+def shown_arguments(call: Call) -> Any:
+    """The arguments without their secrets; None when it is not known where the secrets are."""
+    tool = call.prepared
+    if tool is None:
+        return None
+    is_misshapen = call.failure is not None and call.failure.kind == "invalid_arguments"
+    if tool.redactor is None:
+        return _read(call.arguments)
+    return None if is_misshapen else tool.redactor.redact_json(call.arguments)
+
+
+def scrub(call: Call, data: Any) -> Any:
+    """`data` (JSON) without the secrets that this call was given as arguments."""
+    tool = call.prepared
+    if tool is None or tool.redactor is None:
+        return data
+    return tool.redactor.scrubber_json(call.arguments).scrub(data)
+
+
+def _read(arguments: bytes) -> Any:
+    try:
+        return from_json(arguments)
+    except ValueError:
+        return None

@@ -1,0 +1,116 @@
+"""Stage nine: what the model sees of a result, and what is recorded of it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from toolcrib.calls.failure import Failure
+from toolcrib.calls.redact import scrub, shown_arguments
+from toolcrib.errors import ToolTimeout
+from toolcrib.tools.result import ToolResult
+
+if TYPE_CHECKING:
+    from toolcrib.calls.call import Call
+    from toolcrib.tools.result import ToolRenderableResult
+
+logger = logging.getLogger(__name__)
+
+
+def shape(call: Call, default_max_chars: int) -> None:
+    """Render the call's result; what is too long for the model is cut and kept whole."""
+    if call.error is not None:
+        call.failure = failure_of(call, call.error)
+        call.text = call.failure.message
+    else:
+        _render(call)
+    if call.was_edited:
+        call.text += _edit_note(call)
+    limit = call.tool.tool.max_result_chars or default_max_chars
+    if len(call.text) > limit:
+        call.whole_text = call.text
+        call.artifact_id = f"artifact_{call.call_id}"
+        call.text = cut(call.text, limit, call.tool.tool.cut, call.artifact_id)
+
+
+def _render(call: Call) -> None:
+    value = call.value
+    if type(value) is str:
+        call.text = value
+        return
+    message = ""
+    if isinstance(value, ToolResult):
+        result = cast("ToolResult[Any]", value)
+        call.metadata = result.metadata
+        call.value = value = result.value
+        message = result.message
+        if not result.success:
+            call.failure = Failure("tool_error", message or f"`{call.name}` failed.")
+    try:
+        call.value_json = to_json(value, inf_nan_mode="strings")
+        call.text = message or (call.failure.message if call.failure else _text(value, call))
+    except (PydanticSerializationError, UnicodeError) as error:
+        _refuse(call, value, str(error))
+    except Exception as error:
+        logger.exception("rendering the result of %s failed", call.name)
+        _refuse(call, value, f"rendering it raised {type(error).__name__}")
+
+
+def _text(value: Any, call: Call) -> str:
+    if isinstance(value, str):
+        return str(value)
+    # Not isinstance against the protocol: that costs more than the rest of the call.
+    if hasattr(value, "render"):
+        return cast("ToolRenderableResult", value).render()
+    assert call.value_json is not None
+    return call.value_json.decode()
+
+
+def _refuse(call: Call, value: Any, why: str) -> None:
+    call.failure = Failure(
+        "invalid_result",
+        f"`{call.name}` returned {_type_name(value)}, which cannot be turned into JSON ({why}).",
+        error_type=_type_name(value),
+    )
+    call.value = None
+    call.value_json = None
+    call.text = call.failure.message
+
+
+def failure_of(call: Call, error: BaseException) -> Failure:
+    """The failure that an exception stands for. The traceback goes to the log, not the model."""
+    if isinstance(error, ToolTimeout):
+        return Failure("timeout", str(error), still_running=error.still_running)
+    name = _type_name(error)
+    logger.info("call %s of %s failed", call.call_id, call.name, exc_info=error)
+    message = scrub(call, str(error))
+    return Failure("tool_error", f"{name}: {message}" if message else name, error_type=name)
+
+
+def _type_name(value: Any) -> str:
+    return type(value).__name__
+
+
+def _edit_note(call: Call) -> str:
+    """The model must know what ran, or it repeats the call it thinks was ignored."""
+    ran = to_json(shown_arguments(call)).decode()
+    return f"\n\n[The arguments were edited before the call ran. It ran with: {ran}]"
+
+
+def cut(text: str, limit: int, keep: str, artifact_id: str) -> str:
+    """At most `limit` characters of `text`, and a note on what is missing and where it is."""
+    missing = len(text) - limit
+    note = (
+        f"[{missing} of {len(text)} characters were cut. "
+        f"The whole result is kept as {artifact_id}.]"
+    )
+    match keep:
+        case "tail":
+            return f"{note}\n{text[-limit:]}"
+        case "middle":
+            head = limit // 2
+            return f"{text[:head]}\n{note}\n{text[len(text) - (limit - head) :]}"
+        case _:
+            return f"{text[:limit]}\n{note}"

@@ -1,0 +1,90 @@
+"""Sync handlers off the event loop.
+
+Python cannot kill a thread. A handler that outlives its limit is given up: its thread goes on as a
+daemon, so it neither keeps the process alive nor occupies a place that other calls need. That is
+why this is not `asyncio.to_thread` or an anyio worker, whose threads are joined at exit and hold
+their slot until they return.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+IDLE_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class _Job:
+    run: Callable[[], Any]
+    future: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop
+
+
+class WorkerThreads:
+    """Runs functions in daemon threads, reusing idle ones."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[queue.SimpleQueue[_Job]] = []
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """Start `function(*args)` in a thread, with this task's context variables.
+
+        Cancelling the future gives the thread up; its result is dropped.
+        """
+        loop = asyncio.get_running_loop()
+        context = contextvars.copy_context()
+        job = _Job(lambda: context.run(function, *args), loop.create_future(), loop)
+        with self._lock:
+            inbox = self._idle.pop() if self._idle else None
+        if inbox is None:
+            inbox = queue.SimpleQueue[_Job]()
+            threading.Thread(
+                target=self._work, args=(inbox,), name="toolcrib-worker", daemon=True
+            ).start()
+        inbox.put(job)
+        return job.future
+
+    def _work(self, inbox: queue.SimpleQueue[_Job]) -> None:
+        while True:
+            try:
+                job = inbox.get(timeout=IDLE_SECONDS)
+            except queue.Empty:
+                with self._lock:
+                    if inbox not in self._idle:
+                        # A job is on its way: `submit` took this inbox before the lock was free.
+                        continue
+                    self._idle.remove(inbox)
+                return
+            _run(job)
+            del job
+            with self._lock:
+                self._idle.append(inbox)
+
+
+def _run(job: _Job) -> None:
+    try:
+        value, error = job.run(), None
+    except BaseException as raised:
+        value, error = None, raised
+    if job.loop.is_closed():
+        return
+    job.loop.call_soon_threadsafe(_settle, job.future, value, error)
+
+
+def _settle(future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(value)
+    elif isinstance(error, StopIteration):
+        # A future refuses StopIteration; a handler may still raise it by mistake.
+        future.set_exception(RuntimeError("the handler raised StopIteration"))
+    else:
+        future.set_exception(error)

@@ -1,0 +1,92 @@
+"""Stages two and four: raw arguments to typed params; then the arguments are frozen."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
+from toolcrib.calls.failure import Fault
+from toolcrib.calls.halt import Halt
+from toolcrib.errors import UsageError
+from toolcrib.tools.digest import canonical_json
+
+if TYPE_CHECKING:
+    from toolcrib.calls.call import Call
+
+RawArguments = bytes | str | Mapping[str, Any] | None
+"""Arguments as they arrive: JSON text, or a mapping that will be turned into JSON."""
+
+
+def encode_arguments(arguments: RawArguments) -> bytes:
+    """Arguments as JSON bytes, so that nobody can change them any more. An empty text is `{}`.
+
+    Raises `UsageError` for a mapping that JSON cannot hold: no model can send one.
+    """
+    if type(arguments) is bytes:
+        return arguments or b"{}"
+    if isinstance(arguments, str):
+        return arguments.encode(errors="surrogatepass") or b"{}"
+    if arguments is None:
+        return b"{}"
+    try:
+        return to_json(arguments)
+    except PydanticSerializationError as error:
+        raise UsageError(f"the arguments are not JSON: {error}") from None
+
+
+def validate(call: Call, max_bytes: int) -> None:
+    """Turn raw arguments into typed params, or end the call with a fault per mistake."""
+    if len(call.arguments) > max_bytes:
+        raise Halt(
+            "invalid_arguments",
+            f"The arguments of `{call.name}` are {len(call.arguments)} bytes; "
+            f"at most {max_bytes} are taken.",
+        )
+    call.params = parse_arguments(call, call.arguments)
+
+
+def parse_arguments(call: Call, arguments: bytes, *, after: str = "") -> Any:
+    """Typed params from JSON, or `Halt` naming every fault by JSON pointer."""
+    tool = call.tool
+    try:
+        return tool.parse(arguments)
+    except Exception as error:
+        faults = tool.params.faults(error)
+        raise Halt("invalid_arguments", describe(call.name, faults, after), faults=faults) from None
+
+
+def describe(name: str, faults: tuple[Fault, ...], after: str = "") -> str:
+    """One sentence and one line per fault, for the model."""
+    lines = [f"- {fault.pointer or '/'}: {fault.message}" for fault in faults]
+    return "\n".join([f"The arguments of `{name}` are not valid{after}:", *lines])
+
+
+def freeze(call: Call) -> None:
+    """The arguments are final from here on; the digest is of what they are now."""
+    call.digest_cache = None
+
+
+def digest(call: Call) -> str:
+    """What the frozen call is, in one number: tool, version and arguments.
+
+    Computed when first needed; the arguments cannot change in between because they are bytes.
+    """
+    if call.digest_cache is None:
+        ref = call.prepared.ref if call.prepared else None
+        identity = [ref.id, ref.version, ref.digest] if ref else [call.name, "", ""]
+        hasher = hashlib.sha256(canonical_json(identity))
+        hasher.update(b"\n")
+        hasher.update(_canonical_arguments(call.arguments))
+        call.digest_cache = hasher.hexdigest()
+    return call.digest_cache
+
+
+def _canonical_arguments(arguments: bytes) -> bytes:
+    try:
+        return canonical_json(from_json(arguments))
+    except ValueError:
+        # Not JSON: the call has failed, and the record still says which bytes were sent.
+        return arguments

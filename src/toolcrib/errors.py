@@ -1,0 +1,152 @@
+"""Every exception of the package, in one tree.
+
+    ToolcribError
+    ├── UsageError (ValueError)     the program set something up wrongly: raised at once
+    │   ├── InvalidTool             a tool's declaration breaks a rule
+    │   │   └── DuplicateTool       two tools with one name
+    │   ├── InvalidHooks            hooks for a tool that is not there, or not callable
+    │   ├── InvalidPolicy           a policy rule or file that cannot be read
+    │   ├── InvalidDecision         a decision that does not fit its request
+    │   ├── InvalidState            a resumable state that cannot be restored
+    │   └── InvalidEvent            an event that a tool may not emit
+    ├── CallFailed                  a call ended in a failure and the caller asked for exceptions
+    ├── HookFailed                  a hook returned something it may not return
+    ├── ToolTimeout (TimeoutError)  a tool outlived its time limit
+    ├── StoreError                  a session cannot be read or written
+    │   ├── SessionNotFound
+    │   ├── LeaseHeld               another process writes this session
+    │   ├── LeaseLost               this process no longer writes this session
+    │   └── LedgerBroken            the hash chain does not hold
+    └── ControlFlow                 signals, not faults: hooks never see them
+        ├── ApprovalRequired        the call waits for a person
+        └── ModelRetry              the model should call again with other arguments
+
+What the model should see of a failure is data, not an exception: `toolcrib.calls.failure.Failure`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toolcrib.approval.request import ApprovalRequest
+    from toolcrib.calls.failure import Failure
+
+
+class ToolcribError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class UsageError(ToolcribError, ValueError):
+    """The program used the package wrongly; the message says what to change."""
+
+
+class InvalidTool(UsageError):
+    """A tool's declaration breaks a rule. Raised when the tool is declared or registered."""
+
+
+class DuplicateTool(InvalidTool):
+    """Two tools were registered under one name."""
+
+
+class InvalidHooks(UsageError):
+    """Hooks name a tool that is not registered, or are not callable."""
+
+
+class InvalidPolicy(UsageError):
+    """A policy cannot be used. `file` and `line` point at the fault when it came from a file."""
+
+    def __init__(self, message: str, *, file: str | None = None, line: int | None = None) -> None:
+        where = f"{file}:{line}: " if file and line else f"{file}: " if file else ""
+        super().__init__(where + message)
+        self.file = file
+        self.line = line
+
+
+class InvalidDecision(UsageError):
+    """A decision that does not fit: unknown, settled already, other digest, invalid edits."""
+
+
+class InvalidState(UsageError):
+    """A resumable state is malformed, was changed, or does not belong to this session."""
+
+
+class InvalidEvent(UsageError):
+    """A tool tried to emit an event that is too large, misnamed, too late or one too many."""
+
+
+class CallFailed(ToolcribError):
+    """A call ended in `failure`. Raised only where the caller asked for exceptions."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(f"{failure.kind}: {failure.message}")
+        self.failure = failure
+
+
+class HookFailed(ToolcribError):
+    """A hook returned a value of the wrong type. The tool does not run."""
+
+
+class ToolTimeout(ToolcribError, TimeoutError):
+    """A call passed its time limit. Post hooks see it as the result. A `TimeoutError` that a
+    handler raises itself is not this one: it is the tool's own failure.
+    """
+
+    def __init__(self, message: str, *, still_running: bool = False) -> None:
+        super().__init__(message)
+        self.still_running = still_running
+
+
+class StoreError(ToolcribError):
+    """A session could not be read from or written to its store."""
+
+
+class SessionNotFound(StoreError):
+    """The store has no session of that id."""
+
+
+class LeaseHeld(StoreError):
+    """Another live process writes this session; only one may."""
+
+
+class LeaseLost(StoreError):
+    """Another process has taken over this session; nothing more is written by this one."""
+
+
+class LedgerBroken(StoreError):
+    """The hash chain of a ledger does not hold. `seq` is the first record that is wrong."""
+
+    def __init__(self, message: str, *, seq: int | None = None) -> None:
+        super().__init__(message)
+        self.seq = seq
+
+
+class ControlFlow(ToolcribError):
+    """A signal that steers a call. Post hooks do not see it and cannot swallow it."""
+
+
+class ApprovalRequired(ControlFlow):
+    """A person must decide before this call runs.
+
+    Raised to callers that asked for exceptions, and by handlers that find out only while running
+    that they need a yes (then the handler runs again once it is given, with
+    `ctx.tool_call_approved` true). To fail for good, raise an ordinary exception instead.
+    """
+
+    def __init__(
+        self,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        request: ApprovalRequest | None = None,
+    ) -> None:
+        super().__init__("this call waits for approval")
+        self.metadata = metadata
+        self.request = request
+
+
+class ModelRetry(ControlFlow):
+    """Tell the model what was wrong so that it calls again. Raise an ordinary exception for a
+    failure that another try would not mend.
+    """

@@ -1,0 +1,80 @@
+"""A host tool as a session holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.host_tools.definition import HostToolDefinition
+from toolcrib.tools.context import ToolContext
+from toolcrib.tools.result import ToolResult
+
+if TYPE_CHECKING:
+    from toolcrib.calls.executor import Executor
+
+
+class HostTool:
+    """A definition bound to the context of one session.
+
+    `execute` takes the same path as every call. Without an executor of its own session it gets
+    one in memory, so a definition can be tried by itself.
+    """
+
+    def __init__(
+        self,
+        definition: HostToolDefinition,
+        context: ToolContext,
+        executor: Executor | None = None,
+    ) -> None:
+        self._definition = definition
+        self._context = context
+        self._executor = executor
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self._definition.name
+
+    @property
+    def description(self) -> str:
+        """What the model reads about the tool."""
+        return self._definition.description
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The JSON Schema of the input."""
+        return self._definition.parameters
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The same schema, by the name that other protocols use."""
+        return self._definition.parameters
+
+    @property
+    def requires_approval(self) -> bool:
+        """Whether a person must approve every call."""
+        return self._definition.requires_approval
+
+    async def execute(self, input: Mapping[str, Any]) -> ToolResult[Any]:
+        """Call the tool. Failures are results with `success` false, never exceptions."""
+        outcome = await self._own_executor().call(self.name, input)
+        metadata = dict(outcome.metadata)
+        if outcome.failure is not None:
+            metadata["failure"] = outcome.failure.kind
+        return ToolResult(
+            value=outcome.value, message=outcome.text, success=outcome.ok, metadata=metadata
+        )
+
+    def _own_executor(self) -> Executor:
+        if self._executor is None:
+            from toolcrib.calls.executor import Executor
+            from toolcrib.session.session import Session
+
+            session = Session(
+                self._context.session_id,
+                cwd=self._context.cwd,
+                environment=self._context.environment,
+                metadata=self._context.metadata,
+            )
+            self._executor = Executor(session, [self._definition])
+        return self._executor

@@ -1,0 +1,1 @@
+"""A session and its one ledger; everything else is a view of it."""

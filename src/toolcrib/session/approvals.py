@@ -1,0 +1,172 @@
+"""The approvals and grants of a session: what waits, deciding it, standing permissions."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Literal
+
+from toolcrib.approval.decision import Actor, Approve, Decided, Decision, Expire
+from toolcrib.approval.edit import check_edit
+from toolcrib.approval.grant import Grant, NewGrant
+from toolcrib.approval.request import ApprovalRequest
+from toolcrib.errors import InvalidDecision
+from toolcrib.session.events import GrantChanged
+from toolcrib.store.store import FiledApproval
+
+if TYPE_CHECKING:
+    from toolcrib.session.session import Session
+
+
+class Approvals:
+    """The inbox of one session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def pending(self) -> list[ApprovalRequest]:
+        """Requests that nobody has decided yet, oldest first."""
+        session = self._session
+        filed = session.store.approvals(session_id=session.session_id, state="pending")
+        return [each.request for each in filed]
+
+    async def decide(
+        self,
+        which: str,
+        decision: Decision,
+        *,
+        by: str | Actor,
+        grant: NewGrant | None = None,
+        digest: str | None = None,
+    ) -> Decided:
+        """Decide the request with this approval id or call id.
+
+        `digest`, when given, must be the one the decider saw. Raises `InvalidDecision` when the
+        request is unknown, decided already, expired, or the edited arguments do not fit; nothing
+        is lost then, and the request stays as it was.
+        """
+        session = self._session
+        request = (await session.ask_store(self._find, which)).request
+        self._check(request, decision, grant, digest)
+        now = session.clock()
+        if request.deadline is not None and now >= request.deadline:
+            await self.expire(request)
+            raise InvalidDecision(
+                f"request {request.approval_id} expired; the model has to call again"
+            )
+        actor = by if isinstance(by, Actor) else Actor("person", by)
+        decided = Decided(request.approval_id, request.digest, decision, actor, now)
+        if not await session.ask_store(session.store.decide, decided):
+            raise InvalidDecision(f"request {request.approval_id} was decided by somebody else")
+        if grant is not None:
+            await self.grant(request, grant, by=actor)
+        return decided
+
+    async def expire(self, request: ApprovalRequest) -> None:
+        """Let the clock decide a request whose deadline has passed."""
+        await self._session.ask_store(
+            self._session.store.decide,
+            Decided(
+                request.approval_id,
+                request.digest,
+                Expire(),
+                Actor("timeout", "deadline"),
+                self._session.clock(),
+            ),
+        )
+
+    async def grant(self, request: ApprovalRequest, new: NewGrant, *, by: Actor) -> Grant:
+        """Allow calls like the one in `request` from now on, within the bounds of `new`."""
+        session = self._session
+        grant = new.issue(
+            grant_id=f"grant_{uuid.uuid4().hex[:12]}",
+            tool=request.tool,
+            session_id=session.session_id,
+            call_id=request.call_id,
+            actor=by,
+            now=session.clock(),
+        )
+        await session.ask_store(session.store.add_grant, grant)
+        await self._note_grant(grant, "made", by)
+        return grant
+
+    def grants(self) -> list[Grant]:
+        """Standing grants that hold in this session now."""
+        session = self._session
+        now = session.clock()
+        return [
+            grant
+            for grant in session.store.grants()
+            if grant.is_live(now) and grant.session_id in (None, session.session_id)
+        ]
+
+    async def revoke(self, grant_id: str, *, by: str) -> bool:
+        """Take a grant back, at once; False when it was not live."""
+        session = self._session
+        found = [grant for grant in session.store.grants() if grant.grant_id == grant_id]
+        if not found or not await session.ask_store(
+            session.store.revoke_grant, grant_id, session.clock()
+        ):
+            return False
+        await self._note_grant(found[0], "revoked", Actor("person", by))
+        return True
+
+    async def note_use(self, grant: Grant, call_id: str) -> None:
+        """Write down that a grant let a call run."""
+        await self._note_grant(grant, "used", Actor("grant", grant.grant_id), call_id)
+
+    def _find(self, which: str) -> FiledApproval:
+        store = self._session.store
+        mine = store.approvals(session_id=self._session.session_id)
+        named = [
+            filed for filed in mine if which in (filed.request.approval_id, filed.request.call_id)
+        ]
+        if not named:
+            raise InvalidDecision(
+                f"there is no request {which!r} in session {self._session.session_id}; "
+                "list what waits with `pending()`"
+            )
+        newest = named[-1]
+        if newest.state != "pending":
+            raise InvalidDecision(
+                f"request {newest.request.approval_id} is decided already; a decision is final"
+            )
+        return newest
+
+    def _check(
+        self,
+        request: ApprovalRequest,
+        decision: Decision,
+        grant: NewGrant | None,
+        digest: str | None,
+    ) -> None:
+        if digest is not None and digest != request.digest:
+            raise InvalidDecision(
+                f"the decision is for another call than request {request.approval_id} now holds; "
+                "look at it again"
+            )
+        if isinstance(decision, Expire):
+            raise InvalidDecision("only the clock expires a request; deny it instead")
+        if isinstance(decision, Approve):
+            if decision.arguments is not None:
+                check_edit(request, decision.arguments)
+        elif grant is not None:
+            raise InvalidDecision("a grant goes with an approval only")
+
+    async def _note_grant(
+        self,
+        grant: Grant,
+        change: Literal["made", "used", "revoked"],
+        actor: Actor,
+        call_id: str | None = None,
+    ) -> None:
+        await self._session.record(
+            GrantChanged(
+                session_id=self._session.session_id,
+                at=self._session.clock(),
+                grant_id=grant.grant_id,
+                tool_id=grant.tool_id,
+                change=change,
+                actor=actor,
+                call_id=call_id,
+            )
+        )

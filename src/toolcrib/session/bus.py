@@ -1,0 +1,57 @@
+"""The event bus: who wants to hear of what."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from toolcrib.session.events import Event
+
+E = TypeVar("E", bound=Event)
+Subscriber = Callable[[Any], None]
+
+logger = logging.getLogger(__name__)
+
+
+class EventBus:
+    """Delivers events to subscribers, in the order they happen, in the thread they happen in.
+
+    A subscriber watches; it cannot break a run. When it raises, the error is logged and counted
+    in `failures`, and the others still hear the event.
+    """
+
+    def __init__(self) -> None:
+        self._subscribers: dict[type[Event], list[Subscriber]] = {}
+        self.failures = 0
+
+    def subscribe(self, event_type: type[E], subscriber: Callable[[E], None]) -> Callable[[], None]:
+        """Hear every event of `event_type` (`Event` for all); returns what ends it."""
+        self._subscribers.setdefault(event_type, []).append(subscriber)
+
+        def unsubscribe() -> None:
+            subscribers = self._subscribers.get(event_type, [])
+            if subscriber in subscribers:
+                subscribers.remove(subscriber)
+            if not subscribers:
+                self._subscribers.pop(event_type, None)
+
+        return unsubscribe
+
+    @property
+    def is_heard(self) -> bool:
+        """True when anyone listens, so that events nobody hears need not be built."""
+        return bool(self._subscribers)
+
+    def publish(self, event: Event) -> None:
+        """Deliver `event` to whoever subscribed to its type or to a base of it."""
+        for event_type in type(event).__mro__[:-1]:
+            for subscriber in tuple(self._subscribers.get(event_type, ())):
+                self._deliver(subscriber, event)
+
+    def _deliver(self, subscriber: Subscriber, event: Event) -> None:
+        try:
+            subscriber(event)
+        except Exception:
+            self.failures += 1
+            logger.exception("a subscriber failed on %s", event.kind)

@@ -1,0 +1,219 @@
+"""Everything that happens in a session, as typed facts.
+
+Each event has a `kind`: the name it carries in the ledger and on every wire. Events hold the
+redacted view of arguments and results, never a secret.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from toolcrib.approval.decision import Actor, Decided
+from toolcrib.approval.request import ApprovalRequest
+from toolcrib.calls.failure import Failure
+from toolcrib.tools.ref import ToolRef
+
+Origin = Literal["local", "provider"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened in `session_id` at `at` (seconds since the epoch)."""
+
+    kind: ClassVar[str]
+    session_id: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOpened(Event):
+    """A process became the session's writer. `fence` grows with every writer."""
+
+    kind: ClassVar[str] = "session.opened"
+    fence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRestored(Event):
+    """The session goes on from an exported state whose ledger ended at `head`."""
+
+    kind: ClassVar[str] = "session.restored"
+    head: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayloadsDeleted(Event):
+    """The payloads of all records before this one were deleted; their digests stay."""
+
+    kind: ClassVar[str] = "session.payloads_deleted"
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStarted(Event):
+    """A new turn began; the tools are pinned until it ends."""
+
+    kind: ClassVar[str] = "turn.started"
+    turn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsChanged(Event):
+    """A tool was added (`old` is None), replaced, or removed (`new` is None)."""
+
+    kind: ClassVar[str] = "tools.changed"
+    name: str
+    old: ToolRef | None
+    new: ToolRef | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUnavailable(Event):
+    """An open call names a tool that is gone or is not what it was when the call was frozen."""
+
+    kind: ClassVar[str] = "tool.unavailable"
+    call_id: str
+    tool: ToolRef
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequested(Event):
+    """A call waits for a decision."""
+
+    kind: ClassVar[str] = "approval.requested"
+    call_id: str
+    request: ApprovalRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalDecided(Event):
+    """A decision was taken on a waiting call."""
+
+    kind: ClassVar[str] = "approval.decided"
+    call_id: str
+    decided: Decided
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantChanged(Event):
+    """A standing grant was made, used or revoked."""
+
+    kind: ClassVar[str] = "grant.changed"
+    grant_id: str
+    tool_id: str
+    change: Literal["made", "used", "revoked"]
+    actor: Actor
+    call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallStarted(Event):
+    """The handler is about to run. Without a later `ToolInvoked` the call is in doubt."""
+
+    kind: ClassVar[str] = "call.started"
+    call_id: str
+    tool: ToolRef
+    arguments_digest: str
+    idempotency_key: str
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallInDoubt(Event):
+    """A process died between start and finish of this call; nobody knows whether it took effect."""
+
+    kind: ClassVar[str] = "call.in_doubt"
+    call_id: str
+    tool: ToolRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolProgress(Event):
+    """How far a running call is. Rapid updates are coalesced: only the latest is kept."""
+
+    kind: ClassVar[str] = "tool.progress"
+    call_id: str
+    tool: str
+    current: float
+    total: float | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput(Event):
+    """A piece of output of a running call, for people to watch; never shown to the model."""
+
+    kind: ClassVar[str] = "tool.output"
+    call_id: str
+    tool: str
+    chunk: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolEmitted(Event):
+    """An event of the tool's own; `type` starts with `tool.<name>.`."""
+
+    kind: ClassVar[str] = "tool.emitted"
+    call_id: str
+    tool: str
+    type: str
+    data: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolInvoked(Event):
+    """A call is over, whatever its end: the one record that every attempt leaves.
+
+    Consumers that know nothing of provider-run tools read it like any other: `origin`, `provider`
+    and `capability` are defaulted.
+    """
+
+    kind: ClassVar[str] = "tool.invoked"
+    call_id: str
+    name: str
+    params: Any
+    """The arguments that ran (redacted), or None when they could not be read."""
+    message: str
+    """What the model sees."""
+    success: bool
+    value: Any = None
+    """The typed value for subscribers in this process; plain JSON when read from a ledger."""
+    failure: Failure | None = None
+    tool: ToolRef | None = None
+    arguments_digest: str = ""
+    decided_by: Actor | None = None
+    was_edited: bool = False
+    duration_seconds: float = 0.0
+    waited_seconds: float = 0.0
+    parent_call_id: str | None = None
+    depth: int = 0
+    turn: int = 0
+    principal: str | None = None
+    transport: str | None = None
+    artifact_id: str | None = None
+    origin: Origin = "local"
+    provider: str | None = None
+    capability: str | None = None
+    raw: Any = None
+    """The provider's own item, verbatim, when the provider ran the call."""
+
+
+ALL_EVENTS: tuple[type[Event], ...] = (
+    SessionOpened,
+    SessionRestored,
+    PayloadsDeleted,
+    TurnStarted,
+    ToolsChanged,
+    ToolUnavailable,
+    ApprovalRequested,
+    ApprovalDecided,
+    GrantChanged,
+    CallStarted,
+    CallInDoubt,
+    ToolProgress,
+    ToolOutput,
+    ToolEmitted,
+    ToolInvoked,
+)

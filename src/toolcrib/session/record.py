@@ -1,0 +1,190 @@
+"""A ledger's records and the hash chain that ties them together.
+
+A record's hash covers its place in the chain and the digest of its payload, not the payload
+itself, so payloads can be deleted and the chain still verifies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_core import from_json, to_json
+
+from toolcrib.errors import LedgerBroken
+from toolcrib.session.events import ALL_EVENTS, Event
+
+GENESIS = "0" * 64
+"""The hash that precedes the first record of every session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One sealed entry of a ledger. `payload` is None once it has been deleted."""
+
+    session_id: str
+    seq: int
+    kind: str
+    at: float
+    call_id: str | None
+    payload: bytes | None
+    payload_digest: str
+    previous: str
+    hash: str
+
+    @property
+    def event(self) -> Event:
+        """The event this record holds. Raises `LedgerBroken` when the payload was deleted."""
+        if self.payload is None:
+            raise LedgerBroken(f"the payload of record {self.seq} was deleted", seq=self.seq)
+        return decode_event(self.kind, self.payload)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The end of a ledger. Kept elsewhere, it proves later that no tail was cut off."""
+
+    session_id: str
+    seq: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.session_id} {self.seq} {self.hash}"
+
+    @classmethod
+    def parse(cls, text: str) -> Head:
+        """Read what `str(head)` wrote."""
+        try:
+            session_id, seq, digest = text.split()
+            return cls(session_id, int(seq), digest)
+        except ValueError:
+            raise LedgerBroken(
+                f"not a ledger head: {text!r}; write it as 'session seq hash', as `audit head` does"
+            ) from None
+
+
+def seal(event: Event, seq: int, previous: str) -> Record:
+    """Turn an event into the record that follows `previous`."""
+    payload = encode_event(event)
+    payload_digest = hashlib.sha256(payload).hexdigest()
+    call_id = getattr(event, "call_id", None)
+    return Record(
+        session_id=event.session_id,
+        seq=seq,
+        kind=event.kind,
+        at=event.at,
+        call_id=call_id,
+        payload=payload,
+        payload_digest=payload_digest,
+        previous=previous,
+        hash=link(previous, event.session_id, seq, event.kind, event.at, call_id, payload_digest),
+    )
+
+
+def link(
+    previous: str,
+    session_id: str,
+    seq: int,
+    kind: str,
+    at: float,
+    call_id: str | None,
+    payload_digest: str,
+) -> str:
+    """The hash of one record. A JSON array, so that no two field values can run together."""
+    chained = to_json([previous, session_id, seq, kind, at, call_id, payload_digest])
+    return hashlib.sha256(chained).hexdigest()
+
+
+def verify(records: Iterable[Record], head: Head | None = None) -> Head | None:
+    """Check a whole chain from its first record; returns its head (None when it is empty).
+
+    Raises `LedgerBroken` at the first edit, deletion, insertion or reorder, and, given a `head`
+    kept elsewhere, when the chain does not contain it (a cut tail or a rewritten ledger).
+    """
+    last: Record | None = None
+    seen_head = head is None
+    for record in records:
+        _check_link(record, last)
+        last = record
+        if head is not None and record.seq == head.seq:
+            _check_head(record, head)
+            seen_head = True
+    if not seen_head and head is not None:
+        end = last.seq if last else 0
+        raise LedgerBroken(
+            f"the ledger ends at record {end}, but record {head.seq} once existed: "
+            "its tail was cut off",
+            seq=end + 1,
+        )
+    return Head(last.session_id, last.seq, last.hash) if last else None
+
+
+def _check_link(record: Record, last: Record | None) -> None:
+    expected_seq = last.seq + 1 if last else 1
+    expected_previous = last.hash if last else GENESIS
+    if record.seq != expected_seq:
+        raise LedgerBroken(
+            f"record {expected_seq} is missing: found {record.seq} in its place", seq=expected_seq
+        )
+    if last is not None and record.session_id != last.session_id:
+        raise LedgerBroken(f"record {record.seq} belongs to another session", seq=record.seq)
+    if record.previous != expected_previous:
+        raise LedgerBroken(
+            f"record {record.seq} does not follow record {expected_seq - 1}", seq=record.seq
+        )
+    if record.payload is not None:
+        digest = hashlib.sha256(record.payload).hexdigest()
+        if digest != record.payload_digest:
+            raise LedgerBroken(f"the payload of record {record.seq} was changed", seq=record.seq)
+    expected = link(
+        record.previous,
+        record.session_id,
+        record.seq,
+        record.kind,
+        record.at,
+        record.call_id,
+        record.payload_digest,
+    )
+    if record.hash != expected:
+        raise LedgerBroken(f"record {record.seq} was changed", seq=record.seq)
+
+
+def _check_head(record: Record, head: Head) -> None:
+    if record.session_id != head.session_id:
+        raise LedgerBroken(
+            f"the head is of session {head.session_id}, the ledger of {record.session_id}",
+            seq=record.seq,
+        )
+    if record.hash != head.hash:
+        raise LedgerBroken(
+            f"record {record.seq} is not the one the head was taken of: the ledger was rewritten",
+            seq=record.seq,
+        )
+
+
+def encode_event(event: Event) -> bytes:
+    """An event as JSON. What cannot be JSON is refused earlier, when a result is shaped."""
+    body = {f.name: getattr(event, f.name) for f in fields(event)}
+    return to_json(body, inf_nan_mode="strings")
+
+
+def decode_event(kind: str, payload: bytes) -> Event:
+    """Read an event back. Unknown fields of a newer version are ignored, unknown kinds refused."""
+    adapter = _adapters().get(kind)
+    if adapter is None:
+        raise LedgerBroken(f"unknown kind of record: {kind!r}; a newer version wrote it")
+    return adapter.validate_python(from_json(payload))
+
+
+@cache
+def _adapters() -> dict[str, TypeAdapter[Any]]:
+    return {event_type.kind: TypeAdapter(event_type) for event_type in ALL_EVENTS}
+
+
+def events(records: Iterable[Record]) -> Iterator[Event]:
+    """The events of those records whose payload is still there."""
+    return (record.event for record in records if record.payload is not None)

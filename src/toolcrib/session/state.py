@@ -1,0 +1,142 @@
+"""A session in a form that can be kept anywhere and go on in another process.
+
+A state holds the real arguments of calls that wait, because they must still run: treat it like the
+secrets it may contain. Sessions in a store need no state; open them from the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from toolcrib.approval.grant import Grant
+from toolcrib.errors import InvalidState, LedgerBroken, UsageError
+from toolcrib.session.events import SessionRestored
+from toolcrib.session.record import Record, verify
+from toolcrib.store.store import FiledApproval, OpenCall
+
+if TYPE_CHECKING:
+    from toolcrib.session.session import Session
+
+STATE_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ResumableState:
+    """Everything a session needs to go on. `to_json` and `from_json` carry it anywhere."""
+
+    session_id: str
+    need_user_approve_tools: tuple[str, ...] = ()
+    turn: int = 0
+    calls_made: int = 0
+    records: tuple[Record, ...] = ()
+    open_calls: tuple[OpenCall, ...] = ()
+    approvals: tuple[FiledApproval, ...] = ()
+    grants: tuple[Grant, ...] = ()
+    version: int = STATE_VERSION
+    signature: str = field(default="", kw_only=True)
+
+    def to_json(self) -> bytes:
+        """The state as JSON."""
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, data: bytes | str) -> ResumableState:
+        """Read a state. Raises `InvalidState` when it is malformed or of another version."""
+        try:
+            state = _adapter().validate_json(data)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = "/".join(str(part) for part in first["loc"])
+            raise InvalidState(f"not a resumable state: /{where}: {first['msg']}") from None
+        if state.version != STATE_VERSION:
+            raise InvalidState(
+                f"the state has version {state.version}; this package reads {STATE_VERSION}"
+            )
+        return state
+
+    def signed(self, key: bytes) -> ResumableState:
+        """The state with a signature, so that whoever keeps it cannot change it."""
+        return replace(self, signature=self._sign(key))
+
+    def check_signature(self, key: bytes) -> None:
+        """Raise `InvalidState` unless the state was signed with `key` and not changed since."""
+        if not hmac.compare_digest(self.signature, self._sign(key)):
+            raise InvalidState("the state was changed, or signed with another key")
+
+    def _sign(self, key: bytes) -> str:
+        body = replace(self, signature="").to_json()
+        return hmac.new(key, body, hashlib.sha256).hexdigest()
+
+
+@cache
+def _adapter() -> TypeAdapter[ResumableState]:
+    return TypeAdapter(ResumableState)
+
+
+def export_state(session: Session, *, key: bytes | None = None) -> ResumableState:
+    """The session as a state. Calls that are running right now are not part of it: finish or
+    cancel them first.
+    """
+    running = [call.call_id for call in session.open_calls() if call.state == "started"]
+    if running:
+        raise UsageError(f"calls are running: {', '.join(running)}; export when they are done")
+    store = session.store
+    state = ResumableState(
+        session_id=session.session_id,
+        need_user_approve_tools=tuple(session.need_user_approve_tools),
+        turn=session.turn,
+        calls_made=session.calls_made,
+        records=tuple(session.records()),
+        open_calls=tuple(session.open_calls()),
+        approvals=tuple(store.approvals(session_id=session.session_id)),
+        grants=tuple(grant for grant in store.grants() if grant.session_id == session.session_id),
+    )
+    return state if key is None else state.signed(key)
+
+
+def restore_state(session: Session, state: ResumableState, *, key: bytes | None = None) -> None:
+    """Let a fresh session in memory go on where `state` ended.
+
+    The host's own list of tools that need approval is kept and the state's is added to it, so a
+    state can make the session stricter and never laxer.
+    """
+    if key is not None:
+        state.check_signature(key)
+    if session.store.is_durable:
+        raise InvalidState(
+            "a session in a durable store is not restored from a state; "
+            "open it: Session.open(store, session_id)"
+        )
+    if session.calls_made or session.turn:
+        raise InvalidState("only a fresh session can be restored; this one has made calls")
+    _check(state)
+    session.adopt(state)
+    head = session.head()
+    session.note(
+        SessionRestored(
+            session_id=session.session_id,
+            at=session.clock(),
+            head=head.hash if head else "",
+        )
+    )
+
+
+def _check(state: ResumableState) -> None:
+    try:
+        head = verify(state.records)
+    except LedgerBroken as error:
+        raise InvalidState(f"the ledger in the state is broken: {error}") from error
+    if head is not None and head.session_id != state.session_id:
+        raise InvalidState("the ledger in the state is of another session")
+    requests = {filed.request.approval_id: filed.request for filed in state.approvals}
+    for call in state.open_calls:
+        request = requests.get(call.approval_id or "")
+        if request is not None and request.digest != call.digest:
+            raise InvalidState(f"call {call.call_id} is not the one its approval is about")

@@ -1,0 +1,237 @@
+"""The seam to storage: what a store does, and the facts that pass through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from toolcrib.approval.decision import Decided
+from toolcrib.approval.grant import Grant
+from toolcrib.approval.request import ApprovalRequest
+from toolcrib.session.record import Head, Record
+from toolcrib.tools.ref import ToolRef
+
+OpenCallState = Literal["waiting", "started", "in_doubt"]
+ApprovalState = Literal["pending", "decided", "used"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A call that has begun and not ended, with its real frozen arguments.
+
+    It lies beside the ledger only while the call is open, so that the call can go on in another
+    process, and is erased when the call finishes.
+    """
+
+    call_id: str
+    tool: ToolRef
+    arguments: bytes
+    digest: str
+    state: OpenCallState
+    created_at: float
+    has_secrets: bool = False
+    approval_id: str | None = None
+    parent_call_id: str | None = None
+    depth: int = 0
+    turn: int = 0
+    attempt: int = 0
+    was_edited: bool = False
+    decided: Decided | None = None
+    """The decision that was taken and has not been acted on yet."""
+    principal: str | None = None
+    transport: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A whole result, kept when the model sees only a part of it."""
+
+    artifact_id: str
+    call_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallOpened:
+    """Keep this open call, replacing what was kept for its id."""
+
+    call: OpenCall
+
+
+@dataclass(frozen=True, slots=True)
+class CallClosed:
+    """Erase the open call of this id."""
+
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalFiled:
+    """Put a request into the inbox."""
+
+    request: ApprovalRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalUsed:
+    """The decision on this approval has been acted on and cannot be used again."""
+
+    approval_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactKept:
+    """Keep this artifact."""
+
+    artifact: Artifact
+
+
+Effect = CallOpened | CallClosed | ApprovalFiled | ApprovalUsed | ArtifactKept
+"""What becomes durable in the same transaction as a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Records and effects of one session that become durable together, or not at all."""
+
+    records: Sequence[Record]
+    effects: Sequence[Effect]
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write one session. A larger `fence` makes every smaller one void."""
+
+    session_id: str
+    holder: str
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class FiledApproval:
+    """A request in the inbox with what has become of it."""
+
+    request: ApprovalRequest
+    state: ApprovalState
+    decided: Decided | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A session as listings show it."""
+
+    session_id: str
+    created_at: float
+    head: Head | None
+    settings: dict[str, Any]
+    is_open: bool
+    """True while a live process holds the lease."""
+
+
+class CommitSource(Protocol):
+    """A ledger with appended entries that a durable store should commit soon."""
+
+    @property
+    def lease(self) -> Lease: ...
+
+    def drain(self) -> Commit:
+        """Seal and hand over everything appended so far. Called by the store's writer thread."""
+        ...
+
+    def settled(self, error: BaseException | None) -> None:
+        """What `drain` last handed over is durable, or failed with `error`."""
+        ...
+
+
+class Store(Protocol):
+    """Where sessions live. Every method may be called from any thread."""
+
+    @property
+    def is_durable(self) -> bool:
+        """True when what is committed survives the death of the process."""
+        ...
+
+    def acquire(
+        self, session_id: str, *, create: bool = True, settings: dict[str, Any] | None = None
+    ) -> Lease:
+        """Become the writer. Raises `LeaseHeld` while another live process is, and
+        `SessionNotFound` when there is no such session and `create` is false.
+        """
+        ...
+
+    def release(self, lease: Lease) -> None:
+        """Stop being the writer. Releasing a lease that is already void does nothing."""
+        ...
+
+    def schedule(self, source: CommitSource) -> None:
+        """Commit what `source` holds soon, together with whatever else is waiting."""
+        ...
+
+    def commit(self, lease: Lease, commit: Commit) -> None:
+        """Make a commit durable now. Raises `LeaseLost` when the lease is void."""
+        ...
+
+    def sessions(self) -> list[SessionInfo]: ...
+
+    def session(self, session_id: str) -> SessionInfo:
+        """Raises `SessionNotFound`."""
+        ...
+
+    def save_settings(self, lease: Lease, settings: dict[str, Any]) -> None: ...
+
+    def records(self, session_id: str, *, after: int = 0) -> Iterator[Record]:
+        """Records with `seq > after`, in order."""
+        ...
+
+    def head(self, session_id: str) -> Head | None: ...
+
+    def open_calls(self, session_id: str) -> list[OpenCall]:
+        """Open calls in the order they were opened."""
+        ...
+
+    def approvals(
+        self, *, session_id: str | None = None, state: ApprovalState | None = None
+    ) -> list[FiledApproval]:
+        """The inbox, oldest first; across all sessions when `session_id` is None."""
+        ...
+
+    def approval(self, approval_id: str) -> FiledApproval | None: ...
+
+    def decide(self, decided: Decided) -> bool:
+        """Record a decision if the approval is still pending and its digest is the decision's.
+
+        Compare-and-swap: of several deciders exactly one gets True.
+        """
+        ...
+
+    def add_grant(self, grant: Grant) -> None: ...
+
+    def grants(self, *, tool_id: str | None = None) -> list[Grant]:
+        """All grants, oldest first, revoked and expired ones too."""
+        ...
+
+    def use_grant(self, grant_id: str, now: float) -> bool:
+        """Take one use if the grant is live; racing users never take more than are left."""
+        ...
+
+    def revoke_grant(self, grant_id: str, now: float) -> bool:
+        """True when the grant was live until now."""
+        ...
+
+    def artifact(self, session_id: str, artifact_id: str) -> str | None: ...
+
+    def delete_payloads(self, lease: Lease) -> None:
+        """Delete the payloads of all records so far, artifacts and closed approvals' requests.
+
+        The records, their digests and the chain stay.
+        """
+        ...
+
+    def delete_session(self, session_id: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+Clock = Callable[[], float]
+"""Seconds since the epoch."""

@@ -1,0 +1,90 @@
+"""What a handler, a hook or an instruction may know about the call it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from toolcrib.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolcrib.calls.outcome import Outcome
+    from toolcrib.session.bus import EventBus
+    from toolcrib.session.session import Session
+
+
+class Binding(Protocol):
+    """What ties a context to a running call."""
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Outcome: ...
+
+    def progress(self, current: float, total: float | None, message: str | None) -> None: ...
+
+    def output(self, chunk: str) -> None: ...
+
+    def emit(self, type: str, data: Any) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class ToolContext:
+    """The context of one call. Each call has its own; changing it affects no other.
+
+    Built by the executor for a real call; `ToolContext(session_id=..., cwd=...)` makes one by hand
+    for trying a handler on its own.
+    """
+
+    session_id: str
+    cwd: str
+    environment: dict[str, str] = field(default_factory=dict[str, str])
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    call_id: str = ""
+    tool_name: str = ""
+    idempotency_key: str = ""
+    """Stable for this call across retries and restarts: hand it to services that take one."""
+    tool_call_approved: bool = False
+    deadline: float | None = None
+    """When the call must be over, in the running loop's time."""
+    turn: int = 0
+    parent_call_id: str | None = None
+    deps: Any = None
+    session: Session | None = None
+    bus: EventBus | None = None
+    prompt: Any = None
+    adapter: Any = None
+    binding: Binding | None = field(default=None, repr=False)
+
+    @property
+    def tool_call_id(self) -> str:
+        """The call's id, by the name pydantic-ai's run context gives it."""
+        return self.call_id
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> Outcome:
+        """Call another tool through the full path. The tool must be listed in `uses`.
+
+        The outcome comes back to the caller, never to the model: a denied or failed call is an
+        outcome with a failure, not an exception.
+        """
+        return await self._bound().call_tool(name, arguments or {})
+
+    def progress(
+        self, current: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Say how far the call is. Cheap to call often: rapid updates are coalesced."""
+        self._bound().progress(current, total, message)
+
+    def output(self, chunk: str) -> None:
+        """Show a piece of output to whoever watches; the model does not see it."""
+        self._bound().output(chunk)
+
+    def emit(self, type: str, data: Any = None) -> None:
+        """Emit an event of the tool's own; `type` must start with `tool.<name>.`."""
+        self._bound().emit(type, data)
+
+    def _bound(self) -> Binding:
+        if self.binding is None:
+            raise UsageError(
+                "this context was made by hand and is not bound to a call; run the tool through "
+                "an Executor to call other tools or emit events"
+            )
+        return self.binding

@@ -1,0 +1,9 @@
+"""Tools written as classes, and the toolset that runs them with hooks and approval."""
+
+from __future__ import annotations
+
+from toolcrib.calls.hooks import GlobalHooks
+from toolcrib.toolsets.base_tool import BaseTool
+from toolcrib.toolsets.toolset import BaseToolset, HookableToolsetTool, Toolset
+
+__all__ = ["BaseTool", "BaseToolset", "GlobalHooks", "HookableToolsetTool", "Toolset"]

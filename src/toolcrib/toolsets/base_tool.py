@@ -1,0 +1,72 @@
+"""A tool written as a class."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from toolcrib.errors import InvalidTool
+from toolcrib.tools.tool import Tool
+
+
+class BaseTool(ABC):
+    """Subclass it, name it, describe it, and write `call`.
+
+    The parameters of `call` after the context are the tool's arguments; their types become its
+    schema. The other class attributes are the tool's rules, as in `Tool`.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    timeout: ClassVar[float | None] = None
+    requires_approval: ClassVar[bool] = False
+    is_idempotent: ClassVar[bool] = False
+    is_read_only: ClassVar[bool] = False
+    one_at_a_time: ClassVar[bool] = False
+    version: ClassVar[str] = "0.0.0"
+    category: ClassVar[str | None] = None
+    max_result_chars: ClassVar[int | None] = None
+    uses: ClassVar[tuple[str, ...]] = ()
+    deprecated: ClassVar[str | None] = None
+
+    @abstractmethod
+    async def call(self, ctx: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Run the tool. `ctx` is the context of the call."""
+
+    def is_available(self) -> bool:
+        """False keeps the tool out of a toolset that skips unavailable tools."""
+        return True
+
+    def get_instruction(self, ctx: Any) -> str | None:
+        """Text for the system prompt, asked for at every run; None adds nothing."""
+        return None
+
+    def get_approval_metadata(self) -> dict[str, Any] | None:
+        """What an approver should know about calls of this tool."""
+        return None
+
+    def to_tool(self, handler: Callable[..., Any] | None = None) -> Tool[Any, Any]:
+        """The tool this class describes; `handler` stands in for `call`."""
+        for attribute in ("name", "description"):
+            if not hasattr(self, attribute):
+                raise InvalidTool(
+                    f"{type(self).__name__} has no `{attribute}`; add it as a class attribute"
+                )
+        return Tool(
+            name=self.name,
+            description=self.description,
+            handler=handler or self.call,
+            calling="keywords",
+            approval_metadata=self.get_approval_metadata,
+            timeout=self.timeout,
+            requires_approval=self.requires_approval,
+            is_idempotent=self.is_idempotent,
+            is_read_only=self.is_read_only,
+            one_at_a_time=self.one_at_a_time,
+            version=self.version,
+            category=self.category,
+            max_result_chars=self.max_result_chars,
+            uses=self.uses,
+            deprecated=self.deprecated,
+        )
