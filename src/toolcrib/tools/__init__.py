@@ -11,19 +11,23 @@ if TYPE_CHECKING:
     from toolcrib.tools.example import ToolExample
     from toolcrib.tools.hosted import HostedTool, HostedToolConfig, HostedToolOutput
     from toolcrib.tools.native import NativeTool
+    from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
     from toolcrib.tools.prepared import PreparedTool, as_tool, prepare
     from toolcrib.tools.provider import ProviderTool
     from toolcrib.tools.ref import ToolRef
     from toolcrib.tools.result import ToolRenderableResult, ToolResult
     from toolcrib.tools.secrets import Secret
     from toolcrib.tools.tool import Tool
+    from toolcrib.vfs import HostMount, VfsPath
 
 __all__ = [
     "FunctionTool",
+    "HostMount",
     "HostedTool",
     "HostedToolConfig",
     "HostedToolOutput",
     "NativeTool",
+    "OpenAICodeInterpreterTool",
     "PreparedTool",
     "ProviderTool",
     "Secret",
@@ -33,28 +37,32 @@ __all__ = [
     "ToolRef",
     "ToolRenderableResult",
     "ToolResult",
+    "VfsPath",
     "as_tool",
     "prepare",
 ]
 
 # The decorator is `toolcrib.tool`: here its name would hide behind the module `tools.tool`.
 _HOMES = {
-    "FunctionTool": "decorator",
-    "HostedTool": "hosted",
-    "HostedToolConfig": "hosted",
-    "HostedToolOutput": "hosted",
-    "NativeTool": "native",
-    "PreparedTool": "prepared",
-    "ProviderTool": "provider",
-    "Secret": "secrets",
-    "Tool": "tool",
-    "ToolContext": "context",
-    "ToolExample": "example",
-    "ToolRef": "ref",
-    "ToolRenderableResult": "result",
-    "ToolResult": "result",
-    "as_tool": "prepared",
-    "prepare": "prepared",
+    "FunctionTool": "toolcrib.tools.decorator",
+    "HostMount": "toolcrib.vfs",
+    "HostedTool": "toolcrib.tools.hosted",
+    "HostedToolConfig": "toolcrib.tools.hosted",
+    "HostedToolOutput": "toolcrib.tools.hosted",
+    "NativeTool": "toolcrib.tools.native",
+    "OpenAICodeInterpreterTool": "toolcrib.tools.openai_code_interpreter",
+    "PreparedTool": "toolcrib.tools.prepared",
+    "ProviderTool": "toolcrib.tools.provider",
+    "Secret": "toolcrib.tools.secrets",
+    "Tool": "toolcrib.tools.tool",
+    "ToolContext": "toolcrib.tools.context",
+    "ToolExample": "toolcrib.tools.example",
+    "ToolRef": "toolcrib.tools.ref",
+    "ToolRenderableResult": "toolcrib.tools.result",
+    "ToolResult": "toolcrib.tools.result",
+    "VfsPath": "toolcrib.vfs",
+    "as_tool": "toolcrib.tools.prepared",
+    "prepare": "toolcrib.tools.prepared",
 }
 
 
@@ -62,7 +70,7 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:

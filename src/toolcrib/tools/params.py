@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import Field
 from pydantic.errors import PydanticUserError
-from pydantic.fields import FieldInfo
 from pydantic_core import SchemaError
 from typing_extensions import TypedDict
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.docstring import argument_descriptions
+from toolcrib.tools.arguments import FunctionArguments
 from toolcrib.tools.faults import explain
 from toolcrib.tools.json_schema import input_parser
-from toolcrib.tools.signature import Argument, Signature, read_signature, resolve_types
-from toolcrib.tools.strict import STRICT, StrictType, strict_type
+from toolcrib.tools.signature import Signature, read_signature
+from toolcrib.tools.strict import StrictType, strict_type
 
 if TYPE_CHECKING:
     from toolcrib.calls.failure import Fault
@@ -75,38 +73,10 @@ def params_of_function(
 ) -> Params:
     """For a function that takes its arguments by name; `parse` gives them as a dict."""
     signature = signature or read_signature(function, name)
-    types = resolve_types(function, signature, name)
-    described = argument_descriptions(function)
-    fields = {
-        argument.name: _field(argument, types[argument.name], described.get(argument.name))
-        for argument in signature.arguments
-    }
-    arguments: Any = TypedDict(name, fields)  # pyright: ignore[reportArgumentType]
-    arguments.__pydantic_config__ = STRICT
+    arguments = FunctionArguments(function, signature, name)
     ready = _strict(name, arguments)
+    arguments.describe(ready.schema)
     return Params(schema=ready.schema, parse=ready.parse)
-
-
-def _field(argument: Argument, annotation: Any, description: str | None) -> Any:
-    own = cast("tuple[Any, ...]", getattr(annotation, "__metadata__", ()))
-    notes: list[Any] = []
-    if description:
-        # In front of the user's own notes, which win.
-        notes.append(Field(description=description))
-    notes += own
-    if isinstance(argument.default, FieldInfo):
-        notes.append(argument.default)
-    elif not argument.is_required:
-        notes.append(Field(default=argument.default))
-    plain = annotation.__origin__ if own else annotation
-    typed = Annotated[(plain, *notes)] if notes else plain
-    return typed if _must_be_given(argument) else NotRequired[typed]
-
-
-def _must_be_given(argument: Argument) -> bool:
-    if isinstance(argument.default, FieldInfo):
-        return argument.default.is_required()
-    return argument.is_required
 
 
 def _no_params(name: str) -> Params:

@@ -73,18 +73,19 @@ def find_context(parameters: list[Parameter]) -> Parameter | None:
 
 def resolve_types(function: Callable[..., Any], signature: Signature, tool: str) -> dict[str, Any]:
     """The arguments' types by name, with annotations that are text evaluated."""
-    found: dict[str, Any] = {}
+    found = {argument.name: argument.annotation for argument in signature.arguments}
+    unread = {name: hint for name, hint in found.items() if not isinstance(hint, type)}
+    if not unread:
+        return found
     names = namespace(function)
-    for argument in signature.arguments:
-        holder = SimpleNamespace(__annotations__={argument.name: argument.annotation})
-        try:
-            found |= get_type_hints(holder, names, names, include_extras=True)
-        except Exception as error:
-            raise InvalidTool(
-                f"tool {tool!r}: the type of parameter {argument.name!r} cannot be read: {error}; "
-                "import or define it at module level, outside `if TYPE_CHECKING:`"
-            ) from error
-    return found
+    holder = SimpleNamespace(__annotations__=unread)
+    try:
+        return found | get_type_hints(holder, names, names, include_extras=True)
+    except Exception as error:
+        raise InvalidTool(
+            f"tool {tool!r}: the type of a parameter cannot be read: {error}; import or define it "
+            "at module level, outside `if TYPE_CHECKING:`"
+        ) from error
 
 
 def namespace(function: Callable[..., Any]) -> dict[str, Any]:

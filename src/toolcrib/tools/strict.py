@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
@@ -17,6 +18,8 @@ from toolcrib.tools.secrets import is_secret
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 """What an argument type gets unless it says otherwise: "5" is no number, unknown keys are faults,
 and NaN, which JSON does not have, is refused."""
+
+_JSON_SCALARS = frozenset({str, int, bool, type(None)})
 
 # Not a type alias to a type checker: it is made from a value.
 _alias: Any = TypeAliasType
@@ -38,9 +41,7 @@ class StrictType:
 
 def strict_type(annotation: Any) -> StrictType:
     """Prepare a dataclass, model or TypedDict whose own configuration, if any, wins."""
-    # pydantic refuses a configuration for such a type itself, yet takes it for an alias of it and
-    # passes it down to every dataclass and TypedDict that has none.
-    adapter: TypeAdapter[Any] = TypeAdapter(_alias("Arguments", annotation), config=STRICT)
+    adapter = _adapter(annotation)
     generator = _ArgumentsSchema()
     schema = _inlined(generator.generate(adapter.core_schema, mode="validation"))
     validator = adapter.validator
@@ -51,6 +52,14 @@ def strict_type(annotation: Any) -> StrictType:
     return StrictType(parse=validator.validate_json, schema=schema)
 
 
+def _adapter(annotation: Any) -> TypeAdapter[Any]:
+    if not isinstance(annotation, type):
+        return TypeAdapter(annotation, config=STRICT)
+    # pydantic refuses a configuration for such a type itself, yet takes it for an alias of it and
+    # passes it down to every dataclass and TypedDict that has none.
+    return TypeAdapter(_alias("Arguments", annotation), config=STRICT)
+
+
 class _ArgumentsSchema(GenerateJsonSchema):
     """The schema a model reads: without made-up titles, and closed where extras are refused."""
 
@@ -59,6 +68,14 @@ class _ArgumentsSchema(GenerateJsonSchema):
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
+
+    def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:
+        return value
+
+    def encode_default(self, dft: Any) -> Any:
+        # pydantic builds a serializer for each default; these need none.
+        is_plain = type(dft) in _JSON_SCALARS or (type(dft) is float and math.isfinite(dft))
+        return dft if is_plain else super().encode_default(dft)
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         described = super().default_schema(schema)
@@ -77,7 +94,7 @@ class _ArgumentsSchema(GenerateJsonSchema):
 
     def _closed(self, schema: Any, described: JsonSchemaValue) -> JsonSchemaValue:
         config: dict[str, Any] = schema.get("config") or {}
-        if not _TIGHT.keys() <= config.keys():
+        if "cls" in schema and not _TIGHT.keys() <= config.keys():
             self.saw_own_config = True
         if described.get("title") == getattr(schema.get("cls"), "__name__", None):
             described.pop("title", None)

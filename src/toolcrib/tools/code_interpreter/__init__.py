@@ -1,0 +1,44 @@
+"""Code interpreter: the model writes code and the provider runs it in a container."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolcrib.tools.code_interpreter.config import (
+    AutoContainer,
+    CodeInterpreterConfig,
+    Container,
+    ExistingContainer,
+    MemoryLimit,
+    NetworkPolicy,
+)
+from toolcrib.tools.code_interpreter.output import CodeInterpreterResult, GeneratedFile
+from toolcrib.tools.hosted import HostedTool
+
+__all__ = [
+    "DESCRIPTION",
+    "KIND",
+    "AutoContainer",
+    "CodeInterpreterConfig",
+    "CodeInterpreterResult",
+    "Container",
+    "ExistingContainer",
+    "GeneratedFile",
+    "MemoryLimit",
+    "NetworkPolicy",
+    "code_interpreter_tool",
+]
+
+KIND: Final = "code_interpreter"
+DESCRIPTION: Final = "Run Python code that the model writes, in a sandboxed container."
+
+_NEW_CONTAINER: Final = CodeInterpreterConfig()
+
+
+def code_interpreter_tool(
+    config: CodeInterpreterConfig = _NEW_CONTAINER, *, name: str = "code_interpreter"
+) -> HostedTool[CodeInterpreterConfig]:
+    """A code interpreter with these options."""
+    return HostedTool[CodeInterpreterConfig](
+        kind=KIND, name=name, description=DESCRIPTION, config=config
+    )

@@ -1,0 +1,27 @@
+"""What a web search gives back, whoever ran it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A source for part of a text; `span` is start and end (exclusive) in characters of it."""
+
+    url: str
+    title: str
+    span: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WebSearchResult:
+    """The answer, the sources that it cites, and every address that was looked at."""
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+    source_urls: tuple[str, ...] = ()
+
+    def render(self) -> str:
+        """The answer as text."""
+        return self.text

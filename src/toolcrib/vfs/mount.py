@@ -1,0 +1,58 @@
+"""Which files of the host are shown in a virtual file system."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from toolcrib.errors import UsageError
+from toolcrib.vfs.path import VfsPath
+
+
+@dataclass(frozen=True, slots=True)
+class HostMount:
+    """A file or folder of the host and what of it may be read.
+
+    It is a wish: the roots that the host allows are checked when the files are read.
+    """
+
+    host_path: str
+    mount_path: VfsPath | None = None
+    """Where the files appear; None leaves it to whoever reads them."""
+    include_glob: tuple[str, ...] = ()
+    """What to take; empty means everything."""
+    exclude_glob: tuple[str, ...] = ()
+    max_bytes: int | None = None
+    """The most that may be read in all."""
+    follow_symlinks: bool = False
+
+    def __post_init__(self) -> None:
+        _check_host_path(self.host_path)
+        _check_globs("include_glob", self.include_glob)
+        _check_globs("exclude_glob", self.exclude_glob)
+        _check_max_bytes(self.max_bytes)
+        if not isinstance(self.mount_path, VfsPath | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"HostMount.mount_path must be a VfsPath, not {self.mount_path!r}")
+        if not isinstance(self.follow_symlinks, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("HostMount.follow_symlinks must be True or False")
+
+
+def _check_host_path(path: object) -> None:
+    if not isinstance(path, str) or not path.strip() or "\0" in path:
+        raise UsageError(f"HostMount.host_path must be a path, not {path!r}")
+    if ".." in PurePath(path).parts:
+        raise UsageError(f"HostMount.host_path: {path!r} climbs with '..'; name the folder itself")
+
+
+def _check_globs(field: str, globs: object) -> None:
+    if not isinstance(globs, tuple):
+        raise UsageError(f"HostMount.{field} must be a tuple of patterns, not {globs!r}")
+    for glob in globs:  # pyright: ignore[reportUnknownVariableType]
+        if not isinstance(glob, str) or not glob:
+            raise UsageError(f"HostMount.{field}: {glob!r} is not a pattern like '*.py'")
+
+
+def _check_max_bytes(limit: object) -> None:
+    is_count = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
+    if limit is not None and not is_count:
+        raise UsageError(f"HostMount.max_bytes must be a whole number above 0, not {limit!r}")
