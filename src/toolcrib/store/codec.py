@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
@@ -12,12 +12,26 @@ from pydantic_core import from_json, to_json
 from toolcrib.approval.decision import Approve, Decided
 from toolcrib.approval.grant import Grant
 from toolcrib.approval.request import ApprovalRequest
+from toolcrib.errors import StoreError
 from toolcrib.store.store import OpenCall
+
+T = TypeVar("T")
 
 
 @cache
 def _adapter(fact: type[Any]) -> TypeAdapter[Any]:
     return TypeAdapter(fact)
+
+
+def _decode(fact: type[T], data: bytes) -> T:
+    try:
+        return _adapter(fact).validate_json(data)
+    except ValueError:
+        # What pydantic says quotes the data, and the data may hold a secret.
+        raise StoreError(
+            f"a stored {fact.__name__} cannot be read; the file is damaged or a newer version of "
+            "Toolcrib wrote it"
+        ) from None
 
 
 def encode(fact: ApprovalRequest | Decided | Grant | OpenCall) -> bytes:
@@ -27,12 +41,12 @@ def encode(fact: ApprovalRequest | Decided | Grant | OpenCall) -> bytes:
 
 def decode_request(data: bytes) -> ApprovalRequest:
     """Read a request back."""
-    return _adapter(ApprovalRequest).validate_json(data)
+    return _decode(ApprovalRequest, data)
 
 
 def decode_decided(data: bytes) -> Decided:
     """Read a decision back."""
-    return _adapter(Decided).validate_json(data)
+    return _decode(Decided, data)
 
 
 def take_out_edit(decided: Decided) -> tuple[Decided, bytes | None]:
@@ -52,12 +66,12 @@ def put_back_edit(decided: Decided, edited: bytes) -> Decided:
 
 def decode_grant(data: bytes) -> Grant:
     """Read a grant back."""
-    return _adapter(Grant).validate_json(data)
+    return _decode(Grant, data)
 
 
 def decode_open_call(data: bytes) -> OpenCall:
     """Read an open call back."""
-    return _adapter(OpenCall).validate_json(data)
+    return _decode(OpenCall, data)
 
 
 def encode_settings(settings: dict[str, Any]) -> bytes:
@@ -67,4 +81,4 @@ def encode_settings(settings: dict[str, Any]) -> bytes:
 
 def decode_settings(data: bytes) -> dict[str, Any]:
     """Read settings back."""
-    return from_json(data)
+    return _decode(dict[str, Any], data)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
+from toolcrib.approval.grant import Grant
 from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound
 from toolcrib.session.record import Head, Record
 from toolcrib.store.chain import check_follows, end_of
@@ -22,6 +23,7 @@ from toolcrib.store.store import (
     Commit,
     CommitSource,
     Effect,
+    FiledApproval,
     Lease,
     OpenCall,
     SessionInfo,
@@ -123,6 +125,19 @@ class MemoryStore(MemoryInbox):
         """Keep the effects of a ledger that keeps its own records."""
         with self._lock:
             self._apply(self._held(lease), lease.session_id, effects)
+
+    def restore(
+        self,
+        lease: Lease,
+        calls: Sequence[OpenCall],
+        approvals: Sequence[FiledApproval],
+        grants: Sequence[Grant],
+    ) -> None:
+        """Put back what a session's state holds besides its records."""
+        with self._lock:
+            self._held(lease).open_calls.update({call.call_id: call for call in calls})
+            self._approvals.update({filed.request.approval_id: filed for filed in approvals})
+            self._grants.update({grant.grant_id: grant for grant in grants})
 
     def sessions(self) -> list[SessionInfo]:
         """Every session, oldest first."""

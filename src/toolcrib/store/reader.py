@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from threading import Lock
+from types import NoneType
 from typing import Any
 
-from toolcrib.errors import SessionNotFound, StoreError
+from toolcrib.errors import LedgerBroken, SessionNotFound, StoreError
 from toolcrib.session.record import Head, Record
 from toolcrib.store.codec import decode_open_call, decode_settings
 from toolcrib.store.leases import is_held
@@ -27,6 +28,11 @@ _RECORDS = (
     " WHERE r.session_id = ? AND r.seq > ? ORDER BY r.seq LIMIT ?"
 )
 _OPEN_CALLS = "SELECT fact, vault FROM open_calls WHERE session_id = ? ORDER BY opened"
+_RECORD_SHAPES = {
+    (str, int, str, float, call_id, payload, str, str, str)
+    for call_id in (str, NoneType)
+    for payload in (bytes, NoneType)
+}
 
 
 class Reader:
@@ -64,7 +70,7 @@ class Reader:
         """Records in order, a page at a time: a ledger is not loaded whole."""
         while rows := self.rows(_RECORDS, session_id, after, _PAGE):
             for row in rows:
-                yield Record(*row)
+                yield _record(row)
             after = rows[-1][1]
 
     def open_calls(self, session_id: str) -> list[OpenCall]:
@@ -104,3 +110,10 @@ class Reader:
             decode_settings(settings),
             is_held(holder, expires_at, self._clock()),
         )
+
+
+def _record(row: Row) -> Record:
+    # SQLite lets an editor put any type into any column; a hash is over exact types only.
+    if tuple(map(type, row)) not in _RECORD_SHAPES:
+        raise LedgerBroken(f"record {row[1]} was changed: a field has another type", seq=row[1])
+    return Record(*row)

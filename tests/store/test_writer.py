@@ -1,0 +1,153 @@
+"""The writer thread: what is committed together, and what fails alone."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.store.facts import Source, chain, open_call, write
+from toolcrib.errors import LeaseLost, StoreError
+from toolcrib.session.record import verify
+from toolcrib.store import SqliteStore
+from toolcrib.store.store import CallOpened, Commit
+
+
+class Gate(Source):
+    """A source that holds the writer thread up until it is opened."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        super().__init__(store, store.acquire("gate"))
+        self.is_reached = threading.Event()
+        self.is_open = threading.Event()
+
+    def drain(self) -> Commit:
+        self.is_reached.set()
+        assert self.is_open.wait(10)
+        return super().drain()
+
+
+def hold_up(store: SqliteStore) -> Gate:
+    """Keep the writer thread busy, so that what is scheduled next waits together."""
+    gate = Gate(store)
+    store.schedule(gate)
+    assert gate.is_reached.wait(10)
+    return gate
+
+
+def test_what_waits_is_committed_together(sqlite: SqliteStore) -> None:
+    """Any number of ledgers that wait at the same time cost one transaction."""
+    sources = [Source(sqlite, sqlite.acquire(f"s{n}")).add(f"c{n}") for n in range(20)]
+    gate = hold_up(sqlite)
+    for source in sources:
+        sqlite.schedule(source)
+    before = sqlite.transactions
+
+    gate.is_open.set()
+
+    assert [source.outcome() for source in sources] == [None] * 20
+    assert sqlite.transactions == before + 2
+    for n in range(20):
+        assert verify(sqlite.records(f"s{n}")) == sources[n].head
+
+
+def test_a_source_that_waits_twice_is_drained_once(sqlite: SqliteStore) -> None:
+    """Scheduling a ledger again before its turn adds nothing."""
+    source = Source(sqlite, sqlite.acquire("s"))
+    gate = hold_up(sqlite)
+    for call_id in ("c1", "c2", "c3"):
+        sqlite.schedule(source.add(call_id))
+
+    gate.is_open.set()
+
+    assert source.outcome() is None
+    assert source.drains == 1
+    assert [record.call_id for record in sqlite.records("s")] == ["c1", "c2", "c3"]
+
+
+def test_a_void_lease_fails_alone(sqlite: SqliteStore) -> None:
+    """In a group, who may not write is told so, and all others are committed."""
+    good = [Source(sqlite, sqlite.acquire(f"s{n}")).add() for n in range(3)]
+    lease = sqlite.acquire("lost")
+    bad = Source(sqlite, lease).add("c1", CallOpened(open_call(has_secrets=True)))
+    sqlite.release(lease)
+    gate = hold_up(sqlite)
+    for source in (good[0], bad, *good[1:]):
+        sqlite.schedule(source)
+
+    gate.is_open.set()
+
+    assert [source.outcome() for source in good] == [None] * 3
+    assert isinstance(bad.outcome(), LeaseLost)
+    assert list(sqlite.records("lost")) == []
+    assert sqlite.open_calls("lost") == []
+
+
+def test_a_ledger_that_breaks_when_told_does_not_stop_the_store(
+    sqlite: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A fault in one ledger is logged; the writer goes on."""
+
+    class Fragile(Source):
+        def settled(self, error: BaseException | None) -> None:
+            super().settled(error)
+            raise RuntimeError("the loop is gone")
+
+    fragile = Fragile(sqlite, sqlite.acquire("fragile")).add()
+    sqlite.schedule(fragile)
+    write(sqlite, sqlite.acquire("s"))
+
+    assert fragile.outcome() is None
+    assert "a ledger failed" in caplog.text
+
+
+def test_a_failed_write_leaves_the_store_usable(sqlite: SqliteStore) -> None:
+    """An error in one job is its caller's; the next one starts afresh."""
+    lease = sqlite.acquire("s")
+    (record,) = chain(1)
+    with pytest.raises(StoreError):
+        sqlite.commit(lease, Commit([record, record], ()))
+
+    write(sqlite, lease)
+
+
+def test_what_was_scheduled_is_committed_before_closing(sqlite_path: Path) -> None:
+    """Closing waits for what is under way, and afterwards nothing is accepted."""
+    store = SqliteStore(sqlite_path)
+    lease = store.acquire("s")
+    source = Source(store, lease).add()
+    store.schedule(source)
+    store.close()
+
+    assert source.outcomes == [None]
+    for use in (lambda: store.schedule(source), store.sessions, lambda: store.acquire("s")):
+        with pytest.raises(StoreError, match="is closed; open it again"):
+            use()
+    store.close()
+
+
+def test_the_writer_does_not_wait_for_itself(sqlite: SqliteStore) -> None:
+    """A ledger that writes from within `settled` gets an error, not a deadlock."""
+    errors: list[Exception] = []
+
+    class Reentrant(Source):
+        def settled(self, error: BaseException | None) -> None:
+            try:
+                sqlite.release(self.lease)
+            except StoreError as refused:
+                errors.append(refused)
+            super().settled(error)
+
+    source = Reentrant(sqlite, sqlite.acquire("s")).add()
+    sqlite.schedule(source)
+
+    assert source.outcome() is None
+    assert "cannot wait for itself" in str(errors[0])
+
+
+def test_no_thread_is_started_to_read(sqlite_path: Path) -> None:
+    """Looking at a store costs no thread."""
+    before = threading.active_count()
+    with SqliteStore(sqlite_path) as store:
+        store.sessions()
+
+        assert threading.active_count() == before
