@@ -6,11 +6,15 @@ import os
 import shlex
 import tempfile
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from toolcrib.errors import InvalidDecision
 
+if TYPE_CHECKING:
+    from anyio.abc import Process
+
 _DEFAULT_WIDTH = 80
+_GRACE_SECONDS = 2
 
 
 class EndOfInput(Exception):
@@ -65,24 +69,49 @@ class Console:
 
     async def edit(self, text: str) -> str:
         """Let the person change `text` in their editor. Raises InvalidDecision if that fails."""
-        import anyio
-
         with tempfile.TemporaryDirectory(prefix="toolcrib-") as directory:
             # The directory is readable by its owner only, and so is what lies in it.
             file = Path(directory, "arguments.json")
             _write_file(file, text)
-            command = [*_editor(), str(file)]
-            try:
-                process = await anyio.open_process(
-                    command, stdin=self._input, stdout=self._output, stderr=None
-                )
-            except OSError as error:
-                raise InvalidDecision(
-                    f"the editor {command[0]} cannot be started ({error.strerror}); set EDITOR"
-                ) from None
-            async with process:
-                _check_status(command[0], await process.wait())
+            await self._run([*_editor(), str(file)])
             return _read_file(file)
+
+    async def _run(self, command: list[str]) -> None:
+        import termios
+
+        import anyio
+
+        settings = termios.tcgetattr(self._input)
+        try:
+            process = await anyio.open_process(
+                command, stdin=self._input, stdout=self._output, stderr=None
+            )
+        except OSError as error:
+            raise InvalidDecision(
+                f"the editor {command[0]} cannot be started ({error.strerror}); set EDITOR"
+            ) from None
+        try:
+            status = await process.wait()
+        except BaseException:
+            await _stop(process)
+            raise
+        finally:
+            # An editor that was stopped may leave the terminal without echo or line editing.
+            termios.tcsetattr(self._input, termios.TCSADRAIN, settings)
+        if status != 0:
+            raise InvalidDecision(f"{command[0]} ended with status {status}, so nothing is changed")
+
+
+async def _stop(process: Process) -> None:
+    import anyio
+
+    process.terminate()
+    with anyio.CancelScope(shield=True):
+        with anyio.move_on_after(_GRACE_SECONDS):
+            await process.wait()
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 def _forget_typed_ahead(descriptor: int) -> None:
@@ -105,11 +134,6 @@ def _editor() -> list[str]:
         return shlex.split(chosen) or ["vi"]
     except ValueError:
         raise InvalidDecision(f"EDITOR is {chosen!r}, which has an open quote") from None
-
-
-def _check_status(editor: str, status: int) -> None:
-    if status != 0:
-        raise InvalidDecision(f"{editor} ended with status {status}, so nothing is changed")
 
 
 def _write_file(file: Path, text: str) -> None:

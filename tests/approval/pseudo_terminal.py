@@ -1,0 +1,64 @@
+"""A real terminal with a test at the keyboard."""
+
+import asyncio
+import os
+import pty
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TextIO
+
+import anyio
+
+PROMPT = "\r\n> "
+
+
+class PseudoTerminal:
+    """Both ends of a pseudo-terminal: `stream` is the program's, the methods are the person's."""
+
+    def __init__(self, keyboard: int, stream: TextIO) -> None:
+        self._keyboard = keyboard
+        self._screen = ""
+        self.stream = stream
+
+    def type(self, keys: str) -> None:
+        """Press keys; a line ends with a newline, Ctrl-D is chr(4)."""
+        os.write(self._keyboard, keys.encode())
+
+    async def see(self, text: str = PROMPT) -> str:
+        """Wait until `text` is on the screen; return what came up to its end."""
+        while text not in self._screen:
+            async with asyncio.timeout(10):
+                await anyio.wait_readable(self._keyboard)
+            self._screen += os.read(self._keyboard, 65_536).decode()
+        seen, found, self._screen = self._screen.partition(text)
+        return seen + found
+
+    async def answer(self, *lines: str) -> str:
+        """Wait for each prompt and type a line at it; return all that was seen."""
+        seen = ""
+        for line in lines:
+            seen += await self.see()
+            self.type(f"{line}\n")
+        return seen
+
+    def hang_up(self) -> None:
+        """Close the person's end, as when a terminal window is closed."""
+        os.close(self._keyboard)
+        self._keyboard = -1
+
+    def close(self) -> None:
+        """Close whatever is still open."""
+        self.stream.close()
+        if self._keyboard != -1:
+            self.hang_up()
+
+
+@contextmanager
+def pseudo_terminal() -> Generator[PseudoTerminal]:
+    """Open a pseudo-terminal for one test."""
+    keyboard, descriptor = pty.openpty()
+    terminal = PseudoTerminal(keyboard, os.fdopen(descriptor, "w", encoding="utf-8"))
+    try:
+        yield terminal
+    finally:
+        terminal.close()

@@ -1,0 +1,126 @@
+"""Approvers: only a clear decision counts."""
+
+import asyncio
+import functools
+import threading
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from tests.approval.samples import request
+from toolcrib.approval.approvers import Approver, CallbackApprover, Reply, read_reply
+from toolcrib.approval.decision import Actor, Answer, Approve, Decision, Deny, Expire
+from toolcrib.approval.grant import NewGrant
+from toolcrib.approval.request import ApprovalRequest
+from toolcrib.errors import InvalidDecision
+
+JO = Actor("person", "jo")
+RULE = Actor("rule", "callback")
+
+
+@pytest.mark.parametrize("decision", [Approve(), Approve({"a": 1}), Deny("no"), Answer(None)])
+async def test_a_decision_is_recorded_as_the_callbacks(decision: Decision) -> None:
+    """A program's yes does not look like a person's yes."""
+    approver: Approver = CallbackApprover(lambda asked: decision)
+
+    assert await approver.ask(request()) == Reply(decision, RULE)
+
+
+async def test_a_reply_says_who_decided() -> None:
+    """A function that knows the person says so, and may add a grant."""
+    reply = Reply(Approve(), JO, NewGrant("session"))
+
+    assert await CallbackApprover(lambda asked: reply, "inbox").ask(request()) == reply
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        True,
+        False,
+        1,
+        "approve",
+        "yes",
+        {},
+        Approve,
+        [Approve()],
+        Expire(),
+        Reply(Expire(), JO),
+    ],
+)
+async def test_an_unclear_answer_is_no_answer(answer: Any) -> None:
+    """R42: whatever is not a decision leaves the request open; only the clock expires it."""
+    assert await CallbackApprover(lambda asked: answer).ask(request()) is None
+    assert read_reply(answer, RULE) is None
+
+
+async def decide_slowly(asked: ApprovalRequest, *, reason: str = "no") -> Decision:
+    await asyncio.sleep(0)
+    return Deny(reason)
+
+
+class AsyncObject:
+    async def __call__(self, asked: ApprovalRequest) -> Decision:
+        return await decide_slowly(asked)
+
+
+def decide_later(asked: ApprovalRequest) -> Awaitable[Decision]:
+    return decide_slowly(asked)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        decide_slowly,
+        functools.partial(decide_slowly, reason="no"),
+        AsyncObject(),
+        decide_later,
+    ],
+    ids=["function", "partial", "object", "plain function"],
+)
+async def test_an_async_function_is_awaited(fn: Any) -> None:
+    """However an async function is wrapped, its result counts, and not the coroutine."""
+    assert await CallbackApprover(fn).ask(request()) == Reply(Deny("no"), RULE)
+
+
+async def test_a_plain_function_may_block() -> None:
+    """A function that waits for a person does not stop the event loop."""
+    loop_went_on = threading.Event()
+
+    def block(asked: ApprovalRequest) -> Decision:
+        return Approve() if loop_went_on.wait(10) else Deny()
+
+    asking = asyncio.create_task(CallbackApprover(block).ask(request()))
+    await asyncio.sleep(0)
+    loop_went_on.set()
+
+    assert await asking == Reply(Approve(), RULE)
+
+
+async def test_the_function_gets_the_request() -> None:
+    """What is decided about is what was asked."""
+    seen: list[ApprovalRequest] = []
+    asked = request({"path": "x"})
+
+    await CallbackApprover(seen.append).ask(asked)
+
+    assert seen == [asked]
+
+
+async def test_an_error_is_not_an_answer() -> None:
+    """A failing function's error reaches whoever asked; it never becomes a decision."""
+
+    def fail(asked: ApprovalRequest) -> Decision:
+        raise RuntimeError("down")
+
+    with pytest.raises(RuntimeError, match="down"):
+        await CallbackApprover(fail).ask(request())
+
+
+@pytest.mark.parametrize("decision", [Deny(), Answer(1), Expire()])
+def test_only_an_approval_carries_a_grant(decision: Decision) -> None:
+    """Saying no and always yes at once is refused."""
+    with pytest.raises(InvalidDecision):
+        Reply(decision, JO, NewGrant("always"))

@@ -1,0 +1,143 @@
+"""`toolcrib policy`: data on stdout, words on stderr, and exit codes that scripts can use."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.cli.test_main import run
+from toolcrib.cli.app import app
+
+POLICY = """\
+version: 1
+rules:
+  - id: sources
+    allow: read_file
+    arguments: {/path: {glob: "src/**"}}
+  - id: hosts
+    deny: "*"
+    source: host
+"""
+RISKY = POLICY + "  - allow: run\n    arguments: {/command: {glob: 'ls*'}}\n"
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    file = tmp_path / "policy.yaml"
+    file.write_text(POLICY, "utf-8")
+    return file
+
+
+@pytest.fixture
+def risky(tmp_path: Path) -> Path:
+    file = tmp_path / "risky.yaml"
+    file.write_text(RISKY, "utf-8")
+    return file
+
+
+def invoke(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["policy", *map(str, arguments)])
+
+
+def test_a_good_file_passes(policy: Path) -> None:
+    """A valid policy gives status 0 and a line on stdout."""
+    done = invoke("check", policy)
+
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout == f"{policy}: 2 rules, 0 warnings\n"
+
+
+def test_a_bad_file_fails_with_its_line(tmp_path: Path) -> None:
+    """A fault gives status 1 and file, line and cure on stderr, nothing on stdout."""
+    file = tmp_path / "bad.yaml"
+    file.write_text("version: 1\nruels: []\n", "utf-8")
+
+    for command in (["check", file], ["explain", file, "--tool", "x"]):
+        done = invoke(*command)
+
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert done.stderr == f"{file}:2: this policy has no key 'ruels'; did you mean 'rules'?\n"
+
+
+def test_warnings_are_words_and_fail_only_when_asked(risky: Path) -> None:
+    """A risky rule is named on stderr with its line; `--strict` makes it a failure."""
+    done = invoke("check", risky)
+    strict = invoke("check", risky, "--strict")
+
+    assert (done.exit_code, strict.exit_code) == (0, 1)
+    assert f'{risky}:9: warning: rule "rule 3": /command' in done.stderr
+    assert done.stdout == f"{risky}: 3 rules, 1 warnings\n"
+
+
+def test_check_gives_json(risky: Path) -> None:
+    """`--json` gives the same facts to a program."""
+    report = json.loads(invoke("check", risky, "--json").stdout)
+
+    assert report["file"] == str(risky)
+    assert report["rules"] == 3
+    assert [warning["rule"] for warning in report["warnings"]] == ["rule 3"]
+
+
+@pytest.mark.parametrize(
+    ("options", "effect", "rule"),
+    [
+        (["--tool", "read_file", "--arguments", '{"path": "src/a"}'], "allow", "sources"),
+        (["--tool", "read_file", "--arguments", '{"path": "src/../a"}'], "ask", "unmatched"),
+        (["--tool", "read_file"], "ask", "unmatched"),
+        (["--tool", "other", "--read-only"], "allow", "unmatched"),
+        (["--tool", "other", "--read-only", "--requires-approval"], "ask", "requires_approval"),
+        (["--tool", "other", "--source", "host"], "deny", "hosts"),
+        (["--tool", "other", "--place", "sandbox"], "ask", "unmatched"),
+    ],
+)
+def test_explain_says_what_would_be_decided(
+    policy: Path, options: list[str], effect: str, rule: str
+) -> None:
+    """Every option takes part, and the answer names verdict and rule, as text and as JSON."""
+    text = invoke("explain", policy, *options)
+    report = json.loads(invoke("explain", policy, *options, "--json").stdout)
+
+    assert (text.exit_code, text.stderr) == (0, "")
+    assert text.stdout.startswith(f"{effect}: ")
+    assert f"decided by: {rule}\n" in text.stdout
+    assert (report["verdict"]["effect"], report["verdict"]["rule"]) == (effect, rule)
+    assert [finding["rule"] for finding in report["findings"]] == ["sources", "hosts"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--tool", "x", "--arguments", "{broken"],
+        ["--tool", "x", "--arguments", "[1]"],
+        ["--tool", "x", "--place", "moon"],
+    ],
+)
+def test_wrong_options_are_a_usage_error(policy: Path, options: list[str]) -> None:
+    """What the person typed wrongly is status 2, with nothing on stdout."""
+    done = invoke("explain", policy, *options)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+
+
+def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
+    """The real process ends with status 1 and no traceback."""
+    missing = tmp_path / "missing.yaml"
+
+    done = run("policy", "check", str(missing))
+
+    assert done.returncode == 1
+    assert done.stderr == f"{missing}: cannot be read: No such file or directory\n"
+
+
+def test_a_policy_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    """Text from the file is printed without its control characters and markup."""
+    file = tmp_path / "evil.yaml"
+    reason = json.dumps("\x1b[2J[red]x[/red]")
+    file.write_text(f"version: 1\nrules: [{{deny: '*', reason: {reason}}}]\n", "utf-8")
+
+    done = invoke("explain", file, "--tool", "x")
+
+    assert "\\u001b[2J[red]x[/red]" in done.stdout
+    assert "\x1b" not in done.stdout
