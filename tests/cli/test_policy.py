@@ -141,3 +141,18 @@ def test_a_policy_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
     assert "\\u001b[2J[red]x[/red]" in done.stdout
     assert "\x1b" not in done.stdout
+
+
+def test_the_documentation_shows_the_real_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What docs/policy.md shows for its own policy is what the command prints."""
+    page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    Path("policy.yaml").write_text(page.split('"""')[1].lstrip(), "utf-8")
+
+    done = invoke(
+        "explain", "policy.yaml", "--tool", "write_file", "--arguments", '{"path": "src/../.env"}'
+    )
+
+    assert f"```text\n{done.stdout}```" in page
