@@ -33,6 +33,8 @@ class Call:
     change can reach the record or the digest.
     """
 
+    tool: PreparedTool
+
     __slots__ = (
         "approval_id",
         "approval_metadata",
@@ -54,6 +56,7 @@ class Call:
         "finished_at",
         "frozen_ref",
         "is_approved",
+        "is_plain_text",
         "is_settled",
         "metadata",
         "name",
@@ -64,6 +67,8 @@ class Call:
         "started_at",
         "task",
         "text",
+        "text_value",
+        "tool",
         "turn",
         "value",
         "value_json",
@@ -115,6 +120,9 @@ class Call:
         self.error: BaseException | None = None
         self.failure: Failure | None = None
         self.text = ""
+        self.is_plain_text = False
+        """True when the text is just the value, rendered."""
+        self.text_value: str | None = None
         self.value_json: bytes | None = None
         self.metadata: Mapping[str, Any] | None = None
         self.artifact_id: str | None = None
@@ -124,16 +132,9 @@ class Call:
         self.cancel_requested = False
         self.emitter: Emitter | None = None
 
-    @property
-    def tool(self) -> PreparedTool:
-        """The tool, once it is resolved."""
-        assert self.prepared is not None, "the call has not been resolved"
-        return self.prepared
-
-    @property
-    def idempotency_key(self) -> str:
-        """Names this call, and only this one, wherever and however often it is tried."""
-        return f"{self.session.session_id}:{self.call_id}"
+    def resolve(self, tool: PreparedTool) -> None:
+        """The call's tool is known. Until then, reading `tool` fails."""
+        self.prepared = self.tool = tool
 
     def succeed(self, value: Any) -> None:
         """The call has a value."""
@@ -145,3 +146,12 @@ class Call:
         """The call has an exception in a value's place."""
         self.error = error
         self.is_settled = True
+
+    def let_go(self) -> None:
+        """Drop what only the running call needed: a ledger may keep the call for long."""
+        self.params = None
+        self.context = None
+        self.value = None
+        self.task = None
+        if self.approval_id is not None:
+            self.session.claimed.discard(self.call_id)

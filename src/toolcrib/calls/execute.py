@@ -38,28 +38,29 @@ class Execution:
         self._threads = WorkerThreads()
         self._running: dict[str, Call] = {}
         self._given_up: set[asyncio.Future[Any]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def check_place(self, call: Call) -> None:
-        """End the call when nothing here can run it."""
+        """End a call of a tool that is not local when nothing here can run it."""
         place = call.tool.ref.place
         if place == "provider":
             raise Halt(
                 "unavailable",
                 f"`{call.name}` is run by the model's provider; it cannot be called from here.",
             )
-        if place != "local" and place not in self._runners:
+        if place not in self._runners:
             raise Halt("unavailable", f"Nothing is connected that could run `{call.name}`.")
 
     async def execute(self, call: Call) -> None:
         """Run the handler. What it returns or raises becomes the call's result."""
-        call.task = asyncio.current_task()
+        call.task = self._current_task()
         self._running[call.call_id] = call
         try:
-            timeout = self._timeout(call)
-            if timeout is None:
+            limit = self._limit(call)
+            if limit is None:
                 call.succeed(await self._begin(call))
             else:
-                call.succeed(await self._limited(call, timeout))
+                call.succeed(await self._limited(call, limit))
         except asyncio.CancelledError:
             self._end_if_cancelled_alone(call)
             raise
@@ -78,6 +79,14 @@ class Execution:
         call.cancel_requested = True
         return call.task.cancel()
 
+    def _current_task(self) -> asyncio.Task[Any] | None:
+        """The running task. Asking for the running loop costs a system call, so it is kept."""
+        task = asyncio.current_task(self._loop) if self._loop is not None else None
+        if task is None:
+            self._loop = asyncio.get_running_loop()
+            task = asyncio.current_task(self._loop)
+        return task
+
     def _begin(self, call: Call) -> Awaitable[Any]:
         tool = call.tool
         if tool.ref.place != "local":
@@ -86,9 +95,10 @@ class Execution:
             return tool.invoke(call.params, call.context)
         return self._threads.submit(tool.invoke, call.params, call.context)
 
-    def _timeout(self, call: Call) -> float | None:
+    def _limit(self, call: Call) -> float | None:
+        """How many seconds the call has, or None when nobody set a limit."""
         limit = call.tool.tool.timeout or self._default_timeout
-        if call.deadline is None and limit is None:
+        if limit is None and call.deadline is None:
             return None
         now = asyncio.get_running_loop().time()
         ends = [] if call.deadline is None else [call.deadline]

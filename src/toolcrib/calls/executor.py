@@ -21,7 +21,7 @@ from toolcrib.calls.resume import Resumption
 from toolcrib.calls.table import ToolTable
 from toolcrib.calls.validate import RawArguments, encode_arguments, validate
 from toolcrib.errors import CallFailed
-from toolcrib.session.events import ToolsChanged, TurnStarted
+from toolcrib.session.events import ToolsChanged, TurnStarted, idempotency_key
 from toolcrib.tools.context import ToolContext
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class Executor:
             metadata=dict(session.metadata),
             call_id=call.call_id,
             tool_name=call.name,
-            idempotency_key=call.idempotency_key,
+            idempotency_key=idempotency_key(session.session_id, call.call_id),
             deadline=call.deadline,
             turn=call.turn,
             parent_call_id=call.parent.call_id if call.parent else None,

@@ -14,11 +14,8 @@ if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
 
 
-def check_nesting(call: Call, max_depth: int) -> None:
+def check_nesting(call: Call, parent: Call, max_depth: int) -> None:
     """End a nested call that its caller may not make, that goes too deep, or that is a cycle."""
-    parent = call.parent
-    if parent is None:
-        return
     if call.name not in parent.tool.tool.uses:
         raise Halt(
             "not_permitted",

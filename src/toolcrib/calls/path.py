@@ -53,18 +53,20 @@ class Path:
         self._limits = limits
         self._make_context = make_context
 
-    async def travel(self, call: Call) -> Outcome:
+    def travel(self, call: Call) -> Awaitable[Outcome]:
         """The whole path."""
-        return await self._conclude(call, self._walk(call))
+        return self._conclude(call, self._walk(call))
 
-    async def go_on(self, call: Call, decision: Awaitable[None]) -> Outcome:
+    def go_on(self, call: Call, decision: Awaitable[None]) -> Awaitable[Outcome]:
         """The rest of the path, for a call that waited: `decision` settles whether it runs."""
-        return await self._conclude(call, self._walk_on(call, decision))
+        return self._conclude(call, self._walk_on(call, decision))
 
     async def _walk(self, call: Call) -> None:
-        check_nesting(call, self._limits.max_depth)
+        if call.parent is not None:
+            check_nesting(call, call.parent, self._limits.max_depth)
         tool = self._table.resolve(call)
-        self._execution.check_place(call)
+        if tool.ref.place != "local":
+            self._execution.check_place(call)
         validate(call, self._limits.max_arguments_bytes)
         chain = self._chains.get(call.name)
         if chain is not None or tool.wants_context:
@@ -98,7 +100,9 @@ class Path:
         """Start and execute. A handler may find out now that it needs a yes; then it is asked
         for, and the caller tries again.
         """
-        await record_start(call)
+        durable = record_start(call)
+        if durable is not None:
+            await durable
         try:
             await self._execution.execute(call)
         except ApprovalRequired as asked:
@@ -117,16 +121,18 @@ class Path:
             except ModelRetry as retry:
                 call.error = retry
                 end(call, Failure("tool_error", str(retry), error_type="ModelRetry"))
-            await record_finish(call)
-            return _finished(call)
+            outcome = _finished(call)
+            durable = record_finish(call)
+            if durable is not None:
+                await durable
+            return outcome
         except Suspend as suspended:
             return _waiting(call, suspended.request)
         except BaseException as error:
             _leave(call, error)
             raise
         finally:
-            if call.approval_id is not None:
-                call.session.claimed.discard(call.call_id)
+            call.let_go()
 
 
 def end(call: Call, failure: Failure) -> None:

@@ -94,7 +94,9 @@ class Resumption:
         call.depth = found.depth
         call.turn = found.turn
         call.waited = max(0.0, session.clock() - found.created_at)
-        call.prepared = self._table.get(found.tool.name)
+        tool = self._table.get(found.tool.name)
+        if tool is not None:
+            call.resolve(tool)
         return call
 
     async def _settle(self, call: Call, found: OpenCall) -> None:

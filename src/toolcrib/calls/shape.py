@@ -27,9 +27,11 @@ def shape(call: Call, default_max_chars: int) -> None:
     else:
         _render(call)
     if call.was_edited:
+        call.is_plain_text = False
         call.text += _edit_note(call)
     limit = call.tool.tool.max_result_chars or default_max_chars
     if len(call.text) > limit:
+        call.is_plain_text = False
         call.whole_text = call.text
         call.artifact_id = f"artifact_{call.call_id}"
         call.text = cut(call.text, limit, call.tool.tool.cut, call.artifact_id)
@@ -38,7 +40,8 @@ def shape(call: Call, default_max_chars: int) -> None:
 def _render(call: Call) -> None:
     value = call.value
     if type(value) is str:
-        call.text = value
+        call.text = call.text_value = value
+        call.is_plain_text = True
         return
     message = ""
     if isinstance(value, ToolResult):
@@ -65,6 +68,7 @@ def _text(value: Any, call: Call) -> str:
     if hasattr(value, "render"):
         return cast("ToolRenderableResult", value).render()
     assert call.value_json is not None
+    call.is_plain_text = True
     return call.value_json.decode()
 
 
@@ -76,6 +80,7 @@ def _refuse(call: Call, value: Any, why: str) -> None:
     )
     call.value = None
     call.value_json = None
+    call.is_plain_text = False
     call.text = call.failure.message
 
 

@@ -82,7 +82,7 @@ class ToolTable:
         prepared = self._pinned.get(call.name)
         if prepared is None:
             raise Halt("not_found", self._not_found(call.name))
-        call.prepared = prepared
+        call.resolve(prepared)
         return prepared
 
     def _not_found(self, name: str) -> str:

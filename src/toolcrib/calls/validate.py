@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from toolcrib.calls.failure import Fault
 from toolcrib.calls.halt import Halt
 from toolcrib.errors import UsageError
-from toolcrib.tools.digest import canonical_json
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
@@ -76,17 +75,8 @@ def digest(call: Call) -> str:
     """
     if call.digest_cache is None:
         ref = call.prepared.ref if call.prepared else None
-        identity = [ref.id, ref.version, ref.digest] if ref else [call.name, "", ""]
-        hasher = hashlib.sha256(canonical_json(identity))
-        hasher.update(b"\n")
-        hasher.update(_canonical_arguments(call.arguments))
+        identity = f"{ref.id}\n{ref.version}\n{ref.digest}\n" if ref else f"{call.name}\n"
+        hasher = sha256(identity.encode(errors="surrogatepass"))
+        hasher.update(call.arguments)
         call.digest_cache = hasher.hexdigest()
     return call.digest_cache
-
-
-def _canonical_arguments(arguments: bytes) -> bytes:
-    try:
-        return canonical_json(from_json(arguments))
-    except ValueError:
-        # Not JSON: the call has failed, and the record still says which bytes were sent.
-        return arguments

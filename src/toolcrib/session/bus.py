@@ -22,31 +22,26 @@ class EventBus:
     """
 
     def __init__(self) -> None:
-        self._subscribers: dict[type[Event], list[Subscriber]] = {}
+        self.subscribers: dict[type[Event], list[Subscriber]] = {}
         self.failures = 0
 
     def subscribe(self, event_type: type[E], subscriber: Callable[[E], None]) -> Callable[[], None]:
         """Hear every event of `event_type` (`Event` for all); returns what ends it."""
-        self._subscribers.setdefault(event_type, []).append(subscriber)
+        self.subscribers.setdefault(event_type, []).append(subscriber)
 
         def unsubscribe() -> None:
-            subscribers = self._subscribers.get(event_type, [])
+            subscribers = self.subscribers.get(event_type, [])
             if subscriber in subscribers:
                 subscribers.remove(subscriber)
             if not subscribers:
-                self._subscribers.pop(event_type, None)
+                self.subscribers.pop(event_type, None)
 
         return unsubscribe
-
-    @property
-    def is_heard(self) -> bool:
-        """True when anyone listens, so that events nobody hears need not be built."""
-        return bool(self._subscribers)
 
     def publish(self, event: Event) -> None:
         """Deliver `event` to whoever subscribed to its type or to a base of it."""
         for event_type in type(event).__mro__[:-1]:
-            for subscriber in tuple(self._subscribers.get(event_type, ())):
+            for subscriber in tuple(self.subscribers.get(event_type, ())):
                 self._deliver(subscriber, event)
 
     def _deliver(self, subscriber: Subscriber, event: Event) -> None:

@@ -17,6 +17,11 @@ from toolcrib.tools.ref import ToolRef
 Origin = Literal["local", "provider"]
 
 
+def idempotency_key(session_id: str, call_id: str) -> str:
+    """Names one call, and only that one, wherever and however often it is tried."""
+    return f"{session_id}:{call_id}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """Something that happened in `session_id` at `at` (seconds since the epoch)."""
@@ -116,8 +121,12 @@ class CallStarted(Event):
     call_id: str
     tool: ToolRef
     arguments_digest: str
-    idempotency_key: str
     attempt: int = 1
+
+    @property
+    def idempotency_key(self) -> str:
+        """Stable over every attempt at this call; handlers get it in their context."""
+        return idempotency_key(self.session_id, self.call_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The ledger of a live session: where its one writer appends.
 
-Appending hands over a function and what it needs to build the event. A record exists, built and
-hashed, before anyone can read it; when nobody reads, a memory ledger does no such work on the
+Appending hands over a function and what it needs to encode the event. A record exists, encoded
+and hashed, before anyone can read it; when nobody reads, a memory ledger does no such work on the
 path of a call.
 """
 
@@ -10,15 +10,27 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Protocol
 
+from toolcrib.session.encoding import encode_event
 from toolcrib.session.events import Event
-from toolcrib.session.record import GENESIS, Head, Record, seal
+from toolcrib.session.record import GENESIS, Head, Record, link, seal_payload
 from toolcrib.store.memory import MemoryStore
 from toolcrib.store.store import Commit, Effect, Lease, Store
 
-S = TypeVar("S")
+Entry = tuple[str, float, str | None, Callable[[Any], bytes], Any]
+"""Kind, time, call id, and how to encode the payload from what: `encode(subject)`.
+
+The subject must not change any more where `encode` looks. A plain tuple, because two are made for
+every call.
+"""
+
+
+def entry_of(event: Event) -> Entry:
+    """An event that exists already, as an entry."""
+    return event.kind, event.at, getattr(event, "call_id", None), encode_event, event
 
 
 class Ledger(Protocol):
@@ -30,15 +42,12 @@ class Ledger(Protocol):
     @property
     def is_durable(self) -> bool: ...
 
-    def append(
-        self, build: Callable[[S], Event], subject: S, effects: Sequence[Effect] = ()
-    ) -> asyncio.Future[None] | None:
-        """Append what `build(subject)` gives, with its effects. Await the future, if there is
-        one, to know that it is durable. `subject` must not change any more where `build` looks.
-        """
+    def append(self, entry: Entry, effects: Sequence[Effect] = ()) -> asyncio.Future[None] | None:
+        """Append an entry with its effects. Await the future, if there is one, to know that it is
+        durable."""
         ...
 
-    def note(self, build: Callable[[S], Event], subject: S, effects: Sequence[Effect] = ()) -> None:
+    def note(self, entry: Entry, effects: Sequence[Effect] = ()) -> None:
         """Append without waiting, from any thread; order is kept."""
         ...
 
@@ -63,67 +72,86 @@ class MemoryLedger:
     def __init__(self, store: MemoryStore, lease: Lease, restored: Sequence[Record] = ()) -> None:
         self.lease = lease
         self._store = store
-        self._entries: list[Any] = list(restored)
+        # Sealed ones are tuples too, made into records only for readers: a `Record` costs more to
+        # make than to hash.
+        self._entries: list[Any] = [_sealed(record) for record in restored]
         self._sealed = len(self._entries)
         self._sealing = threading.Lock()
         store.attach(lease.session_id, self.records)
 
-    def append(
-        self, build: Callable[[S], Event], subject: S, effects: Sequence[Effect] = ()
-    ) -> None:
+    def append(self, entry: Entry, effects: Sequence[Effect] = ()) -> None:
         # One atomic append: several threads may note events while another seals.
-        self._entries.append((build, subject))
+        self._entries.append(entry)
         if effects:
             self._store.apply(self.lease, effects)
 
-    def note(
-        self, build: Callable[[S], Event], subject: S, effects: Sequence[Effect] = ()
-    ) -> None:
-        self.append(build, subject, effects)
+    def note(self, entry: Entry, effects: Sequence[Effect] = ()) -> None:
+        self.append(entry, effects)
 
     def records(self, after: int = 0) -> Iterator[Record]:
         self._seal_all()
-        return iter(self._entries[after : self._sealed])
+        session_id = self.lease.session_id
+        sealed: list[_Sealed] = self._entries[after : self._sealed]
+        return (
+            Record(session_id, seq, *facts) for seq, facts in enumerate(sealed, start=after + 1)
+        )
 
     def head(self) -> Head | None:
         self._seal_all()
         if self._sealed == 0:
             return None
-        last: Record = self._entries[self._sealed - 1]
-        return Head(last.session_id, last.seq, last.hash)
+        last: _Sealed = self._entries[self._sealed - 1]
+        return Head(self.lease.session_id, self._sealed, last[-1])
 
     def drop_payloads(self) -> None:
         self._seal_all()
         with self._sealing:
             for index in range(self._sealed):
-                self._entries[index] = replace(self._entries[index], payload=None)
+                kind, at, call_id, _, *chained = self._entries[index]
+                self._entries[index] = (kind, at, call_id, None, *chained)
 
     async def flush(self) -> None:
         return None
 
     def _seal_all(self) -> None:
+        session_id = self.lease.session_id
         with self._sealing:
-            previous = self._entries[self._sealed - 1].hash if self._sealed else GENESIS
+            previous = self._entries[self._sealed - 1][-1] if self._sealed else GENESIS
             for index in range(self._sealed, len(self._entries)):
-                build, subject = self._entries[index]
-                record = seal(build(subject), index + 1, previous)
-                self._entries[index] = record
+                kind, at, call_id, encode, subject = self._entries[index]
+                payload = encode(subject)
+                digest = sha256(payload).hexdigest()
+                chained = link(previous, session_id, index + 1, kind, at, call_id, digest)
+                self._entries[index] = (kind, at, call_id, payload, digest, previous, chained)
                 self._sealed = index + 1
-                previous = record.hash
+                previous = chained
+
+
+_Sealed = tuple[str, float, str | None, bytes | None, str, str, str]
+
+
+def _sealed(record: Record) -> _Sealed:
+    return (
+        record.kind,
+        record.at,
+        record.call_id,
+        record.payload,
+        record.payload_digest,
+        record.previous,
+        record.hash,
+    )
 
 
 @dataclass(slots=True)
-class _Entry:
-    build: Callable[[Any], Event] | None
-    subject: Any
+class _Waiting:
+    entry: Entry | None
     effects: Sequence[Effect]
     waiter: asyncio.Future[None] | None
 
 
 class DurableLedger:
     """A ledger in a durable store. What is appended at about the same time is committed together:
-    the store's writer thread seals and writes it, then the waiting calls go on.
-    """
+    the store's writer thread seals and writes it, then the waiting calls go on."""
 
     is_durable = True
 
@@ -133,19 +161,17 @@ class DurableLedger:
         self._head = store.head(lease.session_id)
         self._drained_head = self._head
         self._lock = threading.Lock()
-        self._waiting: list[_Entry] = []
-        self._in_flight: list[_Entry] = []
+        self._waiting: list[_Waiting] = []
+        self._in_flight: list[_Waiting] = []
         self._is_scheduled = False
 
-    def append(
-        self, build: Callable[[S], Event], subject: S, effects: Sequence[Effect] = ()
-    ) -> asyncio.Future[None]:
+    def append(self, entry: Entry, effects: Sequence[Effect] = ()) -> asyncio.Future[None]:
         waiter = asyncio.get_running_loop().create_future()
-        self._enqueue(_Entry(build, subject, effects, waiter))
+        self._enqueue(_Waiting(entry, effects, waiter))
         return waiter
 
-    def note(self, build: Callable[[S], Event], subject: S, effects: Sequence[Effect] = ()) -> None:
-        self._enqueue(_Entry(build, subject, effects, None))
+    def note(self, entry: Entry, effects: Sequence[Effect] = ()) -> None:
+        self._enqueue(_Waiting(entry, effects, None))
 
     def records(self, after: int = 0) -> Iterator[Record]:
         return self._store.records(self.lease.session_id, after=after)
@@ -158,12 +184,12 @@ class DurableLedger:
 
     async def flush(self) -> None:
         waiter = asyncio.get_running_loop().create_future()
-        self._enqueue(_Entry(None, None, (), waiter))
+        self._enqueue(_Waiting(None, (), waiter))
         await waiter
 
-    def _enqueue(self, entry: _Entry) -> None:
+    def _enqueue(self, waiting: _Waiting) -> None:
         with self._lock:
-            self._waiting.append(entry)
+            self._waiting.append(waiting)
             should_schedule = not self._is_scheduled
             self._is_scheduled = True
         if should_schedule:
@@ -174,16 +200,22 @@ class DurableLedger:
             self._in_flight, self._waiting = self._waiting, []
             self._is_scheduled = False
         self._drained_head = self._head
-        records: list[Record] = []
-        for entry in self._in_flight:
-            if entry.build is not None:
-                records.append(self._seal(entry.build(entry.subject)))
-        effects = [effect for entry in self._in_flight for effect in entry.effects]
+        records = [self._seal(each.entry) for each in self._in_flight if each.entry is not None]
+        effects = [effect for each in self._in_flight for effect in each.effects]
         return Commit(records, effects)
 
-    def _seal(self, event: Event) -> Record:
+    def _seal(self, entry: Entry) -> Record:
         head = self._drained_head
-        record = seal(event, head.seq + 1 if head else 1, head.hash if head else GENESIS)
+        kind, at, call_id, encode, subject = entry
+        record = seal_payload(
+            self.lease.session_id,
+            kind,
+            at,
+            call_id,
+            encode(subject),
+            head.seq + 1 if head else 1,
+            head.hash if head else GENESIS,
+        )
         self._drained_head = Head(record.session_id, record.seq, record.hash)
         return record
 
@@ -191,7 +223,7 @@ class DurableLedger:
         # After a failed commit the chain goes on from the last record that is durable.
         if error is None:
             self._head = self._drained_head
-        waiters = [entry.waiter for entry in self._in_flight if entry.waiter is not None]
+        waiters = [each.waiter for each in self._in_flight if each.waiter is not None]
         self._in_flight = []
         for loop in {waiter.get_loop() for waiter in waiters}:
             mine = [waiter for waiter in waiters if waiter.get_loop() is loop]

@@ -6,17 +6,13 @@ itself, so payloads can be deleted and the chain still verifies.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
-from functools import cache
-from typing import Any
-
-from pydantic import TypeAdapter
-from pydantic_core import from_json, to_json
+from dataclasses import dataclass
+from hashlib import sha256
 
 from toolcrib.errors import LedgerBroken
-from toolcrib.session.events import ALL_EVENTS, Event
+from toolcrib.session.encoding import decode_event, encode_event
+from toolcrib.session.events import Event
 
 GENESIS = "0" * 64
 """The hash that precedes the first record of every session."""
@@ -41,7 +37,7 @@ class Record:
         """The event this record holds. Raises `LedgerBroken` when the payload was deleted."""
         if self.payload is None:
             raise LedgerBroken(f"the payload of record {self.seq} was deleted", seq=self.seq)
-        return decode_event(self.kind, self.payload)
+        return decode_event(self.kind, self.payload, self.session_id, self.at, self.call_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +65,27 @@ class Head:
 
 def seal(event: Event, seq: int, previous: str) -> Record:
     """Turn an event into the record that follows `previous`."""
-    payload = encode_event(event)
-    payload_digest = hashlib.sha256(payload).hexdigest()
     call_id = getattr(event, "call_id", None)
-    return Record(
-        session_id=event.session_id,
-        seq=seq,
-        kind=event.kind,
-        at=event.at,
-        call_id=call_id,
-        payload=payload,
-        payload_digest=payload_digest,
-        previous=previous,
-        hash=link(previous, event.session_id, seq, event.kind, event.at, call_id, payload_digest),
+    return seal_payload(
+        event.session_id, event.kind, event.at, call_id, encode_event(event), seq, previous
     )
+
+
+def seal_payload(
+    session_id: str,
+    kind: str,
+    at: float,
+    call_id: str | None,
+    payload: bytes,
+    seq: int,
+    previous: str,
+) -> Record:
+    """Turn an encoded event into the record that follows `previous`."""
+    digest = sha256(payload).hexdigest()
+    # A database gives whole seconds back as a float, and the hash is over the exact text.
+    at = float(at)
+    chained = link(previous, session_id, seq, kind, at, call_id, digest)
+    return Record(session_id, seq, kind, at, call_id, payload, digest, previous, chained)
 
 
 def link(
@@ -94,9 +97,12 @@ def link(
     call_id: str | None,
     payload_digest: str,
 ) -> str:
-    """The hash of one record. A JSON array, so that no two field values can run together."""
-    chained = to_json([previous, session_id, seq, kind, at, call_id, payload_digest])
-    return hashlib.sha256(chained).hexdigest()
+    """The hash of one record.
+
+    One field a line, text as an ASCII literal: a crafted call id cannot pass for other fields.
+    """
+    named = f"{session_id!a}\n{seq}\n{kind!a}\n{at!r}\n{call_id!a}"
+    return sha256(f"{previous!a}\n{named}\n{payload_digest!a}".encode("ascii")).hexdigest()
 
 
 def verify(records: Iterable[Record], head: Head | None = None) -> Head | None:
@@ -137,7 +143,7 @@ def _check_link(record: Record, last: Record | None) -> None:
             f"record {record.seq} does not follow record {expected_seq - 1}", seq=record.seq
         )
     if record.payload is not None:
-        digest = hashlib.sha256(record.payload).hexdigest()
+        digest = sha256(record.payload).hexdigest()
         if digest != record.payload_digest:
             raise LedgerBroken(f"the payload of record {record.seq} was changed", seq=record.seq)
     expected = link(
@@ -164,25 +170,6 @@ def _check_head(record: Record, head: Head) -> None:
             f"record {record.seq} is not the one the head was taken of: the ledger was rewritten",
             seq=record.seq,
         )
-
-
-def encode_event(event: Event) -> bytes:
-    """An event as JSON. What cannot be JSON is refused earlier, when a result is shaped."""
-    body = {f.name: getattr(event, f.name) for f in fields(event)}
-    return to_json(body, inf_nan_mode="strings")
-
-
-def decode_event(kind: str, payload: bytes) -> Event:
-    """Read an event back. Unknown fields of a newer version are ignored, unknown kinds refused."""
-    adapter = _adapters().get(kind)
-    if adapter is None:
-        raise LedgerBroken(f"unknown kind of record: {kind!r}; a newer version wrote it")
-    return adapter.validate_python(from_json(payload))
-
-
-@cache
-def _adapters() -> dict[str, TypeAdapter[Any]]:
-    return {event_type.kind: TypeAdapter(event_type) for event_type in ALL_EVENTS}
 
 
 def events(records: Iterable[Record]) -> Iterator[Event]:

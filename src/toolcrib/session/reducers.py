@@ -24,33 +24,30 @@ class Reducers:
     """The slices of a session's state, by key."""
 
     def __init__(self) -> None:
-        self._slices: dict[str, _Slice] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._slices)
+        self.slices: dict[str, _Slice] = {}
 
     def add(self, key: str, event_type: type[E], reducer: Callable[[S, E], S], initial: S) -> None:
         """Fold every `event_type` into the slice `key`, starting from `initial`."""
-        if key in self._slices:
+        if key in self.slices:
             raise UsageError(f"there is a reducer for {key!r} already; choose another key")
-        self._slices[key] = _Slice(event_type, reducer, initial)
+        self.slices[key] = _Slice(event_type, reducer, initial)
 
     def apply(self, event: Event) -> None:
         """Fold one event into every slice that asked for its type."""
-        for slice_ in self._slices.values():
+        for slice_ in self.slices.values():
             if isinstance(event, slice_.event_type):
                 slice_.state = slice_.reducer(slice_.state, event)
 
     def fold(self, key: str, event: Event) -> None:
         """Fold one event into the slice `key` alone."""
-        slice_ = self._slices[key]
+        slice_ = self.slices[key]
         if isinstance(event, slice_.event_type):
             slice_.state = slice_.reducer(slice_.state, event)
 
     def state(self, key: str) -> Any:
         """The current state of a slice."""
         try:
-            return self._slices[key].state
+            return self.slices[key].state
         except KeyError:
-            known = ", ".join(sorted(self._slices)) or "none"
+            known = ", ".join(sorted(self.slices)) or "none"
             raise UsageError(f"there is no reducer for {key!r}; there are: {known}") from None

@@ -16,7 +16,7 @@ from toolcrib.session.approvals import Approvals
 from toolcrib.session.artifacts import Artifacts
 from toolcrib.session.bus import EventBus
 from toolcrib.session.events import CallInDoubt, Event, PayloadsDeleted, SessionOpened
-from toolcrib.session.ledger import DurableLedger, Ledger, MemoryLedger
+from toolcrib.session.ledger import DurableLedger, Ledger, MemoryLedger, entry_of
 from toolcrib.session.record import Head, Record, events, verify
 from toolcrib.session.reducers import Reducers
 from toolcrib.session.state import ResumableState, export_state, restore_state
@@ -101,27 +101,25 @@ class Session:
 
     @property
     def is_heard(self) -> bool:
-        """True when somebody needs events as they happen."""
-        return self.bus.is_heard or bool(self.reducers)
+        """True when somebody needs events as they happen; others need not be built."""
+        return bool(self.bus.subscribers or self.reducers.slices)
 
     def note(self, event: Event) -> None:
         """Append an event, without waiting for it to be durable, and announce it."""
-        self.ledger.note(_itself, event)
+        self.ledger.note(entry_of(event))
         self.announce(event)
 
     async def record(self, event: Event, effects: Sequence[Effect] = ()) -> None:
         """Append an event and its effects, wait until they are durable, and announce it."""
-        durable = self.ledger.append(_itself, event, effects)
+        durable = self.ledger.append(entry_of(event), effects)
         if durable is not None:
             await durable
         self.announce(event)
 
     def announce(self, event: Event) -> None:
         """Tell reducers and subscribers of an event that is in the ledger."""
-        if self.reducers:
-            self.reducers.apply(event)
-        if self.bus.is_heard:
-            self.bus.publish(event)
+        self.reducers.apply(event)
+        self.bus.publish(event)
 
     def add_reducer(
         self, key: str, event_type: type[E], reducer: Callable[[S, E], S], initial: S
@@ -228,12 +226,9 @@ class Session:
                     call_id=call.call_id,
                     tool=call.tool,
                 )
-                self.ledger.note(_itself, doubt, (CallOpened(replace(call, state="in_doubt")),))
+                reopened = CallOpened(replace(call, state="in_doubt"))
+                self.ledger.note(entry_of(doubt), (reopened,))
                 self.announce(doubt)
-
-
-def _itself(event: Event) -> Event:
-    return event
 
 
 def open_ledger(store: Store, lease: Lease) -> Ledger:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import InvalidTool
@@ -35,6 +35,8 @@ class PreparedTool:
 
     tool: Tool[Any, Any]
     ref: ToolRef
+    ref_facts: dict[str, Any]
+    """The reference as JSON, for records: encoding the dataclass takes longer than the rest."""
     params: Params
     parse: Callable[[bytes | str], Any]
     invoke: Invoke
@@ -53,9 +55,11 @@ def prepare(tool: object) -> PreparedTool:
     bound = bind(ready)
     params = build_params(ready, bound.signature)
     digest = tool_digest(ready.name, ready.description, params.schema)
+    ref = ToolRef(ready.name, ready.source, ready.version, digest, ready.place)
     return PreparedTool(
         tool=ready,
-        ref=ToolRef(ready.name, ready.source, ready.version, digest, ready.place),
+        ref=ref,
+        ref_facts=asdict(ref),
         params=params,
         parse=params.parse,
         invoke=bound.invoke,

@@ -1,0 +1,55 @@
+"""Events to and from the JSON that a ledger keeps.
+
+Session, time and call id are fields of the record itself and are not repeated in its payload.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_core import from_json, to_json
+
+from toolcrib.errors import LedgerBroken
+from toolcrib.session.events import ALL_EVENTS, Event, ToolInvoked
+
+_ENVELOPE = frozenset({"session_id", "at", "call_id"})
+
+
+def encode_event(event: Event) -> bytes:
+    """An event's payload. What cannot be JSON is refused earlier, when a result is shaped."""
+    return encode_facts(
+        {f.name: getattr(event, f.name) for f in fields(event) if f.name not in _ENVELOPE}
+    )
+
+
+def encode_facts(facts: dict[str, Any]) -> bytes:
+    """A payload from an event's own facts; those at their default may be left out."""
+    return to_json(facts, inf_nan_mode="strings")
+
+
+def decode_event(
+    kind: str, payload: bytes, session_id: str, at: float, call_id: str | None
+) -> Event:
+    """Read an event back. Unknown fields of a newer version are ignored, unknown kinds refused."""
+    adapter = _adapters().get(kind)
+    if adapter is None:
+        raise LedgerBroken(f"unknown kind of record: {kind!r}; a newer version wrote it")
+    facts: dict[str, Any] = from_json(payload)
+    if kind == ToolInvoked.kind and "message" not in facts:
+        facts["message"] = rendered(facts.get("value"))
+    if call_id is not None:
+        facts["call_id"] = call_id
+    return adapter.validate_python({**facts, "session_id": session_id, "at": at})
+
+
+def rendered(value: Any) -> str:
+    """A plain JSON value as the model sees it: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else to_json(value, inf_nan_mode="strings").decode()
+
+
+@cache
+def _adapters() -> dict[str, TypeAdapter[Any]]:
+    return {event_type.kind: TypeAdapter(event_type) for event_type in ALL_EVENTS}
