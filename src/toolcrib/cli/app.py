@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from toolcrib._version import __version__
-from toolcrib.cli import policy
+from toolcrib.cli import approvals, audit, grants, policy, sessions
 
 app = typer.Typer(
     name="toolcrib",
@@ -16,6 +16,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(policy.app, name="policy")
+app.add_typer(approvals.app, name="approvals")
+app.add_typer(grants.app, name="grants")
+app.add_typer(sessions.app, name="sessions")
+app.add_typer(audit.app, name="audit")
 
 
 def _show_version(is_asked: bool) -> None:

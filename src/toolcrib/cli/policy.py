@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import typer
 
@@ -11,6 +11,7 @@ from toolcrib.approval.lint import Caution, cautions
 from toolcrib.approval.policy import Policy
 from toolcrib.approval.policy_file import load_policy
 from toolcrib.approval.rule import Effect, Subject
+from toolcrib.cli.arguments import read_arguments
 from toolcrib.cli.streams import fail, note, show, show_json
 from toolcrib.errors import InvalidPolicy
 from toolcrib.tools.ref import Place, ToolRef
@@ -68,7 +69,7 @@ def explain(
     """
     subject = Subject(
         tool=ToolRef(tool, source, version="", digest="", place=place),
-        arguments=_read_arguments(arguments),
+        arguments=read_arguments(arguments),
         is_read_only=read_only,
         requires_approval=requires_approval,
     )
@@ -92,15 +93,3 @@ def _load(file: Path) -> Policy:
 def _caution_text(file: Path, caution: Caution) -> str:
     where = f"{file}:{caution.line}" if caution.line else str(file)
     return f'{where}: warning: rule "{caution.rule}": {caution.message}'
-
-
-def _read_arguments(text: str) -> dict[str, Any]:
-    from pydantic_core import from_json
-
-    try:
-        arguments = from_json(text, allow_inf_nan=False)
-    except ValueError as error:
-        raise typer.BadParameter(f"--arguments is not JSON: {error}") from None
-    if not isinstance(arguments, dict):
-        raise typer.BadParameter("--arguments is not a JSON object; write '{...}'")
-    return cast("dict[str, Any]", arguments)

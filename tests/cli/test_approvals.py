@@ -1,0 +1,164 @@
+"""`toolcrib approvals` and `toolcrib grants`: deciding from the command line."""
+
+import getpass
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.store.facts import grant, request, write
+from toolcrib.approval.decision import Actor, Approve, Decided, Deny
+from toolcrib.cli.app import app
+from toolcrib.store import SqliteStore
+from toolcrib.store.store import ApprovalFiled
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}},
+    "required": ["path"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture
+def crib(sqlite_path: Path) -> Path:
+    """A store in which requests a1 and a2 wait; a2 is too late to decide."""
+    waiting = replace(request("a1"), parameters=PARAMETERS)
+    late = replace(request("a2"), deadline=2.0)
+    with SqliteStore(sqlite_path) as store:
+        write(store, store.acquire("s"), 1, [ApprovalFiled(waiting), ApprovalFiled(late)])
+        store.add_grant(grant("g1", 2))
+        store.add_grant(grant("g2", expires_at=2.0))
+    return sqlite_path
+
+
+def invoke(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def decided(path: Path, approval_id: str = "a1") -> Decided | None:
+    with SqliteStore(path) as store:
+        filed = store.approval(approval_id)
+    assert filed is not None
+    return filed.decided
+
+
+class TestReading:
+    def test_what_waits_is_listed(self, crib: Path) -> None:
+        """One line a request, oldest first; with --all decided ones too."""
+        invoke("approvals", "deny", "a1", "--store", crib)
+
+        waiting = invoke("approvals", "list", "--store", crib).stdout.splitlines()
+        everything = invoke("approvals", "list", "--store", crib, "--all").stdout.splitlines()
+        elsewhere = invoke("approvals", "list", "--store", crib, "--session", "t").stdout
+
+        assert [line.split()[0] for line in waiting] == ["a2"]
+        assert [line.split()[:2] for line in everything] == [["a1", "decided"], ["a2", "pending"]]
+        assert elsewhere == ""
+
+    def test_a_list_as_json(self, crib: Path) -> None:
+        """A program gets the whole requests."""
+        listed = json.loads(invoke("approvals", "list", "--store", crib, "--json").stdout)
+
+        assert [each["request"]["approval_id"] for each in listed] == ["a1", "a2"]
+
+    def test_a_request_is_shown_with_its_decision(self, crib: Path) -> None:
+        """Who decided what, and what it was about."""
+        invoke("approvals", "approve", "a1", "--store", crib, "--by", "ada")
+
+        done = invoke("approvals", "show", "a1", "--store", crib)
+
+        assert 'arguments: {"path":"a"}' in done.stdout
+        assert "approve by person ada" in done.stdout
+        shown = json.loads(invoke("approvals", "show", "a1", "--store", crib, "--json").stdout)
+        assert shown["state"] == "decided"
+
+    def test_an_unknown_request_fails(self, crib: Path) -> None:
+        """A mistyped request is an error on stderr."""
+        for command in ("show", "approve", "deny"):
+            done = invoke("approvals", command, "a9", "--store", crib)
+
+            assert (done.exit_code, done.stdout) == (1, "")
+            assert "there is no request 'a9'" in done.stderr
+
+
+class TestDeciding:
+    def test_an_approval_names_the_person(self, crib: Path) -> None:
+        """Without --by the decision is the OS user's."""
+        done = invoke("approvals", "approve", "a1", "--store", crib)
+
+        assert (done.exit_code, done.stdout) == (0, "")
+        kept = decided(crib)
+        assert kept is not None
+        assert (kept.decision, kept.actor) == (Approve(), Actor("person", getpass.getuser()))
+
+    def test_arguments_can_be_edited(self, crib: Path) -> None:
+        """An approval may change the arguments, within the tool's schema."""
+        edited = ["--arguments", '{"path": "b"}']
+
+        assert invoke("approvals", "approve", "a1", "--store", crib, *edited).exit_code == 0
+
+        kept = decided(crib)
+        assert kept is not None
+        assert kept.decision == Approve({"path": "b"})
+
+    @pytest.mark.parametrize(("arguments", "status"), [('{"path": 1}', 1), ("[1]", 2), ("{", 2)])
+    def test_bad_edits_leave_the_request_waiting(
+        self, crib: Path, arguments: str, status: int
+    ) -> None:
+        """Arguments that do not fit decide nothing."""
+        done = invoke("approvals", "approve", "a1", "--store", crib, "--arguments", arguments)
+
+        assert done.exit_code == status
+        assert decided(crib) is None
+
+    def test_a_denial_gives_its_reason(self, crib: Path) -> None:
+        """The model reads why."""
+        done = invoke("approvals", "deny", "a1", "--store", crib, "--reason", "no", "--by", "bob")
+
+        assert done.exit_code == 0
+        kept = decided(crib)
+        assert kept is not None
+        assert (kept.decision, kept.actor) == (Deny("no"), Actor("person", "bob"))
+
+    def test_a_decision_is_final(self, crib: Path) -> None:
+        """The second decider is told that it is too late."""
+        invoke("approvals", "deny", "a1", "--store", crib)
+
+        done = invoke("approvals", "approve", "a1", "--store", crib)
+
+        assert done.exit_code == 1
+        assert "is decided already" in done.stderr
+        kept = decided(crib)
+        assert kept is not None
+        assert isinstance(kept.decision, Deny)
+
+    def test_an_expired_request_cannot_be_approved(self, crib: Path) -> None:
+        """R42: after its deadline a request is nobody's to approve."""
+        done = invoke("approvals", "approve", "a2", "--store", crib)
+
+        assert done.exit_code == 1
+        assert "expired" in done.stderr
+        assert decided(crib, "a2") is None
+
+
+class TestGrants:
+    def test_live_grants_are_listed(self, crib: Path) -> None:
+        """Dead grants are shown only on demand."""
+        live = invoke("grants", "list", "--store", crib).stdout.splitlines()
+        everything = invoke("grants", "list", "--store", crib, "--all", "--json").stdout
+
+        assert live == ["g1 live local/read_file always uses_left=2 by=ada"]
+        assert [each["grant_id"] for each in json.loads(everything)] == ["g1", "g2"]
+
+    def test_a_grant_is_revoked_once(self, crib: Path) -> None:
+        """Revoking works at once, and a second time says that there is nothing to revoke."""
+        assert invoke("grants", "revoke", "g1", "--store", crib).exit_code == 0
+
+        again = invoke("grants", "revoke", "g1", "--store", crib)
+
+        assert again.exit_code == 1
+        assert "there is no live grant 'g1'" in again.stderr
+        assert invoke("grants", "list", "--store", crib).stdout == ""

@@ -1,0 +1,203 @@
+"""`toolcrib audit` and `toolcrib sessions`: what an operator can prove and read."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.store.facts import open_call, request, write
+from toolcrib.cli.app import app
+from toolcrib.store import SqliteStore
+from toolcrib.store.store import ApprovalFiled, CallOpened
+
+
+@pytest.fixture
+def crib(sqlite_path: Path) -> Path:
+    """A store with sessions `one` (5 records) and `two` (3 records)."""
+    with SqliteStore(sqlite_path) as store:
+        write(store, store.acquire("one"), 5)
+        secret = open_call("c1", b'{"token":"hush"}', has_secrets=True)
+        effects = [CallOpened(secret), ApprovalFiled(request("a1", "two"))]
+        write(store, store.acquire("two"), 3, effects)
+    return sqlite_path
+
+
+def invoke(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def edit(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+
+
+class TestHead:
+    def test_a_head_is_one_line(self, crib: Path) -> None:
+        """The head is printed as `session seq hash`, ready to be kept."""
+        done = invoke("audit", "head", "--store", crib, "--session", "one")
+
+        assert done.exit_code == 0
+        session, seq, digest = done.stdout.split()
+        assert (session, seq, len(digest)) == ("one", "5", 64)
+
+    def test_an_unknown_session_fails(self, crib: Path) -> None:
+        """A mistyped session is an error on stderr."""
+        done = invoke("audit", "head", "--store", crib, "--session", "three")
+
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert "there is no session 'three'" in done.stderr
+
+    def test_an_empty_ledger_has_nothing_to_keep(self, crib: Path) -> None:
+        """A session without records has no head."""
+        with SqliteStore(crib) as store:
+            store.acquire("empty")
+
+        done = invoke("audit", "head", "--store", crib, "--session", "empty")
+
+        assert (done.exit_code, done.stdout) == (1, "")
+
+    def test_a_missing_file_is_not_created(self, tmp_path: Path) -> None:
+        """Looking at nothing leaves nothing behind."""
+        missing = tmp_path / "missing.sqlite3"
+
+        done = invoke("audit", "head", "--store", missing, "--session", "one")
+
+        assert done.exit_code == 1
+        assert "there is no store at" in done.stderr
+        assert not missing.exists()
+
+
+class TestVerify:
+    def test_whole_ledgers_pass(self, crib: Path) -> None:
+        """R46: every session is checked, and its head is printed."""
+        done = invoke("audit", "verify", "--store", crib)
+
+        assert (done.exit_code, done.stderr) == (0, "")
+        assert [line.split()[:2] for line in done.stdout.splitlines()] == [
+            ["one", "5"],
+            ["two", "3"],
+        ]
+
+    def test_one_session_can_be_checked(self, crib: Path) -> None:
+        """A broken neighbour does not matter when one session is asked about."""
+        edit(crib, "UPDATE records SET kind = 'x' WHERE session_id = 'two'")
+
+        assert invoke("audit", "verify", "--store", crib, "--session", "one").exit_code == 0
+        assert invoke("audit", "verify", "--store", crib, "--session", "two").exit_code == 1
+
+    def test_an_edit_is_named(self, crib: Path) -> None:
+        """R46: status 1, with the session and the record that is wrong; the others still pass."""
+        edit(crib, "UPDATE records SET call_id = 'x' WHERE session_id = 'one' AND seq = 4")
+
+        done = invoke("audit", "verify", "--store", crib)
+
+        assert done.exit_code == 1
+        assert done.stderr == "one: record 4 was changed\n"
+        assert done.stdout.startswith("two 3 ")
+
+    def test_a_cut_end_is_found_without_a_kept_head(self, crib: Path) -> None:
+        """The session's own row says how long its ledger was."""
+        edit(crib, "DELETE FROM records WHERE session_id = 'one' AND seq > 3")
+
+        done = invoke("audit", "verify", "--store", crib, "--session", "one")
+
+        assert done.exit_code == 1
+        assert "record 5 once existed" in done.stderr
+
+    def test_a_kept_head_finds_a_ledger_that_was_cut_everywhere(self, crib: Path) -> None:
+        """R46: who cuts the ledger and its session's row is found by a head kept elsewhere."""
+        kept = invoke("audit", "head", "--store", crib, "--session", "one").stdout
+        edit(crib, "DELETE FROM records WHERE session_id = 'one' AND seq > 3")
+        edit(
+            crib,
+            "UPDATE sessions SET head_seq = 3, head_hash = (SELECT hash FROM records WHERE"
+            " session_id = 'one' AND seq = 3) WHERE session_id = 'one'",
+        )
+
+        assert invoke("audit", "verify", "--store", crib).exit_code == 0
+        done = invoke("audit", "verify", "--store", crib, "--head", kept)
+
+        assert done.exit_code == 1
+        assert "its tail was cut off" in done.stderr
+
+    def test_heads_are_read_from_a_file(self, crib: Path, tmp_path: Path) -> None:
+        """R46: a file of heads proves that the sessions they are of still exist, whole."""
+        heads = tmp_path / "heads.txt"
+        lines = [
+            invoke("audit", "head", "--store", crib, "--session", session).stdout
+            for session in ("one", "two")
+        ]
+        heads.write_text("".join(lines))
+        assert invoke("audit", "verify", "--store", crib, "--head-file", heads).exit_code == 0
+        with SqliteStore(crib) as store:
+            store.delete_session("two")
+
+        done = invoke("audit", "verify", "--store", crib, "--head-file", heads)
+
+        assert done.exit_code == 1
+        assert "two: this session is not in the store" in done.stderr
+
+    def test_a_mangled_head_fails(self, crib: Path) -> None:
+        """What is no head proves nothing."""
+        done = invoke("audit", "verify", "--store", crib, "--head", "one 5")
+
+        assert done.exit_code == 1
+        assert "not a ledger head" in done.stderr
+
+    def test_a_damaged_file_fails(self, crib: Path) -> None:
+        """A file that cannot be read is no proof of anything."""
+        data = crib.read_bytes()
+        crib.write_bytes(data[: len(data) // 2])
+
+        assert invoke("audit", "verify", "--store", crib).exit_code == 1
+
+
+class TestTail:
+    def test_the_last_records_are_printed(self, crib: Path) -> None:
+        """One line a record, newest last."""
+        done = invoke("audit", "tail", "--store", crib, "--session", "one", "-n", "2")
+
+        assert [line.split()[0] for line in done.stdout.splitlines()] == ["4", "5"]
+        assert "call.in_doubt c5" in done.stdout
+
+    def test_records_as_json(self, crib: Path) -> None:
+        """With --json a program reads the same, payload included."""
+        done = invoke("audit", "tail", "--store", crib, "--session", "one", "-n", "1", "--json")
+
+        (record,) = json.loads(done.stdout)
+        assert (record["seq"], record["kind"], record["call_id"]) == (5, "call.in_doubt", "c5")
+        assert record["payload"]["tool"]["name"] == "read_file"
+
+    def test_deleted_payloads_are_said_to_be_deleted(self, crib: Path) -> None:
+        """A reader sees that something was there."""
+        with SqliteStore(crib) as store:
+            store.delete_payloads(store.acquire("one"))
+
+        done = invoke("audit", "tail", "--store", crib, "--session", "one", "-n", "1")
+
+        assert "(payload deleted)" in done.stdout
+
+
+class TestSessions:
+    def test_sessions_are_listed(self, crib: Path) -> None:
+        """Every session with its state and length."""
+        done = invoke("sessions", "list", "--store", crib)
+
+        lines = done.stdout.splitlines()
+        assert lines[0].startswith("one closed ")
+        assert lines[0].endswith("records=5")
+        assert len(lines) == 2
+        assert len(json.loads(invoke("sessions", "list", "--store", crib, "--json").stdout)) == 2
+
+    def test_a_session_is_shown_without_its_secrets(self, crib: Path) -> None:
+        """Open calls and pending requests are named; real arguments stay where they are."""
+        for flags in ([], ["--json"]):
+            done = invoke("sessions", "show", "two", "--store", crib, *flags)
+
+            assert done.exit_code == 0
+            assert "c1" in done.stdout
+            assert "a1" in done.stdout
+            assert "hush" not in done.stdout
