@@ -37,8 +37,8 @@ def check_edit(request: ApprovalRequest, edited: dict[str, Any]) -> None:
 
 def restore_secrets(edited: Any, original: Any) -> Any:
     """`edited` with the real secrets in the places that show `[secret]`."""
-    if edited == SECRET:
-        return original
+    if isinstance(edited, str):
+        return original if edited == SECRET else edited
     if isinstance(edited, dict) and isinstance(original, dict):
         known = cast("dict[str, Any]", original)
         members = cast("dict[str, Any]", edited).items()
@@ -46,7 +46,7 @@ def restore_secrets(edited: Any, original: Any) -> Any:
     if isinstance(edited, list) and isinstance(original, list):
         pairs = zip(cast("list[Any]", edited), _padded(cast("list[Any]", original)), strict=False)
         return [restore_secrets(value, known) for value, known in pairs]
-    return edited
+    return cast("Any", edited)
 
 
 def _padded(values: list[Any]) -> Iterator[Any]:

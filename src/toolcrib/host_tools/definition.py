@@ -8,8 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools import rules
-from toolcrib.tools.json_schema import check_schema
+from toolcrib.tools.invoke import bind
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -47,21 +46,26 @@ class HostToolDefinition:
     is_read_only: bool = False
     uses: tuple[str, ...] = ()
 
+    _tool: Tool[dict[str, Any], Any] = field(init=False, repr=False, compare=False)
+
     def __post_init__(self) -> None:
-        rules.check_name(self.name, SOURCE)
-        if not callable(self.handler):
-            raise InvalidTool(f"tool {self.name!r}: handler must be callable, not {self.handler!r}")
         if not isinstance(self.scope, ToolScope):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidTool(
                 f"tool {self.name!r}: scope must be ToolScope.GLOBAL or ToolScope.SESSION, "
                 f"not {self.scope!r}"
             )
-        # A copy: a schema changed after the check would no longer be the one that was checked.
-        object.__setattr__(self, "parameters", check_schema(self.name, self.parameters))
-        self.to_tool()
+        if cast("Any", self.handler) is None:
+            raise InvalidTool(f"tool {self.name!r} has no handler; pass the function that runs it")
+        tool = self._declared()
+        bind(tool)
+        object.__setattr__(self, "_tool", tool)
+        object.__setattr__(self, "parameters", tool.json_schema)
 
     def to_tool(self) -> Tool[dict[str, Any], Any]:
         """The same tool in the form that everything else works with."""
+        return self._tool
+
+    def _declared(self) -> Tool[dict[str, Any], Any]:
         return Tool[Any, Any](
             name=self.name,
             description=self.description,

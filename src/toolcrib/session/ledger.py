@@ -44,7 +44,8 @@ class Ledger(Protocol):
 
     def append(self, entry: Entry, effects: Sequence[Effect] = ()) -> asyncio.Future[None] | None:
         """Append an entry with its effects. Await the future, if there is one, to know that it is
-        durable."""
+        durable.
+        """
         ...
 
     def note(self, entry: Entry, effects: Sequence[Effect] = ()) -> None:
@@ -151,7 +152,8 @@ class _Waiting:
 
 class DurableLedger:
     """A ledger in a durable store. What is appended at about the same time is committed together:
-    the store's writer thread seals and writes it, then the waiting calls go on."""
+    the store's writer thread seals and writes it, then the waiting calls go on.
+    """
 
     is_durable = True
 

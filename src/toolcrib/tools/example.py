@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin, is_typeddict
 
 from toolcrib.errors import InvalidTool
+from toolcrib.tools.type_arguments import TypeArguments
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -15,7 +16,7 @@ LONGEST_DESCRIPTION = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolExample(Generic[P, R]):
+class ToolExample(TypeArguments, Generic[P, R]):
     """One call that makes sense: what it is for, its params and its result.
 
     The tool that carries it checks that `input` and `output` are of the tool's own types.

@@ -32,7 +32,7 @@ class HostedTool(NativeTool[None, Any], Generic[C]):
     comes back.
     """
 
-    _type_fields: ClassVar[tuple[str | None, ...]] = (None,)
+    _type_fields: ClassVar[tuple[str, ...]] = ()
 
     kind: str
     config: C = field(hash=False)

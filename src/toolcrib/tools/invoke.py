@@ -9,7 +9,13 @@ from inspect import Parameter
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool, UsageError
-from toolcrib.tools.signature import Signature, find_context, read_signature, refuse_generators
+from toolcrib.tools.signature import (
+    Signature,
+    check_positional,
+    find_context,
+    read_signature,
+    refuse_generators,
+)
 
 if TYPE_CHECKING:
     from toolcrib.tools.context import ToolContext
@@ -37,6 +43,7 @@ def bind(tool: Tool[Any, Any]) -> Bound:
     refuse_generators(handler, tool.name)
     match tool.calling:
         case "input":
+            check_positional(handler, tool.name)
             return Bound(handler, is_async=is_async(handler), wants_context=True)
         case "keywords":
             return _bind_keywords(handler, tool.name)
@@ -81,34 +88,39 @@ def _bind_params(handler: Callable[..., Any], name: str) -> Bound:
     parameters = list(inspect.signature(handler).parameters.values())
     context = next((p for p in parameters if p.name == "context"), None) or find_context(parameters)
     others = [found for found in parameters if found is not context and _must_be_filled(found)]
-    if len(others) > 1:
+    if len(others) > 1 or any(found.kind is Parameter.KEYWORD_ONLY for found in others):
         raise InvalidTool(
             f"tool {name!r}: the handler takes {', '.join(p.name for p in others)}; it must take "
             "one params object and, if it wants it, a `context` keyword. For a plain function with "
             "several arguments use @tool"
         )
     takes_params = any(_is_positional(found) for found in parameters if found is not context)
-    return Bound(
-        _params_call(handler, context, takes_params),
-        is_async=is_async(handler),
-        wants_context=context is not None,
-    )
+    call = _plain_call(handler, takes_params)
+    if context is not None:
+        call = _context_call(handler, context, takes_params, is_first=context is parameters[0])
+    return Bound(call, is_async=is_async(handler), wants_context=context is not None)
 
 
-def _params_call(
-    handler: Callable[..., Any], context: Parameter | None, takes_params: bool
-) -> Invoke:
-    if context is None:
-        if takes_params:
-            return lambda params, _: handler(params)
-        return lambda _, __: handler()
-    if _is_positional(context):
-        if takes_params:
-            return lambda params, found: handler(params, found)
-        return lambda _, found: handler(found)
+def _plain_call(handler: Callable[..., Any], takes_params: bool) -> Invoke:
     if takes_params:
-        return lambda params, found: handler(params, context=found)
-    return lambda _, found: handler(context=found)
+        return lambda params, _: handler(params)
+    return lambda _, __: handler()
+
+
+def _context_call(
+    handler: Callable[..., Any], context: Parameter, takes_params: bool, *, is_first: bool
+) -> Invoke:
+    name = context.name
+    if not takes_params:
+        is_named = context.kind is Parameter.KEYWORD_ONLY
+        return lambda _, found: handler(**{name: found}) if is_named else handler(found)
+    if context.kind is Parameter.KEYWORD_ONLY or (name == "context" and not is_first):
+        if name == "context":
+            return lambda params, found: handler(params, context=found)
+        return lambda params, found: handler(params, **{name: found})
+    if is_first:
+        return lambda params, found: handler(found, params)
+    return lambda params, found: handler(params, found)
 
 
 def _is_positional(parameter: Parameter) -> bool:

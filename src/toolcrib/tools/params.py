@@ -42,7 +42,7 @@ def build_params(tool: Tool[Any, Any], signature: Signature | None = None) -> Pa
     """Prepare a tool's arguments from its JSON Schema, its function or its params type."""
     match tool.calling:
         case "input":
-            return params_of_schema(tool.name, tool.json_schema or {"type": "object"})
+            return params_of_schema(tool.name, cast("Mapping[str, Any]", tool.json_schema))
         case "keywords":
             function = cast("Callable[..., Any]", tool.handler)
             return params_of_function(tool.name, function, signature)

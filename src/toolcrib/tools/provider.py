@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools import rules
@@ -31,8 +31,6 @@ class ProviderTool(Tool[P, R], Generic[P, R, C]):
     Without a handler the provider runs it. With a handler the provider only defines its shape and
     this process runs it, as with a patch or a local shell.
     """
-
-    _type_fields: ClassVar[tuple[str | None, ...]] = ("params_type", "result_type", None)
 
     accepts_overrides: bool = False
     provider: str

@@ -72,7 +72,7 @@ class Scrubber:
             return self._scrub_text(data)
         if isinstance(data, dict):
             members = cast("dict[str, Any]", data).items()
-            return {self._scrub_text(key): self.scrub(value) for key, value in members}
+            return {self.scrub(key): self.scrub(value) for key, value in members}
         if isinstance(data, list | tuple):
             return [self.scrub(value) for value in cast("list[Any]", data)]
         is_number = isinstance(data, int | float) and not isinstance(data, bool)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from toolcrib.errors import UsageError
+from toolcrib.tools.type_arguments import TypeArguments
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -23,7 +24,7 @@ class ToolRenderableResult(Protocol):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class ToolResult(Generic[T_co]):
+class ToolResult(TypeArguments, Generic[T_co]):
     """A value for the application, a message for the model, and whether the tool succeeded.
 
     `output` is another word for `value`, and `error` for the `message` of a failure.

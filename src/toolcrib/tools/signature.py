@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter
-from types import SimpleNamespace
-from typing import Any, get_type_hints
+from types import SimpleNamespace, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from toolcrib.errors import InvalidTool
 
@@ -62,7 +62,7 @@ def read_signature(function: Callable[..., Any], tool: str) -> Signature:
 def find_context(parameters: list[Parameter]) -> Parameter | None:
     """The parameter that takes the context: by its type, or by name when its type does not say."""
     for parameter in parameters:
-        if _CONTEXT_TYPE.match(_text_of(parameter.annotation)):
+        if _is_context_type(parameter.annotation):
             return parameter
     for parameter in parameters:
         is_untyped = parameter.annotation in (Parameter.empty, Any, "Any")
@@ -107,6 +107,16 @@ def refuse_generators(function: Callable[..., Any], tool: str) -> None:
         )
 
 
+def check_positional(function: Callable[..., Any], tool: str) -> None:
+    """A handler of plain input is called with the input and the context, in that order."""
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError as error:
+        raise InvalidTool(
+            f"tool {tool!r}: the handler must take two arguments, (input, context): {error}"
+        ) from error
+
+
 def _argument(parameter: Parameter, tool: str) -> Argument:
     fault = _NOT_ARGUMENTS.get(parameter.kind)
     if fault is None and parameter.annotation is Parameter.empty:
@@ -116,8 +126,10 @@ def _argument(parameter: Parameter, tool: str) -> Argument:
     return Argument(parameter.name, parameter.annotation, parameter.default)
 
 
-def _text_of(annotation: Any) -> str:
+def _is_context_type(annotation: Any) -> bool:
     if isinstance(annotation, str):
-        return annotation.strip("\"' ")
-    origin = getattr(annotation, "__origin__", annotation)
-    return getattr(origin, "__name__", "") if origin is not Parameter.empty else ""
+        return _CONTEXT_TYPE.match(annotation.strip("\"' ")) is not None
+    if get_origin(annotation) in (Union, UnionType):
+        return any(_is_context_type(choice) for choice in get_args(annotation))
+    named = getattr(annotation, "__origin__", annotation)
+    return _CONTEXT_TYPE.fullmatch(getattr(named, "__name__", "")) is not None

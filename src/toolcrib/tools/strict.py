@@ -110,7 +110,9 @@ def _tightened(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     node = cast("dict[str, Any]", schema)
-    copy = {key: value if key in _OPAQUE else _tightened(value) for key, value in node.items()}
+    # Where the keys are field names, they are the user's, and may be a schema's own words.
+    opaque = _OPAQUE if isinstance(node.get("type"), str) else frozenset[str]()
+    copy = {key: value if key in opaque else _tightened(value) for key, value in node.items()}
     if node.get("type") in ("model", "dataclass", "typed-dict"):
         copy["config"] = _TIGHT | (node.get("config") or {})
     return copy

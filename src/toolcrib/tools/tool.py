@@ -20,6 +20,7 @@ from typing import (
 from toolcrib.errors import InvalidTool
 from toolcrib.tools import rules
 from toolcrib.tools.example import ToolExample, fits
+from toolcrib.tools.json_schema import check_schema
 from toolcrib.tools.type_arguments import TypeArguments
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Tool(TypeArguments, Generic[P, R]):
     brackets. A tool without a handler is run by the connected client.
     """
 
-    _type_fields: ClassVar[tuple[str | None, ...]] = ("params_type", "result_type")
+    _type_fields: ClassVar[tuple[str, ...]] = ("params_type", "result_type")
 
     name: str
     description: str
@@ -108,6 +109,7 @@ class Tool(TypeArguments, Generic[P, R]):
         rules.check_callable(self.name, "handler", self.handler)
         self._check_rules()
         self._check_params_type()
+        self._check_calling()
         self._check_examples()
 
     @property
@@ -134,6 +136,18 @@ class Tool(TypeArguments, Generic[P, R]):
             f"tool {self.name!r}: params_type must be a dataclass, a pydantic model, a TypedDict "
             f"or None, not {found!r}"
         )
+
+    def _check_calling(self) -> None:
+        if self.json_schema is not None:
+            # A copy: a schema changed after the check would not be the one that was checked.
+            object.__setattr__(self, "json_schema", check_schema(self.name, self.json_schema))
+        if (self.json_schema is not None) != (self.calling == "input"):
+            raise InvalidTool(
+                f"tool {self.name!r}: calling='input' and json_schema go together; "
+                "a handler of plain input needs both, any other neither"
+            )
+        if self.calling == "keywords" and self.handler is None:
+            raise InvalidTool(f"tool {self.name!r}: calling='keywords' needs a handler to call")
 
     def _check_examples(self) -> None:
         if not isinstance(self.examples, tuple):  # pyright: ignore[reportUnnecessaryIsInstance]

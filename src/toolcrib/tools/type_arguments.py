@@ -10,13 +10,15 @@ _SILENT = (Any,)
 
 
 class TypeArguments:
-    """Base of classes whose type arguments are also fields.
+    """Base of generic frozen dataclasses, which may name a field for each type argument.
 
-    `_type_fields` names the field for each type argument in order; None where there is no field.
+    `_type_fields` has the names in order. Even without any, the base is needed: typing's own alias
+    sets an attribute on each new object, which a frozen and slotted dataclass answers with a
+    TypeError.
     """
 
     __slots__ = ()
-    _type_fields: ClassVar[tuple[str | None, ...]]
+    _type_fields: ClassVar[tuple[str, ...]] = ()
 
     def __class_getitem__(cls, arguments: Any) -> Any:
         # The next class in line is Generic, which checks the number of arguments.
@@ -29,8 +31,8 @@ class _Alias(types.GenericAlias):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         origin = cast("type[TypeArguments]", self.__origin__)
-        for name, argument in zip(origin._type_fields, self.__args__, strict=True):  # pyright: ignore[reportPrivateUsage]
-            if name is not None and not _is_silent(argument):
+        for name, argument in zip(origin._type_fields, self.__args__, strict=False):  # pyright: ignore[reportPrivateUsage]
+            if not _is_silent(argument):
                 kwargs.setdefault(name, None if argument is type(None) else argument)
         return origin(*args, **kwargs)
 
