@@ -167,11 +167,11 @@ os.kill(os.getpid(), signal.SIGKILL)
         with SqliteStore(sqlite_path) as store:
             lease = store.acquire("s")
             write(store, lease, 50)
-            assert files_with('"call_id":"c7"', tmp_path) != []
+            assert files_with('"name":"read_file"', tmp_path) != []
 
             store.delete_payloads(lease)
 
-            assert files_with('"call_id":"c7"', tmp_path) == []
+            assert files_with('"name":"read_file"', tmp_path) == []
             assert verify(store.records("s")) == store.head("s")
 
     def test_a_deleted_session_leaves_the_disk(self, sqlite_path: Path, tmp_path: Path) -> None:
@@ -324,8 +324,8 @@ class TestDamage:
     @pytest.mark.parametrize(
         "edit",
         [
-            "UPDATE payloads SET payload = replace(payload, 'c3', 'c9')",
-            "UPDATE payloads SET payload = CAST(replace(payload, 'c3', 'c9') AS BLOB)",
+            "UPDATE payloads SET payload = replace(payload, 'read_file', 'wipe_disk')",
+            "UPDATE payloads SET payload = CAST(replace(payload, 'read_file', 'wipe_disk') AS BLOB)",
             "UPDATE records SET kind = 'tool.invoked' WHERE seq = 3",
             "UPDATE records SET at = at + 1 WHERE seq = 3",
             "UPDATE records SET call_id = NULL WHERE seq = 3",

@@ -151,3 +151,17 @@ def test_no_thread_is_started_to_read(sqlite_path: Path) -> None:
         store.sessions()
 
         assert threading.active_count() == before
+
+
+def test_text_that_no_database_takes_fails_alone(sqlite: SqliteStore) -> None:
+    """A call id that is not text at all fails its own ledger, not those in the same group."""
+    good = Source(sqlite, sqlite.acquire("good")).add()
+    bad = Source(sqlite, sqlite.acquire("bad")).add("lone \ud800 surrogate")
+    gate = hold_up(sqlite)
+    for source in (bad, good):
+        sqlite.schedule(source)
+
+    gate.is_open.set()
+
+    assert good.outcome() is None
+    assert isinstance(bad.outcome(), UnicodeEncodeError)

@@ -137,7 +137,8 @@ class Writer:
         """One transaction for all sources; when one of them may not write, one for each."""
         drained = [d for d in map(_drain, sources) if d is not None]
         error = self._write(connection, drained)
-        if isinstance(error, ToolcribError) and len(drained) > 1:
+        # A full disk or a locked file fails all alike; anything else is one source's own fault.
+        if error is not None and not isinstance(error, sqlite3.Error | OSError):
             errors = [self._write(connection, [each]) for each in drained]
         else:
             errors = [error] * len(drained)
