@@ -82,8 +82,6 @@ def seal_payload(
 ) -> Record:
     """Turn an encoded event into the record that follows `previous`."""
     digest = sha256(payload).hexdigest()
-    # A database gives whole seconds back as a float, and the hash is over the exact text.
-    at = float(at)
     chained = link(previous, session_id, seq, kind, at, call_id, digest)
     return Record(session_id, seq, kind, at, call_id, payload, digest, previous, chained)
 
@@ -101,7 +99,8 @@ def link(
 
     One field a line, text as an ASCII literal: a crafted call id cannot pass for other fields.
     """
-    named = f"{session_id!a}\n{seq}\n{kind!a}\n{at!r}\n{call_id!a}"
+    # A database gives whole seconds back as a float; the hash must not tell the two apart.
+    named = f"{session_id!a}\n{seq}\n{kind!a}\n{float(at)!r}\n{call_id!a}"
     return sha256(f"{previous!a}\n{named}\n{payload_digest!a}".encode("ascii")).hexdigest()
 
 
