@@ -71,6 +71,10 @@ class Execution:
         finally:
             del self._running[call.call_id]
 
+    def is_running(self, call_id: str) -> bool:
+        """Whether a call of this id runs now."""
+        return call_id in self._running
+
     def cancel(self, call_id: str) -> bool:
         """Stop one running call, and not whoever awaits it. False when it is not running."""
         call = self._running.get(call_id)

@@ -20,7 +20,7 @@ from toolcrib.calls.path import Path
 from toolcrib.calls.resume import Resumption
 from toolcrib.calls.table import ToolTable
 from toolcrib.calls.validate import RawArguments, encode_arguments, validate
-from toolcrib.errors import CallFailed
+from toolcrib.errors import CallFailed, UsageError
 from toolcrib.session.events import ToolsChanged, TurnStarted, idempotency_key
 from toolcrib.tools.context import ToolContext
 
@@ -91,6 +91,8 @@ class Executor:
         """
         if call_id is not None and call_id in self.session.waiting:
             return await self._resumption.resume_one(call_id, name)
+        if call_id is not None and self._execution.is_running(call_id):
+            raise UsageError(f"a call {call_id!r} is running; give every call an id of its own")
         call = self._new_call(name, arguments, call_id, caller, deadline)
         return await self._path.travel(call)
 
@@ -177,6 +179,7 @@ class Executor:
         """One prompt and all that follows from it: tools stay as they are until it ends."""
         session = self.session
         session.turn += 1
+        session.save_settings()
         self._table.pin()
         self._is_in_turn = True
         session.note(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
@@ -118,7 +119,7 @@ class Gate:
         session = self._session
         now = session.clock()
         limit = verdict.deadline_seconds
-        call.approval_id = f"{session.session_id}/{call.call_id}/{call.attempt}"
+        call.approval_id = f"apr_{uuid.uuid4().hex[:16]}"
         request = ApprovalRequest(
             approval_id=call.approval_id,
             session_id=session.session_id,

@@ -109,7 +109,7 @@ def cut(text: str, limit: int, keep: str, artifact_id: str) -> str:
     missing = len(text) - limit
     note = (
         f"[{missing} of {len(text)} characters were cut. "
-        f"The whole result is kept as {artifact_id}.]"
+        f"The whole result is kept as {artifact_id}; the tool read_artifact pages through it.]"
     )
     match keep:
         case "tail":

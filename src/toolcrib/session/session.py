@@ -61,14 +61,15 @@ class Session:
         self.metadata = dict(metadata or {})
         self.deps = deps
         self.unanswered: Unanswered = unanswered
-        self.turn = 0
         self.reducers = Reducers()
         self._is_closed = False
         lease = self.store.acquire(self.session_id)
         self.ledger: Ledger = open_ledger(self.store, lease)
-        saved = self.store.session(self.session_id).settings
-        self._saved_list: list[str] = list(saved.get("need_user_approve_tools", ()))
-        self.need_user_approve_tools = union(need_user_approve_tools, self._saved_list)
+        self._saved = self.store.session(self.session_id).settings
+        self.turn: int = self._saved.get("turn", 0)
+        self.need_user_approve_tools = union(
+            need_user_approve_tools, self._saved.get("need_user_approve_tools", ())
+        )
         """Tools that always need a person's yes. Read at every call, so changes work at once."""
         self.artifacts = Artifacts(self.store, self.session_id)
         self.approvals = Approvals(self)
@@ -165,11 +166,10 @@ class Session:
 
     def save_settings(self) -> None:
         """Make the approval list durable, if it changed, so that a crash cannot weaken it."""
-        if self._saved_list != self.need_user_approve_tools:
-            self._saved_list = list(self.need_user_approve_tools)
-            self.store.save_settings(
-                self.lease, {"need_user_approve_tools": list(self._saved_list)}
-            )
+        now = {"need_user_approve_tools": list(self.need_user_approve_tools), "turn": self.turn}
+        if now != self._saved:
+            self.store.save_settings(self.lease, now)
+            self._saved = now
 
     def export_state(self, *, key: bytes | None = None) -> ResumableState:
         """The session in a form that can go on in another process; see `ResumableState`."""
