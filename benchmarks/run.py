@@ -5,6 +5,7 @@ python benchmarks/run.py [--quick] [section ...]
 
 import argparse
 import importlib
+import os
 import platform
 from collections.abc import Callable
 from typing import cast
@@ -25,6 +26,8 @@ def main() -> int:
     if unknown:
         parser.error(f"no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
     print(f"Python {platform.python_version()}, {versions()}")
+    # The rates of wall time (concurrency, sqlite) mean little on a machine that is busy otherwise.
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores at the start")
     bounds: list[Bound] = []
     for name in chosen.sections or SECTIONS:
         run = cast("Callable[[bool], list[Bound]]", importlib.import_module(name).run)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -28,6 +29,8 @@ class Killed:
     acknowledged: int
     lost: int
     rate: float
+    cpu_us: float
+    """CPU time per acknowledged call, start-up included; it does not depend on who else runs."""
 
 
 async def _serve(path: str) -> None:
@@ -45,6 +48,7 @@ async def _serve(path: str) -> None:
 
 def _kill_in_the_middle(path: Path, seconds: float) -> Killed:
     """Let a process call for a while, SIGKILL it, and look for every acknowledged call."""
+    before = _children_seconds()
     child = subprocess.Popen([sys.executable, __file__, str(path)], stdout=subprocess.PIPE)
     assert child.stdout is not None
     acknowledged, rate = _listen(child.stdout, seconds)
@@ -54,7 +58,14 @@ def _kill_in_the_middle(path: Path, seconds: float) -> Killed:
     child.stdout.close()
     child.wait()
     finished = asyncio.run(ours.finished_calls(path))
-    return Killed(len(acknowledged), len(acknowledged - finished), rate)
+    cpu_us = (_children_seconds() - before) / len(acknowledged) * 1e6
+    return Killed(len(acknowledged), len(acknowledged - finished), rate, cpu_us)
+
+
+def _children_seconds() -> float:
+    """CPU time of the children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _listen(pipe: IO[bytes], seconds: float) -> tuple[set[str], float]:
@@ -80,11 +91,12 @@ def run(quick: bool) -> list[Bound]:
             runs.append(_kill_in_the_middle(Path(folder) / "ledger.db", 1.5 if quick else 3.0))
     rate = Spread.of([each.rate for each in runs])
     acknowledged, lost = sum(each.acknowledged for each in runs), sum(each.lost for each in runs)
-    row = [f"{CALLERS} callers", f"{rate.median:,.0f}", quarters(rate, 0), f"{acknowledged:,}"]
+    cpu = Spread.of([each.cpu_us for each in runs])
+    row = [f"{CALLERS}", f"{rate.median:,.0f}", quarters(rate, 0), f"{cpu.median:.0f}"]
     table(
         f"SQLite ledger, {len(runs)} runs ended by SIGKILL",
-        ["callers", "calls/s", "IQR", "acknowledged", "lost"],
-        [[*row, str(lost)]],
+        ["callers", "calls/s", "IQR", "CPU us/call", "acknowledged", "lost"],
+        [[*row, f"{acknowledged:,}", str(lost)]],
     )
     return [
         Bound(
