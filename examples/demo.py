@@ -93,22 +93,26 @@ def check(folder: Path, session: Session) -> None:
     assert len(paid) <= 1
 
 
-async def main() -> None:
+async def after_the_kill(folder: Path) -> None:
+    """Take up, show and prove."""
+    print("2. Second process: the session is taken up where it was")
+    session = await second_shift(folder)
+    print("3. The timeline")
+    show_timeline(session)
+    print("4. The proof")
+    check(folder, session)
+    await session.close()
+
+
+def main() -> None:
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        print("1. First process: three calls at once, under a policy")
+        print("1. First process: three calls at once, under a policy", flush=True)
         subprocess.run([sys.executable, __file__, "first-shift", name], check=False)
-        print("2. Second process: the session is taken up where it was")
-        session = await second_shift(folder)
-        print("3. The timeline")
-        show_timeline(session)
-        print("4. The proof")
-        check(folder, session)
-        await session.close()
+        asyncio.run(after_the_kill(Path(name)))
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["first-shift"]:
         asyncio.run(first_shift(Path(sys.argv[2])))
     else:
-        asyncio.run(main())
+        main()

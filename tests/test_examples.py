@@ -1,0 +1,33 @@
+"""The examples run, as a reader would run them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def run(name: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(EXAMPLES / name)],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=50,
+        check=False,
+    )
+
+
+def test_the_demo_survives_its_own_kill_and_proves_it() -> None:
+    """The demo's first process dies with a call waiting; the second goes on and verifies."""
+    done = run("demo.py")
+
+    assert done.returncode == 0, done.stderr
+    assert "the process is killed" in done.stdout
+    assert "refund         completed  Refunded 49.90 EUR for A-17." in done.stdout
+    assert "not_permitted" in done.stdout
+    assert "ledger verified: 10 records" in done.stdout
+    assert "files that hold the card token: none" in done.stdout
+    assert "refunds in the books: 1" in done.stdout
