@@ -53,7 +53,7 @@ def list_command(
 def show_command(approval: ApprovalId, store: StoreFile, json: Json = False) -> None:
     """Print everything about one request.
 
-    Example: toolcrib approvals show ses_1/call_1_1/0 --store crib.sqlite3
+    Example: toolcrib approvals show apr_1 --store crib.sqlite3
     """
     with opened(store) as crib:
         filed = _find(crib, approval)
@@ -75,7 +75,7 @@ def approve(
 ) -> None:
     """Let a call run, as it is or with other arguments.
 
-    Example: toolcrib approvals approve ses_1/call_1_1/0 --store crib.sqlite3
+    Example: toolcrib approvals approve apr_1 --store crib.sqlite3
     """
     edited = None if arguments is None else read_arguments(arguments)
     _decide(store, approval, Approve(edited), by)
@@ -90,7 +90,7 @@ def deny(
 ) -> None:
     """Refuse a call.
 
-    Example: toolcrib approvals deny ses_1/call_1_1/0 --store crib.sqlite3 --reason "not today"
+    Example: toolcrib approvals deny apr_1 --store crib.sqlite3 --reason "not today"
     """
     _decide(store, approval, Deny(reason), by)
 
