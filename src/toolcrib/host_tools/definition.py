@@ -54,8 +54,9 @@ class HostToolDefinition:
                 f"tool {self.name!r}: scope must be ToolScope.GLOBAL or ToolScope.SESSION, "
                 f"not {self.scope!r}"
             )
-        if cast("Any", self.handler) is None:
-            raise InvalidTool(f"tool {self.name!r} has no handler; pass the function that runs it")
+        for needed in ("parameters", "handler"):
+            if getattr(self, needed) is None:
+                raise InvalidTool(f"tool {self.name!r} has no {needed}; a host tool needs them")
         tool = self._declared()
         bind(tool)
         object.__setattr__(self, "_tool", tool)

@@ -30,14 +30,19 @@ def argument_descriptions(function: Callable[..., Any]) -> dict[str, str]:
     if section is None:
         # Parsing costs more than building the schema, and most docstrings have nothing to parse.
         return {}
-    from docstring_parser import DocstringStyle, parse
+    from docstring_parser import DocstringStyle, ParseError, parse
 
     styles = {
         "google": DocstringStyle.GOOGLE,
         "numpy": DocstringStyle.NUMPYDOC,
         "rest": DocstringStyle.REST,
     }
-    parsed = parse(text, style=styles[section.lastgroup or "google"])
+    try:
+        # The parser takes the first line for a summary and would lose the indent of a section.
+        parsed = parse("\n" + text, style=styles[section.lastgroup or "google"])
+    except ParseError:
+        # A docstring is written for people; an odd one must not keep a tool from working.
+        return {}
     return {
         found.arg_name: " ".join(found.description.split())
         for found in parsed.params

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin, is_typeddict
+from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.type_arguments import TypeArguments
@@ -43,8 +43,13 @@ def fits(value: object, annotation: Any) -> bool:
     origin = get_origin(annotation)
     if origin in (Union, types.UnionType):
         return any(fits(value, choice) for choice in get_args(annotation))
-    if is_typeddict(annotation):
+    if is_typed_dict(annotation):
         return isinstance(value, dict)
     expected = origin or annotation
     # What is not a class (a Literal, a type variable) cannot be checked here, so it may pass.
     return not isinstance(expected, type) or isinstance(value, cast("type[object]", expected))
+
+
+def is_typed_dict(annotation: Any) -> bool:
+    """Whether a type is a TypedDict, from `typing` or from `typing_extensions`."""
+    return isinstance(annotation, type) and hasattr(annotation, "__required_keys__")

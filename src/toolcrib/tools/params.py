@@ -97,6 +97,6 @@ def _strict(name: str, annotation: Any) -> StrictType:
         return strict_type(annotation)
     except (PydanticUserError, SchemaError, NameError) as error:
         raise InvalidTool(
-            f"tool {name!r}: its arguments have a type that JSON cannot carry: "
+            f"tool {name!r}: its arguments have a type that cannot be read from JSON: "
             f"{str(error).splitlines()[0]}"
         ) from error

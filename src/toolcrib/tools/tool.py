@@ -14,12 +14,11 @@ from typing import (
     TypeAlias,
     TypeVar,
     cast,
-    is_typeddict,
 )
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools import rules
-from toolcrib.tools.example import ToolExample, fits
+from toolcrib.tools.example import ToolExample, fits, is_typed_dict
 from toolcrib.tools.json_schema import check_schema
 from toolcrib.tools.type_arguments import TypeArguments
 
@@ -172,7 +171,7 @@ def _has_fields(found: Any) -> bool:
     is_class = isinstance(found, type)
     is_model = is_class and hasattr(cast("Any", found), "__pydantic_fields__")
     is_data = is_class and is_dataclass(cast("Any", found))
-    return is_model or is_data or is_typeddict(cast("Any", found))
+    return is_model or is_data or is_typed_dict(cast("Any", found))
 
 
 def _type_name(expected: Any) -> str:
