@@ -65,6 +65,8 @@ class Resumption:
         raise Halt("cancelled", f"The call of `{call.name}` was cancelled while it waited.")
 
     async def _open_calls(self) -> list[OpenCall]:
+        # A session that was just opened may still be writing down what it found in doubt.
+        await self._session.ledger.flush()
         return await self._session.ask_store(self._session.open_calls)
 
     def _claim(self, call: OpenCall) -> bool:
