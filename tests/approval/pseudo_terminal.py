@@ -4,7 +4,7 @@ import asyncio
 import os
 import pty
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 import anyio
@@ -48,7 +48,8 @@ class PseudoTerminal:
 
     def close(self) -> None:
         """Close whatever is still open."""
-        self.stream.close()
+        with suppress(OSError):
+            self.stream.close()
         if self._keyboard != -1:
             self.hang_up()
 

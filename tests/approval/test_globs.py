@@ -44,6 +44,7 @@ def test_a_name_glob_matches_the_whole_name(glob: str, name: str, is_match: bool
         ("src/**/test_*.py", "src/test_a.py", True),
         ("src/**/test_*.py", "src/x/y/test_a.py", True),
         ("a**/b", "ax/y/b", True),
+        ("a**/b", "ab", False),
         ("**", "any/thing", True),
         ("?.txt", "a.txt", True),
         ("?.txt", "/.txt", False),
@@ -117,7 +118,7 @@ def test_a_regex_cannot_hang_the_gate() -> None:
     assert time.perf_counter() - started < 5
 
 
-@pytest.mark.parametrize("regex", ["(", "a)|(b", "(?=a)", r"(a)\1", "[z-a]"])
+@pytest.mark.parametrize("regex", ["(", "a)|(b", "(?=a)", r"(a)\1", "[z-a]", "(?x)a # b"])
 def test_a_regex_that_cannot_be_judged_is_refused(regex: str) -> None:
     """A pattern that does not compile is an error when the policy is made, not at the call."""
     with pytest.raises(InvalidPolicy, match="cannot be used"):

@@ -157,3 +157,5 @@ def test_a_grant_with_a_bad_pattern_is_refused() -> None:
     """Patterns are checked when the grant is made."""
     with pytest.raises(InvalidPolicy):
         NewGrant("always", {"path": Equals(1)})
+    with pytest.raises(InvalidPolicy):
+        replace(issue(NewGrant("always")), arguments={"path": Equals(1)})

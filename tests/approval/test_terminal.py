@@ -245,6 +245,32 @@ async def test_a_closed_window_leaves_the_request_open(terminal: PseudoTerminal)
     assert await asking is None
 
 
+async def test_a_window_closed_while_editing_leaves_the_request_open(
+    terminal: PseudoTerminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal that goes away under the editor answers nothing either."""
+    write_editor(tmp_path, monkeypatch, "print('ready', flush=True)", "sys.stdin.read()")
+    asking = asyncio.create_task(approver(terminal).ask(request()))
+    await terminal.answer("e")
+    await terminal.see("ready\r\n")
+    terminal.hang_up()
+
+    assert await asking is None
+
+
+async def test_withdrawing_from_a_closed_window_is_still_withdrawing(
+    terminal: PseudoTerminal,
+) -> None:
+    """A screen that cannot show the note does not turn the cancellation into another error."""
+    asking = asyncio.create_task(approver(terminal).ask(request()))
+    await terminal.see()
+    terminal.hang_up()
+    asking.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
 async def test_without_a_terminal_nobody_is_asked(
     tmp_path: Path, terminal: PseudoTerminal, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -47,8 +48,7 @@ class Console:
     def write(self, text: str) -> None:
         """Show a line; what the terminal's encoding lacks is written out."""
         encoding = self._output.encoding or "utf-8"
-        self._output.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
-        self._output.flush()
+        self._show(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
     async def ask(self, question: str) -> str:
         """Show `question` and return the line typed after it, or raise EndOfInput."""
@@ -56,8 +56,7 @@ class Console:
 
         descriptor = self._input.fileno()
         _forget_typed_ahead(descriptor)
-        self._output.write(question)
-        self._output.flush()
+        self._show(question)
         typed = b""
         while not typed.endswith((b"\n", b"\r")):
             await anyio.wait_readable(descriptor)
@@ -75,6 +74,13 @@ class Console:
             _write_file(file, text)
             await self._run([*_editor(), str(file)])
             return _read_file(file)
+
+    def _show(self, text: str) -> None:
+        try:
+            self._output.write(text)
+            self._output.flush()
+        except OSError:
+            raise EndOfInput from None
 
     async def _run(self, command: list[str]) -> None:
         import termios
@@ -97,7 +103,8 @@ class Console:
             raise
         finally:
             # An editor that was stopped may leave the terminal without echo or line editing.
-            termios.tcsetattr(self._input, termios.TCSADRAIN, settings)
+            with suppress(termios.error):
+                termios.tcsetattr(self._input, termios.TCSADRAIN, settings)
         if status != 0:
             raise InvalidDecision(f"{command[0]} ended with status {status}, so nothing is changed")
 
@@ -118,7 +125,10 @@ def _forget_typed_ahead(descriptor: int) -> None:
     # What was typed before the question was on the screen cannot be an answer to it.
     import termios
 
-    termios.tcflush(descriptor, termios.TCIFLUSH)
+    try:
+        termios.tcflush(descriptor, termios.TCIFLUSH)
+    except termios.error:
+        raise EndOfInput from None
 
 
 def _read(descriptor: int) -> bytes:

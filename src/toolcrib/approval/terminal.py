@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import sys
+from contextlib import suppress
 from typing import TextIO
 
 from toolcrib.approval.approvers import Reply
@@ -40,7 +41,8 @@ class TerminalApprover:
             except EndOfInput:
                 return _leave_open("the input ended without an answer")
             except anyio.get_cancelled_exc_class():
-                self._console.write("\nThis question is withdrawn; no answer is needed.")
+                with suppress(EndOfInput):
+                    self._console.write("\nThis question is withdrawn; no answer is needed.")
                 raise
 
 
