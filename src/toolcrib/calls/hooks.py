@@ -6,6 +6,7 @@ The order is always: global pre, the tool's pre, the tool, the tool's post, glob
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import isawaitable
@@ -58,6 +59,11 @@ class Hooks:
 
     def check(self, known: Mapping[str, Any]) -> None:
         """Raise `InvalidHooks` for hooks that could never run."""
+        if self.timeout is not None and not 0 < self.timeout < math.inf:
+            raise InvalidHooks(
+                f"the hooks' timeout must be a finite number of seconds above 0, "
+                f"not {self.timeout!r}; for no limit pass None"
+            )
         for when, hooks in (("pre", self.pre), ("post", self.post)):
             for name, hook in hooks.items():
                 if name not in known:
@@ -108,8 +114,9 @@ class HookChain:
         self.post = post
         self.global_post = global_post
         self.timeout = timeout
-        self.has_pre = bool(global_pre or pre)
-        self.has_post = bool(global_post or post)
+        # Not by truth: a hook may be an object that is callable and empty.
+        self.has_pre = global_pre is not None or pre is not None
+        self.has_post = global_post is not None or post is not None
 
 
 async def run_pre_hooks(call: Call, chain: HookChain) -> None:
@@ -118,40 +125,38 @@ async def run_pre_hooks(call: Call, chain: HookChain) -> None:
     An exception of a hook becomes the call's result: the tool does not run and the post hooks see
     it.
     """
-    arguments: dict[str, Any] = from_json(call.arguments)
     try:
         if chain.global_pre is not None:
-            hook = chain.global_pre
-            reply = await _within(chain, hook(call.context, call.name, arguments), hook)
-            if (accepted := _accept(call, reply, hook)) is None:
-                return
-            arguments = accepted
-        if chain.pre is not None:
+            global_hook = chain.global_pre
+            await _apply_pre(
+                call, chain, lambda shown: global_hook(call.context, call.name, shown), global_hook
+            )
+        if chain.pre is not None and not call.is_settled:
             hook = chain.pre
-            reply = await _within(chain, hook(call.context, arguments), hook)
-            if (accepted := _accept(call, reply, hook)) is None:
-                return
-            arguments = accepted
-        call.arguments = to_json(arguments)
-    except ApprovalRequired as asked:
-        call.approval_metadata = asked.metadata or {}
-        return
+            await _apply_pre(call, chain, lambda shown: hook(call.context, shown), hook)
     except (ControlFlow, Halt):
         raise
     except Exception as error:
         call.fail(error)
+    if not call.is_settled:
+        call.params = parse_arguments(call, call.arguments, after=" after its pre hooks")
+
+
+async def _apply_pre(
+    call: Call, chain: HookChain, run: Callable[[dict[str, Any]], Awaitable[Any]], hook: object
+) -> None:
+    try:
+        reply = await _within(chain, run(from_json(call.arguments)), hook)
+    except ApprovalRequired as asked:
+        # The hook asks and changes nothing. Later hooks still run, and what earlier ones rewrote
+        # stays: the approver must see exactly what will run.
+        call.approval_metadata = asked.metadata or call.approval_metadata or {}
         return
-    call.params = parse_arguments(call, call.arguments, after=" after its pre hooks")
-
-
-def _accept(call: Call, reply: object, hook: object) -> dict[str, Any] | None:
-    """The arguments to go on with, or None when the hook answered in the tool's place."""
     match reply:
         case dict():
-            return reply  # pyright: ignore[reportUnknownVariableType]
+            call.arguments = _encode(call, reply, hook)  # pyright: ignore[reportUnknownArgumentType]
         case Answer(value=value):
             call.succeed(value)
-            return None
         case Refuse(reason=reason):
             raise Halt("not_permitted", reason or "A hook refused the call.")
         case _:
@@ -159,6 +164,16 @@ def _accept(call: Call, reply: object, hook: object) -> dict[str, Any] | None:
                 f"pre hook {_name(hook)} of {call.name!r} returned {type(reply).__name__}; "
                 "return the arguments (a dict), Answer(value) or Refuse(reason)"
             )
+
+
+def _encode(call: Call, arguments: dict[str, Any], hook: object) -> bytes:
+    """The arguments as bytes, at once: a hook that keeps the dict cannot change the call later."""
+    try:
+        return to_json(arguments)
+    except ValueError as error:
+        raise HookFailed(
+            f"pre hook {_name(hook)} of {call.name!r} returned arguments that are not JSON: {error}"
+        ) from None
 
 
 async def run_post_hooks(call: Call, chain: HookChain) -> None:
@@ -179,19 +194,37 @@ async def _apply_post(
     shown = call.value if call.error is None else call.error
     try:
         reply = await _within(chain, run(shown), hook)
+    except ApprovalRequired:
+        _fail(
+            call,
+            HookFailed(
+                f"post hook {_name(hook)} of {call.name!r} asked for approval when the tool had "
+                "run already; ask in a pre hook"
+            ),
+        )
     except ControlFlow:
         raise
     except Exception as error:
-        call.fail(error)
-        return
+        _fail(call, error)
+    else:
+        _replace(call, shown, reply)
+
+
+def _replace(call: Call, shown: object, reply: object) -> None:
     if reply is shown:
         # Unchanged: an exception that was raised stays raised, one that was returned as a plain
         # value stays a value.
         return
     if isinstance(reply, Exception):
-        call.fail(reply)
+        _fail(call, reply)
     else:
         call.succeed(reply)
+
+
+def _fail(call: Call, error: Exception) -> None:
+    # Nobody gets to see what a hook that failed may have been there to hide.
+    call.value = None
+    call.fail(error)
 
 
 async def _within(chain: HookChain, reply: object, hook: object) -> Any:
@@ -202,14 +235,21 @@ async def _within(chain: HookChain, reply: object, hook: object) -> Any:
         )
     if chain.timeout is None:
         return await reply
-    scope = asyncio.timeout(chain.timeout)
+    loop = asyncio.get_running_loop()
+    ends_at = loop.time() + chain.timeout
+    scope = asyncio.timeout_at(ends_at)
+    late = ToolTimeout(f"hook {_name(hook)} took longer than {chain.timeout:g} s")
     try:
         async with scope:
-            return await reply
+            result = await reply
     except TimeoutError:
         if not scope.expired():
             raise
-        raise ToolTimeout(f"hook {_name(hook)} took longer than {chain.timeout:g} s") from None
+        raise late from None
+    if scope.expired() or loop.time() >= ends_at:
+        # It swallowed its cancellation, or blocked the loop; a late reply is not a reply.
+        raise late
+    return result
 
 
 def _name(hook: object) -> str:
