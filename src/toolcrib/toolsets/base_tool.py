@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from inspect import Parameter
 from typing import Any, ClassVar
 
 from toolcrib.errors import InvalidTool
+from toolcrib.tools.signature import find_context
 from toolcrib.tools.tool import Tool
+
+AsyncHandler = Callable[..., Coroutine[Any, Any, Any]]
+
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class BaseTool(ABC):
@@ -46,7 +54,7 @@ class BaseTool(ABC):
         """What an approver should know about calls of this tool."""
         return None
 
-    def to_tool(self, handler: Callable[..., Any] | None = None) -> Tool[Any, Any]:
+    def to_tool(self, handler: AsyncHandler | None = None) -> Tool[Any, Any]:
         """The tool this class describes; `handler` stands in for `call`."""
         for attribute in ("name", "description"):
             if not hasattr(self, attribute):
@@ -56,7 +64,7 @@ class BaseTool(ABC):
         return Tool(
             name=self.name,
             description=self.description,
-            handler=handler or self.call,
+            handler=_context_first(self.name, handler or self.call),
             calling="keywords",
             approval_metadata=self.get_approval_metadata,
             timeout=self.timeout,
@@ -70,3 +78,28 @@ class BaseTool(ABC):
             uses=self.uses,
             deprecated=self.deprecated,
         )
+
+
+def _context_first(name: str, handler: AsyncHandler) -> AsyncHandler:
+    """The handler, with its first parameter known as the context whatever its name and type."""
+    if not inspect.iscoroutinefunction(handler):
+        raise InvalidTool(f"tool {name!r}: `call` is not async; write `async def call`")
+    signature = inspect.signature(handler)
+    parameters = list(signature.parameters.values())
+    context = find_context(parameters)
+    is_first = bool(parameters) and parameters[0].kind in _POSITIONAL
+    if not is_first or context not in (None, parameters[0]):
+        raise InvalidTool(
+            f"tool {name!r}: the first parameter of `call` takes the context; "
+            "write `async def call(self, ctx, ...)`"
+        )
+    if context is not None:
+        return handler
+
+    @functools.wraps(handler)
+    async def call(ctx: Any, /, **args: Any) -> Any:
+        return await handler(ctx, **args)
+
+    parameters[0] = parameters[0].replace(annotation="ToolContext")
+    call.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore[reportAttributeAccessIssue]
+    return call

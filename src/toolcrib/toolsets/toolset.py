@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import GlobalHooks, Hooks, PostHook, PreHook
 from toolcrib.calls.limits import Limits
-from toolcrib.errors import DuplicateTool, InvalidTool
+from toolcrib.errors import ControlFlow, DuplicateTool, InvalidTool
+from toolcrib.tools.context import ToolContext
 from toolcrib.tools.prepared import Declaration
 from toolcrib.toolsets.base_tool import BaseTool
 
@@ -34,6 +35,24 @@ class HookableToolsetTool:
     async def call_func(self, args: dict[str, Any], ctx: Any) -> Any:
         """Run the tool's own `call`."""
         return await self.tool.call(ctx, **args)
+
+
+@dataclass(frozen=True, slots=True)
+class _WatchedTool(HookableToolsetTool):
+    """A tool during one call. It remembers a signal of the tool, such as a question for approval,
+    so that an override with a broad `except` cannot turn it into a result.
+    """
+
+    signals: list[ControlFlow] = field(default_factory=list[ControlFlow])
+
+    async def call_func(self, args: dict[str, Any], ctx: Any) -> Any:
+        """Run the tool's own `call`; what an earlier attempt signalled is void."""
+        self.signals.clear()
+        try:
+            return await self.tool.call(ctx, **args)
+        except ControlFlow as signal:
+            self.signals.append(signal)
+            raise
 
 
 class BaseToolset(ABC):
@@ -106,8 +125,14 @@ class Toolset(BaseToolset):
         return dict(self._wrapped)
 
     async def get_instructions(self, ctx: Any = None) -> str | None:
-        """The instructions of the offered tools, one after the other."""
-        found = [tool.get_instruction(ctx) for tool in self._offered.values()]
+        """The instructions of the tools that are available now, one after the other.
+
+        Without `ctx` the tools get a context of the session that belongs to no call.
+        """
+        ctx = self._context() if ctx is None else ctx
+        found = [
+            tool.get_instruction(ctx) for tool in self._offered.values() if tool.is_available()
+        ]
         return "\n\n".join(text for text in found if text) or None
 
     async def call_tool(
@@ -122,8 +147,8 @@ class Toolset(BaseToolset):
 
     async def call(self, name: str, tool_args: RawArguments, ctx: Any = None) -> Outcome:
         """Call a tool and say what came of it, without raising."""
-        call_id = getattr(ctx, "tool_call_id", None) if not isinstance(ctx, str) else ctx
-        return await self._executor.call(name, tool_args, call_id=call_id)
+        call_id = ctx if isinstance(ctx, str) else getattr(ctx, "tool_call_id", None)
+        return await self._executor.call(name, tool_args, call_id=call_id or None)
 
     async def resume(self) -> list[Outcome]:
         """Go on with this toolset's calls that waited."""
@@ -146,12 +171,36 @@ class Toolset(BaseToolset):
 
         @functools.wraps(tool.call)
         async def handler(ctx: Any, /, **args: Any) -> Any:
-            result = await self._call_tool_func(args, ctx, self._wrapped[tool.name])
+            known = self._wrapped[tool.name]
+            watched = _WatchedTool(known.tool, known.timeout, known.tool_def)
+            result = await _value_or_error(self._call_tool_func(args, ctx, watched))
+            if watched.signals:
+                raise watched.signals[0]
             if isinstance(result, Exception):
                 raise result
             return result
 
         return handler
+
+    def _context(self) -> ToolContext:
+        session = self.ctx.session
+        return ToolContext(
+            session_id=session.session_id,
+            cwd=session.cwd,
+            environment=dict(session.environment),
+            metadata=dict(session.metadata),
+            turn=session.turn,
+            deps=session.deps,
+            session=session,
+            bus=session.bus,
+        )
+
+
+async def _value_or_error(work: Awaitable[Any]) -> Any:
+    try:
+        return await work
+    except Exception as error:
+        return error
 
 
 def _instantiate(tools: Iterable[type[BaseTool]]) -> dict[str, BaseTool]:
