@@ -111,12 +111,12 @@ def _context_call(
     handler: Callable[..., Any], context: Parameter, takes_params: bool, *, is_first: bool
 ) -> Invoke:
     name = context.name
+    is_named = context.kind is Parameter.KEYWORD_ONLY
     if not takes_params:
-        is_named = context.kind is Parameter.KEYWORD_ONLY
         return lambda _, found: handler(**{name: found}) if is_named else handler(found)
-    if context.kind is Parameter.KEYWORD_ONLY or (name == "context" and not is_first):
-        if name == "context":
-            return lambda params, found: handler(params, context=found)
+    if is_named and name == "context":
+        return lambda params, found: handler(params, context=found)
+    if is_named or (context.kind is Parameter.POSITIONAL_OR_KEYWORD and not is_first):
         return lambda params, found: handler(params, **{name: found})
     if is_first:
         return lambda params, found: handler(found, params)

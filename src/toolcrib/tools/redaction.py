@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from toolcrib.tools.secrets import SECRET
-from toolcrib.tools.shape import Shape, shape_of
+from toolcrib.tools.shape import Shape, property_names, shape_of
 
 SHORTEST_PART = 4
 """A shorter secret is not looked for inside longer texts: it would be found everywhere."""
@@ -16,17 +16,21 @@ SHORTEST_PART = 4
 class Redactor:
     """Hides the secrets of one tool's arguments."""
 
-    __slots__ = ("_shape",)
+    __slots__ = ("_names", "_shape")
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
+        self._names = property_names(shape)
 
     def redact(self, arguments: Any) -> Any:
         """The arguments as they may be written down.
 
-        Where the arguments do not have the expected shape, more is hidden rather than less.
+        Where the arguments do not have the expected shape, more is hidden rather than less, and a
+        secret that is repeated in an open argument is hidden there too.
         """
-        return _hide(self._shape, arguments, [])
+        hidden: list[Any] = []
+        shown = _hide(self._shape, arguments, hidden)
+        return Scrubber(hidden, self._names).scrub(shown)
 
     def redact_json(self, raw: bytes | str) -> Any:
         """Like `redact`, for arguments still in JSON; what cannot be read is hidden as a whole."""
@@ -41,7 +45,7 @@ class Redactor:
         """What hides the secrets of these arguments wherever they turn up."""
         hidden: list[Any] = []
         _hide(self._shape, arguments, hidden)
-        return Scrubber(hidden)
+        return Scrubber(hidden, self._names)
 
     def scrubber_json(self, raw: bytes | str) -> Scrubber:
         """Like `scrubber`, for arguments still in JSON."""
@@ -50,15 +54,20 @@ class Redactor:
         try:
             return self.scrubber(from_json(raw))
         except ValueError:
-            return Scrubber([raw if isinstance(raw, str) else raw.decode("utf-8", "replace")])
+            text = raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
+            return Scrubber([text], self._names)
 
 
 class Scrubber:
-    """Replaces the secrets of one call in results, messages and events."""
+    """Replaces the secrets of one call in results, messages and events.
 
-    __slots__ = ("_numbers", "_parts", "_texts")
+    Keys that are names of arguments stay: everyone may read them in the schema.
+    """
 
-    def __init__(self, secrets: list[Any]) -> None:
+    __slots__ = ("_names", "_numbers", "_parts", "_texts")
+
+    def __init__(self, secrets: list[Any], names: frozenset[str] = frozenset()) -> None:
+        self._names = names
         leaves = [leaf for secret in secrets for leaf in _leaves(secret)]
         self._numbers = frozenset(leaf for leaf in leaves if not isinstance(leaf, str))
         self._texts = frozenset(str(leaf) for leaf in leaves)
@@ -72,14 +81,17 @@ class Scrubber:
             return self._scrub_text(data)
         if isinstance(data, dict):
             members = cast("dict[str, Any]", data).items()
-            return {self.scrub(key): self.scrub(value) for key, value in members}
+            return {self._scrub_key(key): self.scrub(value) for key, value in members}
         if isinstance(data, list | tuple):
             return [self.scrub(value) for value in cast("list[Any]", data)]
         is_number = isinstance(data, int | float) and not isinstance(data, bool)
         return SECRET if is_number and data in self._numbers else data
 
+    def _scrub_key(self, key: Any) -> Any:
+        return key if key in self._names else self.scrub(key)
+
     def _scrub_text(self, text: str) -> str:
-        if text in self._texts:
+        if text == SECRET or text in self._texts:
             return SECRET
         return self._parts.sub(SECRET, text) if self._parts else text
 

@@ -74,6 +74,20 @@ def shape_of(schema: Mapping[str, Any]) -> Shape:
     return shape
 
 
+def property_names(shape: Shape) -> frozenset[str]:
+    """Every name that the schema gives to a property, at any depth."""
+    seen: set[int] = set()
+    names: set[str] = set()
+    waiting = [shape]
+    while waiting:
+        found = waiting.pop()
+        if id(found) not in seen:
+            seen.add(id(found))
+            names |= found.properties.keys()
+            waiting += found.members()
+    return frozenset(names)
+
+
 class _Reader:
     """Reads a schema once; a set of subschemas that may apply together becomes one shape."""
 
