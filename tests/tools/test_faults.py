@@ -151,6 +151,7 @@ def test_plain_input_that_is_no_json_is_one_fault() -> None:
     (fault,) = faults(params_of_schema("t", SCHEMA), "{hunter2")
 
     assert fault.pointer == ""
+    assert "Invalid JSON" in fault.message
     assert "hunter2" not in fault.message
 
 
@@ -219,6 +220,25 @@ def test_a_users_message_about_another_field_is_told() -> None:
 def test_messages_do_not_repeat_the_input(raw: str) -> None:
     """A message goes to logs and to the model; what was sent stays out of it."""
     assert "hunter2" not in str(faults(PARAMS, raw))
+
+
+def test_an_error_in_a_users_own_type_is_named_and_not_quoted() -> None:
+    """A type that breaks while it checks a value is a fault, told by the kind of error only."""
+
+    @dataclass
+    class Broken:
+        text: str
+
+        def __post_init__(self) -> None:
+            raise KeyError(self.text)
+
+    params = params_of_type("t", Broken)
+    with pytest.raises(KeyError) as caught:
+        params.parse('{"text": "hunter2"}')
+
+    assert params.faults(caught.value) == (
+        Fault("", "The arguments could not be checked (KeyError)"),
+    )
 
 
 def test_pointers_escape_what_they_must() -> None:

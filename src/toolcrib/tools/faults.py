@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.calls.failure import Fault
-from toolcrib.tools.json_schema import SchemaMismatch
+from toolcrib.tools.json_schema import NotJson, SchemaMismatch
 from toolcrib.tools.shape import Shape, shape_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,10 @@ def explain(error: Exception, schema: Mapping[str, Any]) -> tuple[Fault, ...]:
         shape = shape_of(schema)
         found = error.errors(include_url=False, include_input=False)
         return tuple(_of_pydantic(details, shape) for details in found)
-    return (Fault("", f"The arguments are not valid JSON: {error}"),)
+    if isinstance(error, NotJson):
+        return (Fault("", f"Invalid JSON: {error}"),)
+    # Some validator of the user's own types broke; its message may quote the value.
+    return (Fault("", f"The arguments could not be checked ({type(error).__name__})"),)
 
 
 def pointer_of(parts: Iterable[str | int]) -> str:

@@ -21,6 +21,10 @@ class SchemaMismatch(ValueError):
         self.errors = errors
 
 
+class NotJson(ValueError):
+    """The input is not JSON at all; the message says where reading it stopped."""
+
+
 def check_schema(name: str, schema: object) -> dict[str, Any]:
     """A private copy of `schema`, once it is known to be a JSON Schema of an object."""
     copy = _copied(name, schema)
@@ -47,7 +51,10 @@ def input_parser(name: str, schema: Mapping[str, Any]) -> Callable[[bytes | str]
     is_valid, iter_errors = validator.is_valid, validator.iter_errors
 
     def parse(raw: bytes | str) -> Any:
-        data = from_json(raw, allow_inf_nan=False)
+        try:
+            data = from_json(raw, allow_inf_nan=False)
+        except ValueError as error:
+            raise NotJson(str(error)) from None
         if is_valid(data):
             return data
         raise SchemaMismatch(tuple(iter_errors(data)))
