@@ -325,7 +325,7 @@ class TestDamage:
         "edit",
         [
             "UPDATE payloads SET payload = replace(payload, 'read_file', 'wipe_disk')",
-            "UPDATE payloads SET payload = CAST(replace(payload, 'read_file', 'wipe_disk') AS BLOB)",
+            "UPDATE payloads SET payload = CAST(replace(payload, 'file', 'disk') AS BLOB)",
             "UPDATE records SET kind = 'tool.invoked' WHERE seq = 3",
             "UPDATE records SET at = at + 1 WHERE seq = 3",
             "UPDATE records SET call_id = NULL WHERE seq = 3",
