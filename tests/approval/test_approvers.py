@@ -6,6 +6,7 @@ import threading
 from collections.abc import Awaitable
 from typing import Any
 
+import anyio.to_thread
 import pytest
 
 from tests.approval.samples import request
@@ -97,6 +98,49 @@ async def test_a_plain_function_may_block() -> None:
     loop_went_on.set()
 
     assert await asking == Reply(Approve(), RULE)
+
+
+class Blocker:
+    """A plain function that does not come back until it is released."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.started = asyncio.Event()
+        self.released = threading.Event()
+
+    def __call__(self, asked: ApprovalRequest) -> None:
+        self._loop.call_soon_threadsafe(self.started.set)
+        self.released.wait(30)
+
+
+async def test_an_async_function_needs_no_worker_thread() -> None:
+    """Plain functions that wait for people cannot keep an async one from answering."""
+    blocker = Blocker()
+    anyio.to_thread.current_default_thread_limiter().total_tokens = 1
+    blocked = asyncio.create_task(CallbackApprover(blocker).ask(request()))
+    await blocker.started.wait()
+
+    try:
+        async with asyncio.timeout(5):
+            for fn in (decide_slowly, AsyncObject()):
+                assert await CallbackApprover(fn).ask(request()) == Reply(Deny("no"), RULE)
+    finally:
+        blocker.released.set()
+        await blocked
+
+
+async def test_a_cancelled_question_does_not_wait_for_its_function() -> None:
+    """A function that never comes back does not hold up whoever stopped asking."""
+    blocker = Blocker()
+    asking = asyncio.create_task(CallbackApprover(blocker).ask(request()))
+    await blocker.started.wait()
+
+    asking.cancel()
+    ended, _ = await asyncio.wait({asking}, timeout=5)
+    blocker.released.set()
+
+    assert ended == {asking}
+    assert asking.cancelled()
 
 
 async def test_the_function_gets_the_request() -> None:

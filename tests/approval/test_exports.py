@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import is_dataclass
 
 import pytest
 
@@ -12,6 +13,20 @@ import toolcrib.approval
 def test_every_name_can_be_imported(name: str) -> None:
     """What `__all__` lists is there."""
     assert getattr(toolcrib.approval, name) is not None
+
+
+FACTS = [
+    name for name in toolcrib.approval.__all__ if is_dataclass(getattr(toolcrib.approval, name))
+]
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_facts_do_not_change(name: str) -> None:
+    """What was asked, decided and granted cannot be altered behind the record's back."""
+    fact = getattr(toolcrib.approval, name)
+
+    assert fact.__dataclass_params__.frozen
+    assert "__slots__" in vars(fact)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
