@@ -43,7 +43,7 @@ class Call:
         "attempt",
         "call_id",
         "caller",
-        "cancel_requested",
+        "cancels",
         "context",
         "created_at",
         "deadline",
@@ -129,7 +129,8 @@ class Call:
         self.whole_text: str | None = None
         """The whole rendered result, when the model gets only a part of it."""
         self.task: asyncio.Task[Any] | None = None
-        self.cancel_requested = False
+        self.cancels = 0
+        """How often somebody asked for this one call to be cancelled."""
         self.emitter: Emitter | None = None
 
     def resolve(self, tool: PreparedTool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolcrib.calls.halt import Halt
@@ -53,7 +54,8 @@ class Execution:
 
     async def execute(self, call: Call) -> None:
         """Run the handler. What it returns or raises becomes the call's result."""
-        call.task = self._current_task()
+        task = call.task = self._current_task()
+        cancelled_before = task.cancelling()
         self._running[call.call_id] = call
         try:
             limit = self._limit(call)
@@ -61,15 +63,15 @@ class Execution:
                 call.succeed(await self._begin(call))
             else:
                 call.succeed(await self._limited(call, limit))
-        except asyncio.CancelledError:
-            self._end_if_cancelled_alone(call)
-            raise
-        except (ControlFlow, Halt):
-            raise
+        except (asyncio.CancelledError, ControlFlow, Halt):
+            if not call.cancels:
+                raise
         except Exception as error:
             call.fail(error)
         finally:
             del self._running[call.call_id]
+        if call.cancels:
+            await _end_cancelled(call, task, cancelled_before)
 
     def is_running(self, call_id: str) -> bool:
         """Whether a call of this id runs now."""
@@ -80,15 +82,16 @@ class Execution:
         call = self._running.get(call_id)
         if call is None or call.task is None:
             return False
-        call.cancel_requested = True
+        call.cancels += 1
         return call.task.cancel()
 
-    def _current_task(self) -> asyncio.Task[Any] | None:
+    def _current_task(self) -> asyncio.Task[Any]:
         """The running task. Asking for the running loop costs a system call, so it is kept."""
         task = asyncio.current_task(self._loop) if self._loop is not None else None
         if task is None:
             self._loop = asyncio.get_running_loop()
             task = asyncio.current_task(self._loop)
+        assert task is not None, "a call runs in a task"
         return task
 
     def _begin(self, call: Call) -> Awaitable[Any]:
@@ -119,6 +122,9 @@ class Execution:
         The handler gets a task of its own: one that swallows its cancellation, or a thread that
         cannot be stopped, is given up and reported as still running.
         """
+        if limit <= 0:
+            # What has no time left is not begun.
+            raise _timed_out(call, limit, still_running=False)
         loop = asyncio.get_running_loop()
         expires_at = loop.time() + limit
         work = asyncio.ensure_future(self._begin(call))
@@ -140,25 +146,38 @@ class Execution:
         """Cancel `work`; False when it does not stop within the grace and is given up."""
         is_task = isinstance(work, asyncio.Task)
         work.cancel()
-        if is_task:
-            await asyncio.wait((work,), timeout=STOP_GRACE_SECONDS)
-        if not work.done():
-            self._given_up.add(work)
-            work.add_done_callback(self._forget)
-            return False
-        _retrieve(work)
+        try:
+            if is_task:
+                await asyncio.wait((work,), timeout=STOP_GRACE_SECONDS)
+        finally:
+            # Also when the wait itself is cancelled: somebody must look at what becomes of it.
+            if work.done():
+                _retrieve(work)
+            else:
+                self._given_up.add(work)
+                work.add_done_callback(self._forget)
         # A thread's future is done as soon as it is cancelled, but the thread goes on.
-        return is_task
+        return is_task and work.done()
 
     def _forget(self, work: asyncio.Future[Any]) -> None:
         self._given_up.discard(work)
         if not work.cancelled() and work.exception() is not None:
             logger.warning("a handler that was given up failed later", exc_info=work.exception())
 
-    def _end_if_cancelled_alone(self, call: Call) -> None:
-        """Turn a cancellation of this one call into its end; any other goes on up."""
-        if call.cancel_requested and call.task is not None and call.task.uncancel() == 0:
-            raise Halt("cancelled", f"The call of `{call.name}` was cancelled.") from None
+
+async def _end_cancelled(call: Call, task: asyncio.Task[Any], cancelled_before: int) -> None:
+    """End a call that was cancelled alone, whatever its handler made of it. A cancellation of
+    whoever awaits the call goes on up.
+    """
+    call.error = None
+    with suppress(asyncio.CancelledError):
+        # One that the handler has not met yet arrives here, not where the call is awaited.
+        await asyncio.sleep(0)
+    for _ in range(call.cancels):
+        task.uncancel()
+    if task.cancelling() > cancelled_before:
+        raise asyncio.CancelledError
+    raise Halt("cancelled", f"The call of `{call.name}` was cancelled.")
 
 
 def _timed_out(call: Call, limit: float, *, still_running: bool) -> ToolTimeout:

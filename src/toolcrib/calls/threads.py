@@ -13,6 +13,7 @@ import contextvars
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,9 +74,9 @@ def _run(job: _Job) -> None:
         value, error = job.run(), None
     except BaseException as raised:
         value, error = None, raised
-    if job.loop.is_closed():
-        return
-    job.loop.call_soon_threadsafe(_settle, job.future, value, error)
+    # A loop that is closed has nobody left to tell.
+    with suppress(RuntimeError):
+        job.loop.call_soon_threadsafe(_settle, job.future, value, error)
 
 
 def _settle(future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
