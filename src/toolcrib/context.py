@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
+from toolcrib.errors import UsageError
 from toolcrib.session.session import Session
 from toolcrib.session.state import ResumableState
 
@@ -16,11 +17,16 @@ class AgentContext:
     """
 
     def __init__(self, session: Session | None = None, **options: Any) -> None:
+        if session is not None and options:
+            raise UsageError(
+                f"AgentContext got a session and options for a new one ({', '.join(options)}); "
+                "give the options to the session"
+            )
         self.session = Session(**options) if session is None else session
         if self.session.deps is None:
             self.session.deps = self
 
-    async def __aenter__(self) -> AgentContext:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -33,6 +39,9 @@ class AgentContext:
 
     @need_user_approve_tools.setter
     def need_user_approve_tools(self, names: Iterable[str]) -> None:
+        if isinstance(names, str):
+            # Taken apart into letters it would name no tool, and nothing would ever be asked.
+            raise UsageError(f"need_user_approve_tools is a list of names; write [{names!r}]")
         self.session.need_user_approve_tools = list(names)
         self.session.save_settings()
 
@@ -40,7 +49,7 @@ class AgentContext:
         """The session in a form that can go on in another process."""
         return self.session.export_state(key=key)
 
-    def with_state(self, state: ResumableState | None, *, key: bytes | None = None) -> AgentContext:
+    def with_state(self, state: ResumableState | None, *, key: bytes | None = None) -> Self:
         """Go on where `state` ended; None changes nothing. Never weakens what is set here."""
         self.session.with_state(state, key=key)
         return self
