@@ -149,6 +149,22 @@ os.kill(os.getpid(), signal.SIGKILL)
             assert len(vault_files(sqlite_path)) == 1
             assert [call.arguments for call in store.open_calls("s")] == [b'{"token":"1"}']
 
+    def test_a_file_that_cannot_be_erased_is_logged(
+        self, sqlite_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """The call ends all the same; whoever runs the store learns what is left lying."""
+        with SqliteStore(sqlite_path) as store:
+            lease = store.acquire("s")
+            write(store, lease, 1, [CallOpened(open_call(has_secrets=True))])
+            (file,) = vault_files(sqlite_path)
+            file.unlink()
+            file.mkdir()
+
+            write(store, lease, 1, [CallClosed("c1")])
+
+            assert store.open_calls("s") == []
+        assert f"{file} could not be erased" in caplog.text
+
     def test_a_copy_without_its_vault_says_so(self, sqlite_path: Path, tmp_path: Path) -> None:
         """Open calls whose arguments were not copied along are an error, not empty calls."""
         with SqliteStore(sqlite_path) as store:

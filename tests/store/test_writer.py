@@ -1,6 +1,9 @@
 """The writer thread: what is committed together, and what fails alone."""
 
+import os
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,7 +11,7 @@ import pytest
 from tests.store.facts import Source, chain, open_call, write
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.session.record import verify
-from toolcrib.store import SqliteStore
+from toolcrib.store import MemoryStore, SqliteStore
 from toolcrib.store.store import CallOpened, Commit
 
 
@@ -165,3 +168,58 @@ def test_text_that_no_database_takes_fails_alone(sqlite: SqliteStore) -> None:
 
     assert good.outcome() is None
     assert isinstance(bad.outcome(), UnicodeEncodeError)
+
+
+def test_a_store_that_cannot_be_written_says_so(sqlite_path: Path) -> None:
+    """When the file is gone by the first write, every write gets the reason."""
+    store = SqliteStore(sqlite_path)
+    sqlite_path.rename(sqlite_path.with_suffix(".moved"))
+    sqlite_path.mkdir()
+
+    for _ in range(2):
+        with pytest.raises(StoreError, match="cannot be used: unable to open"):
+            store.acquire("s")
+    memory = MemoryStore()
+    source = Source(memory, memory.acquire("s"))
+    store.schedule(source)
+
+    assert isinstance(source.outcome(), StoreError)
+    store.close()
+
+
+def test_a_lease_that_another_process_took_is_not_renewed(sqlite_path: Path) -> None:
+    """A replaced writer gives up; it does not keep its successor's lease alive."""
+    with SqliteStore(sqlite_path, lease_seconds=0.03) as store, raw(sqlite_path) as connection:
+        store.acquire("s")
+        connection.execute("UPDATE sessions SET fence = fence + 1, expires_at = 7")
+        before = store.transactions
+
+        while store.transactions == before:
+            os.sched_yield()
+
+        assert connection.execute("SELECT expires_at FROM sessions").fetchone() == (7,)
+
+
+def test_a_renewal_that_fails_is_tried_again(
+    sqlite_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While another process blocks the file leases cannot be renewed; later they are."""
+    with (
+        SqliteStore(sqlite_path, lease_seconds=0.03, busy_seconds=0.001) as store,
+        raw(sqlite_path) as connection,
+    ):
+        lease = store.acquire("s")
+        connection.execute("BEGIN IMMEDIATE")
+        while "were not renewed" not in caplog.text:
+            os.sched_yield()
+        before = store.transactions
+
+        connection.execute("ROLLBACK")
+
+        while store.transactions == before:
+            os.sched_yield()
+        write(store, lease)
+
+
+def raw(path: Path) -> "closing[sqlite3.Connection]":
+    return closing(sqlite3.connect(path, isolation_level=None))

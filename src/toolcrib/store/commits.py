@@ -181,4 +181,4 @@ def _blame(connection: sqlite3.Connection, commits: Sequence[tuple[Lease, Commit
             raise lost(lease)
         if commit.records and row != (commit.records[-1].seq, commit.records[-1].hash):
             check_follows(commit.records, lease.session_id, *row)
-    raise StoreError("two commits of one session were grouped")
+    raise StoreError("a commit was refused, and neither its lease nor its records say why")
