@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic_core import to_json
 
 from toolcrib.errors import InvalidDecision
+from toolcrib.tools.redaction import redactor_of
 from toolcrib.tools.secrets import SECRET
 
 if TYPE_CHECKING:
@@ -21,38 +22,52 @@ if TYPE_CHECKING:
 
 def check_edit(request: ApprovalRequest, edited: dict[str, Any]) -> None:
     """Raise `InvalidDecision` unless `edited` fits the tool's schema and leaves secrets alone."""
-    shown = set(_secret_pointers(request.arguments))
+    if not _keeps_secrets(request.arguments, edited):
+        raise _secret_changed()
     kept = set(_secret_pointers(edited))
-    if not kept <= shown or any(_is_given(edited, at) for at in shown - kept):
-        raise InvalidDecision(
-            "an edit may not change a secret; leave it as '[secret]' where it is, or deny the call"
-        )
     faults = [fault for fault in _faults(request, edited) if fault.pointer not in kept]
     if faults:
         lines = "; ".join(f"{fault.pointer or '/'}: {fault.message}" for fault in faults)
         raise InvalidDecision(
             f"the edited arguments of {request.tool.name!r} are not valid: {lines}"
         )
+    redactor = redactor_of(request.parameters)
+    if redactor is not None and redactor.redact(edited) != edited:
+        raise _secret_changed()
+
+
+def _secret_changed() -> InvalidDecision:
+    return InvalidDecision(
+        "an edit may neither change nor add a secret, nor a list that holds one; leave '[secret]' "
+        "where it is, or deny the call"
+    )
+
+
+def _keeps_secrets(shown: Any, edited: Any) -> bool:
+    """Whether every `[secret]` of `edited` stands where it was shown, and none was replaced.
+
+    Leaving out an optional argument is no change to it. In a list the position is all that tells
+    secrets apart, so a list that holds one stays as it is.
+    """
+    if isinstance(shown, dict) and isinstance(edited, dict):
+        known = cast("dict[str, Any]", shown)
+        members = cast("dict[str, Any]", edited).items()
+        return all(_keeps_secrets(known.get(key), member) for key, member in members)
+    return shown == edited or not (_holds_secret(shown) or _holds_secret(edited))
 
 
 def restore_secrets(edited: Any, original: Any) -> Any:
-    """`edited` with the real secrets in the places that show `[secret]`."""
+    """`edited`, which `check_edit` has passed, with the real secrets where it shows `[secret]`."""
     if isinstance(edited, str):
         return original if edited == SECRET else edited
     if isinstance(edited, dict) and isinstance(original, dict):
         known = cast("dict[str, Any]", original)
         members = cast("dict[str, Any]", edited).items()
         return {key: restore_secrets(value, known.get(key)) for key, value in members}
-    if isinstance(edited, list) and isinstance(original, list):
-        pairs = zip(cast("list[Any]", edited), _padded(cast("list[Any]", original)), strict=False)
+    if isinstance(edited, list) and isinstance(original, list) and _holds_secret(edited):
+        pairs = zip(cast("list[Any]", edited), cast("list[Any]", original), strict=True)
         return [restore_secrets(value, known) for value, known in pairs]
     return cast("Any", edited)
-
-
-def _padded(values: list[Any]) -> Iterator[Any]:
-    yield from values
-    while True:
-        yield None
 
 
 def _faults(request: ApprovalRequest, edited: dict[str, Any]) -> tuple[Fault, ...]:
@@ -66,6 +81,10 @@ def _faults(request: ApprovalRequest, edited: dict[str, Any]) -> tuple[Fault, ..
     return ()
 
 
+def _holds_secret(value: Any) -> bool:
+    return next(_secret_pointers(value), None) is not None
+
+
 def _secret_pointers(value: Any, at: str = "") -> Iterator[str]:
     if value == SECRET:
         yield at
@@ -76,17 +95,3 @@ def _secret_pointers(value: Any, at: str = "") -> Iterator[str]:
     elif isinstance(value, list):
         for index, element in enumerate(cast("list[Any]", value)):
             yield from _secret_pointers(element, f"{at}/{index}")
-
-
-def _is_given(arguments: Any, pointer: str) -> bool:
-    """Whether there is anything at `pointer`; leaving an optional secret out is no change to it."""
-    found = arguments
-    for part in pointer.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, dict) and key in found:
-            found = cast("dict[str, Any]", found)[key]
-        elif isinstance(found, list) and key.isdigit() and int(key) < len(cast("list[Any]", found)):
-            found = cast("list[Any]", found)[int(key)]
-        else:
-            return False
-    return True
