@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from toolcrib.errors import UsageError
 from toolcrib.host_tools.definition import HostToolDefinition
 from toolcrib.tools.context import ToolContext
 from toolcrib.tools.result import ToolResult
@@ -56,11 +57,23 @@ class HostTool:
         return self._definition.requires_approval
 
     async def execute(self, input: Mapping[str, Any]) -> ToolResult[Any]:
-        """Call the tool. Failures are results with `success` false, never exceptions."""
-        outcome = await self._own_executor().call(self.name, input)
+        """Call the tool. Failures are results with `success` false, never exceptions.
+
+        `metadata` then says why: `failure` is the kind of failure, `approval_id` the request that
+        a call waits for.
+        """
+        executor = self._own_executor()
+        try:
+            outcome = await executor.call(self.name, input)
+        except UsageError as error:
+            # The input is not JSON: no client could have sent it, and nothing has run.
+            refused = {"failure": "invalid_arguments"}
+            return ToolResult(success=False, message=str(error), metadata=refused)
         metadata = dict(outcome.metadata)
         if outcome.failure is not None:
             metadata["failure"] = outcome.failure.kind
+        if outcome.approval is not None:
+            metadata["approval_id"] = outcome.approval.approval_id
         return ToolResult(
             value=outcome.value, message=outcome.text, success=outcome.ok, metadata=metadata
         )
@@ -75,6 +88,8 @@ class HostTool:
                 cwd=self._context.cwd,
                 environment=self._context.environment,
                 metadata=self._context.metadata,
+                deps=self._context.deps,
+                bus=self._context.bus,
             )
             self._executor = Executor(session, [self._definition])
         return self._executor
