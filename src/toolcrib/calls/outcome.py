@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toolcrib.errors import ApprovalRequired, CallFailed
 
@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 
 Status = Literal["completed", "failed", "waiting"]
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+
+class Outcome(NamedTuple):
     """What a call came to. `text` is for the model, `value` for the application."""
+
+    # A named tuple, because a frozen dataclass of this size takes as long to make as the arguments
+    # take to validate, and every call makes one.
 
     call_id: str
     tool: str
@@ -28,7 +32,7 @@ class Outcome:
     value: Any = None
     failure: Failure | None = None
     approval: ApprovalRequest | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    metadata: Mapping[str, Any] = NOTHING
     artifact_id: str | None = None
     error: BaseException | None = None
     """The exception behind a failure, for the developer."""

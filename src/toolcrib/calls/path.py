@@ -15,7 +15,7 @@ from toolcrib.calls.gate import ASKED_BY_TOOL, Gate, subject_of
 from toolcrib.calls.halt import Halt, Suspend
 from toolcrib.calls.hooks import HookChain, run_post_hooks, run_pre_hooks
 from toolcrib.calls.nesting import check_nesting
-from toolcrib.calls.outcome import Outcome
+from toolcrib.calls.outcome import NOTHING, Outcome
 from toolcrib.calls.recording import record_finish, record_finish_soon, record_start
 from toolcrib.calls.shape import shape
 from toolcrib.calls.validate import freeze, validate
@@ -145,7 +145,7 @@ def end(call: Call, failure: Failure) -> None:
 
 def _leave(call: Call, error: BaseException) -> None:
     """Record a call that is torn down from outside. The signal goes on: nothing swallows it."""
-    if call.finished_at:
+    if call.is_over:
         return
     if isinstance(error, Exception) and not isinstance(error, asyncio.CancelledError):
         name = type(error).__name__
@@ -165,7 +165,7 @@ def _finished(call: Call) -> Outcome:
         call.value,
         failure,
         None,
-        call.metadata or {},
+        call.metadata or NOTHING,
         call.artifact_id,
         call.error,
     )

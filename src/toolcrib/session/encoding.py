@@ -25,8 +25,8 @@ def encode_event(event: Event) -> bytes:
     )
 
 
-def encode_facts(facts: dict[str, Any]) -> bytes:
-    """A payload from an event's own facts; those at their default may be left out."""
+def encode_facts(facts: Any) -> bytes:
+    """A payload, or a part of one, from an event's own facts; defaults may be left out."""
     return to_json(facts, inf_nan_mode="strings")
 
 

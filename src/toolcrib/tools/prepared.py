@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import InvalidTool
@@ -35,8 +35,8 @@ class PreparedTool:
 
     tool: Tool[Any, Any]
     ref: ToolRef
-    ref_facts: dict[str, Any]
-    """The reference as JSON, for records: encoding the dataclass takes longer than the rest."""
+    ref_json: bytes
+    """The reference, encoded once for all records that name it."""
     params: Params
     parse: Callable[[bytes | str], Any]
     invoke: Invoke
@@ -48,6 +48,8 @@ class PreparedTool:
 
 def prepare(tool: object) -> PreparedTool:
     """Prepare anything that `as_tool` takes. Costs about as much as building its schema."""
+    from pydantic_core import to_json
+
     from toolcrib.tools.params import build_params
     from toolcrib.tools.redaction import redactor_of
 
@@ -59,7 +61,7 @@ def prepare(tool: object) -> PreparedTool:
     return PreparedTool(
         tool=ready,
         ref=ref,
-        ref_facts=asdict(ref),
+        ref_json=to_json(ref),
         params=params,
         parse=params.parse,
         invoke=bound.invoke,
