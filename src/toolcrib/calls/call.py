@@ -56,6 +56,7 @@ class Call:
         "finished_at",
         "frozen_ref",
         "is_approved",
+        "is_over",
         "is_plain_text",
         "is_settled",
         "metadata",
@@ -114,6 +115,8 @@ class Call:
         self.attempt = 0
         self.started_at: float | None = None
         self.finished_at = 0.0
+        self.is_over = False
+        """True once the call has its last record, or is about to get it."""
         self.is_settled = False
         """True once there is a value or an error, from the tool or in its place."""
         self.value: Any = None

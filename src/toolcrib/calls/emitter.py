@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import from_json, to_json
 
-from toolcrib.calls.redact import scrub
+from toolcrib.calls.redact import encodable, scrub
 from toolcrib.errors import InvalidEvent
 from toolcrib.session.events import Event, ToolEmitted, ToolOutput, ToolProgress
 
@@ -23,7 +24,7 @@ class Emitter:
     """The events of one call, in order. Usable from the handler's own thread.
 
     Progress within `PROGRESS_INTERVAL_SECONDS` replaces what was not sent yet; the last one is
-    sent before the call finishes.
+    sent before anything else is, and before the call finishes.
     """
 
     def __init__(self, call: Call) -> None:
@@ -36,6 +37,9 @@ class Emitter:
 
     def progress(self, current: float, total: float | None, message: str | None) -> None:
         call = self._call
+        _check_number("current", current)
+        if total is not None:
+            _check_number("total", total)
         event = ToolProgress(
             session_id=call.session.session_id,
             at=call.session.clock(),
@@ -43,7 +47,7 @@ class Emitter:
             tool=call.name,
             current=current,
             total=total,
-            message=None if message is None else self._clean(message),
+            message=None if message is None else self._clean_text("message", message),
         )
         self._check_size(event)
         with self._lock:
@@ -63,21 +67,21 @@ class Emitter:
                 at=call.session.clock(),
                 call_id=call.call_id,
                 tool=call.name,
-                chunk=self._clean(chunk),
+                chunk=self._clean_text("chunk", chunk),
             )
         )
 
     def emit(self, type: str, data: Any) -> None:
         call = self._call
         prefix = f"tool.{call.name}."
-        if not type.startswith(prefix) or type == prefix:
+        if not _is_text(type) or not type.startswith(prefix) or type == prefix:
             raise InvalidEvent(
                 f"{call.name!r} may only emit events whose type starts with {prefix!r}, "
                 f"not {type!r}"
             )
         try:
-            clean = self._clean(from_json(to_json(data)))
-        except PydanticSerializationError as error:
+            clean = scrub(call, from_json(to_json(data)))
+        except ValueError as error:
             raise InvalidEvent(f"the data of event {type!r} is not JSON: {error}") from None
         self._send_counted(
             ToolEmitted(
@@ -94,9 +98,7 @@ class Emitter:
         """Send what is left; nothing is taken any more."""
         with self._lock:
             self._is_closed = True
-            if self._unsent is not None:
-                self._send(self._unsent)
-                self._unsent = None
+            self._send_unsent()
 
     def _send_counted(self, event: Event) -> None:
         self._check_size(event)
@@ -108,7 +110,13 @@ class Emitter:
                     "the most that one call may; use progress, which is coalesced"
                 )
             self._count += 1
+            self._send_unsent()
             self._send(event)
+
+    def _send_unsent(self) -> None:
+        if self._unsent is not None:
+            self._send(self._unsent)
+            self._unsent = None
 
     def _send(self, event: Event) -> None:
         # Under the lock, so that threads of one call cannot reorder its events.
@@ -126,5 +134,18 @@ class Emitter:
                 "into the result"
             )
 
-    def _clean(self, data: Any) -> Any:
-        return scrub(self._call, data)
+    def _clean_text(self, name: str, text: str) -> str:
+        if not _is_text(text):
+            raise InvalidEvent(f"{name} must be text, not {type(text).__name__}")
+        return encodable(scrub(self._call, text))
+
+
+def _check_number(name: str, number: object) -> None:
+    # An event that cannot be read back would make the whole ledger unreadable.
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    if not is_number or not abs(cast("float", number)) <= sys.float_info.max:
+        raise InvalidEvent(f"{name} must be a finite number, not {type(number).__name__}")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 def check_nesting(call: Call, parent: Call, max_depth: int) -> None:
     """End a nested call that its caller may not make, that goes too deep, or that is a cycle."""
+    if parent.is_over:
+        # Its handler was given up, or kept the context: nothing bounds what it does any more.
+        raise Halt("cancelled", f"The call of `{parent.name}` is over; it can call nothing more.")
     if call.name not in parent.tool.tool.uses:
         raise Halt(
             "not_permitted",
@@ -36,26 +39,22 @@ def check_nesting(call: Call, parent: Call, max_depth: int) -> None:
 class CallBinding:
     """Ties a `ToolContext` to its call."""
 
-    __slots__ = ("_call", "_executor")
+    __slots__ = ("_call", "_emitter", "_executor")
 
     def __init__(self, executor: Executor, call: Call) -> None:
         self._executor = executor
         self._call = call
+        # Made now and not when it is first used: by then the call may be over.
+        self._emitter = call.emitter = Emitter(call)
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
         return await self._executor.call_nested(self._call, name, arguments)
 
     def progress(self, current: float, total: float | None, message: str | None) -> None:
-        self._emitter().progress(current, total, message)
+        self._emitter.progress(current, total, message)
 
     def output(self, chunk: str) -> None:
-        self._emitter().output(chunk)
+        self._emitter.output(chunk)
 
     def emit(self, type: str, data: Any) -> None:
-        self._emitter().emit(type, data)
-
-    def _emitter(self) -> Emitter:
-        call = self._call
-        if call.emitter is None:
-            call.emitter = Emitter(call)
-        return call.emitter
+        self._emitter.emit(type, data)

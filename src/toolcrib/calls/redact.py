@@ -29,6 +29,13 @@ def scrub(call: Call, data: Any) -> Any:
     return tool.redactor.scrubber_json(call.arguments).scrub(data)
 
 
+def encodable(text: str) -> str:
+    """`text` as it can be sent and stored: undecodable bytes, which Python smuggles in as lone
+    surrogates, are spelt out.
+    """
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
+
+
 def _read(arguments: bytes) -> Any:
     try:
         return from_json(arguments)
