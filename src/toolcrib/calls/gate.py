@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import uuid
-from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -16,34 +15,26 @@ from pydantic_core import from_json, to_json
 
 from toolcrib.approval.approvers import Approver, Reply, read_reply
 from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Deny, Expire
-from toolcrib.approval.edit import restore_secrets
+from toolcrib.approval.edit import check_edit, restore_secrets
 from toolcrib.approval.explain import Explanation
 from toolcrib.approval.policy import Policy, default_verdict
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.approval.rule import Subject, Verdict
 from toolcrib.calls.failure import Failure
 from toolcrib.calls.halt import Halt, Suspend
 from toolcrib.calls.recording import open_call
-from toolcrib.calls.redact import shown_arguments
+from toolcrib.calls.request import ASKED_BY_TOOL, IN_DOUBT, LISTED, is_about_doubt, request_for
 from toolcrib.calls.validate import digest, freeze, parse_arguments
 from toolcrib.errors import InvalidDecision
 from toolcrib.session.events import ApprovalDecided, ApprovalRequested
 from toolcrib.store.store import ApprovalFiled, ApprovalUsed, CallOpened, OpenCallState
 
 if TYPE_CHECKING:
+    from toolcrib.approval.grant import Grant
+    from toolcrib.approval.request import ApprovalRequest
     from toolcrib.calls.call import Call
     from toolcrib.session.session import Session
 
 logger = logging.getLogger(__name__)
-
-LISTED = Verdict("ask", "need_user_approve_tools", "The session asks before this tool runs.")
-ASKED_BY_TOOL = Verdict("ask", "tool", "The tool asks for approval of this call.")
-IN_DOUBT = Verdict(
-    "ask",
-    "in_doubt",
-    "The process died while this call ran: it may or may not have taken effect. "
-    "Approving runs it again.",
-)
 
 
 class Gate:
@@ -90,8 +81,13 @@ class Gate:
 
     async def ask(self, call: Call, verdict: Verdict, subject: Subject) -> None:
         """Get a yes from a grant or a person, or end or suspend the call."""
-        if not await self._use_grant(call, subject):
+        grant = await self._take_grant(call, subject)
+        if grant is None:
             await self._settle(call, await self._file(call, verdict, "waiting"))
+            return
+        call.decided_by = Actor("grant", grant.grant_id)
+        await self._session.approvals.note_use(grant, call.call_id)
+        _approve(call)
 
     async def ask_about_doubt(self, call: Call) -> None:
         """Ask a person, and no grant, whether a call that may have run should run again."""
@@ -100,12 +96,24 @@ class Gate:
 
     async def go_on(self, call: Call, request: ApprovalRequest, decided: Decided | None) -> None:
         """Take up a call that waited, with the decision on it if there is one."""
-        if decided is not None:
-            await self._obey(call, request, decided)
-            return
-        is_doubt = request.rule == IN_DOUBT.rule
-        if is_doubt or not await self._use_grant(call, subject_of(call)):
+        is_doubt = is_about_doubt(request)
+        if decided is None:
+            self.refuse_denied(call, is_doubt=is_doubt)
+        if is_doubt:
+            call.failure = Failure("in_doubt", IN_DOUBT.reason)
+        elif decided is None:
+            decided = await self._decide_by_grant(call, request)
+        if decided is None:
             await self._settle(call, request)
+        else:
+            await self._obey(call, request, decided)
+
+    def refuse_denied(self, call: Call, *, is_doubt: bool = False) -> None:
+        """End a call that the policy denies by now. No yes, whoever gave it, beats that."""
+        verdict = self.judge(call, subject_of(call))
+        if verdict.effect == "deny":
+            call.decided_by = Actor("rule", verdict.rule)
+            raise Halt("in_doubt" if is_doubt else "not_permitted", verdict.reason)
 
     def explain(self, call: Call) -> Explanation:
         """How every rule takes part in deciding a call."""
@@ -117,50 +125,21 @@ class Gate:
 
     async def _file(self, call: Call, verdict: Verdict, state: OpenCallState) -> ApprovalRequest:
         session = self._session
-        now = session.clock()
-        limit = verdict.deadline_seconds
-        call.approval_id = f"apr_{uuid.uuid4().hex[:16]}"
-        request = ApprovalRequest(
-            approval_id=call.approval_id,
-            session_id=session.session_id,
-            call_id=call.call_id,
-            tool=call.tool.ref,
-            arguments=shown_arguments(call),
-            digest=digest(call),
-            rule=verdict.rule,
-            reason=verdict.reason,
-            created_at=now,
-            deadline=None if limit is None else now + limit,
-            parameters=call.tool.declaration.parameters,
-            metadata=self._metadata(call),
-            parent_call_id=call.parent.call_id if call.parent else None,
-            turn=call.turn,
-        )
+        request = request_for(call, verdict)
+        call.approval_id = request.approval_id
         session.claimed.add(call.call_id)
         session.waiting.add(call.call_id)
         await session.ask_store(session.save_settings)
         await session.record(
             ApprovalRequested(
-                session_id=session.session_id, at=now, call_id=call.call_id, request=request
+                session_id=session.session_id,
+                at=request.created_at,
+                call_id=call.call_id,
+                request=request,
             ),
             (ApprovalFiled(request), CallOpened(open_call(call, state))),
         )
         return request
-
-    def _metadata(self, call: Call) -> dict[str, Any] | None:
-        """What the tool tells approvers. A viewer that fails must not open or block the gate."""
-        metadata: Mapping[str, Any] | None = call.approval_metadata or None
-        viewer = call.tool.tool.approval_metadata
-        if metadata is None and viewer is not None:
-            try:
-                metadata = viewer()
-            except Exception:
-                logger.exception("the approval metadata of %s failed", call.name)
-        try:
-            return None if metadata is None else from_json(to_json(metadata))
-        except ValueError:
-            logger.warning("the approval metadata of %s is not JSON", call.name)
-            return None
 
     async def _settle(self, call: Call, request: ApprovalRequest) -> None:
         """Ask whoever can answer now; without a clear answer the call does not run."""
@@ -172,13 +151,13 @@ class Gate:
             await self._record_reply(request, reply)
         elif request.deadline is not None and session.clock() >= request.deadline:
             await session.approvals.expire(request)
-        filed = await session.ask_store(session.store.approval, request.approval_id)
-        if filed is not None and filed.decided is not None:
-            await self._obey(call, request, filed.decided)
+        decided = await self._decision_on(request)
+        if decided is not None:
+            await self._obey(call, request, decided)
         elif session.unanswered == "deny" or call.depth > 0:
             await self._deny_unanswered(call, request)
         else:
-            raise Suspend(request)
+            raise Suspend(deepcopy(request))
 
     async def _ask_approver(self, request: ApprovalRequest) -> Reply | None:
         if self._approver is None:
@@ -188,8 +167,14 @@ class Gate:
             left = max(0.0, request.deadline - self._session.clock())
         try:
             async with asyncio.timeout(left):
-                answer: object = await self._approver.ask(request)
+                # A copy: whoever edits what it was shown must not edit the record of it.
+                answer: object = await self._approver.ask(deepcopy(request))
         except TimeoutError:
+            return None
+        except asyncio.CancelledError:
+            if _is_being_cancelled():
+                raise
+            logger.warning("the approver left %s unanswered; nothing runs", request.approval_id)
             return None
         except Exception:
             logger.exception("the approver failed on %s; nothing runs", request.approval_id)
@@ -221,14 +206,21 @@ class Gate:
             self._session.clock(),
         )
         await self._session.ask_store(self._session.store.decide, decided)
-        await self._obey(call, request, decided)
+        # Somebody may have answered at the last moment; what is filed counts.
+        await self._obey(call, request, await self._decision_on(request) or decided)
+
+    async def _decision_on(self, request: ApprovalRequest) -> Decided | None:
+        """The decision that is filed and has not been acted on."""
+        session = self._session
+        filed = await session.ask_store(session.store.approval, request.approval_id)
+        return filed.decided if filed is not None and filed.state == "decided" else None
 
     async def _obey(self, call: Call, request: ApprovalRequest, decided: Decided) -> None:
         """Act on a decision. It is used up in the same step as it enters the ledger."""
         session = self._session
         call.decided_by = decided.actor
-        if decided.digest != digest(call):
-            raise Halt("unavailable", f"`{call.name}` is not the call that was decided.")
+        _check_digest(call, decided)
+        _check_edit(request, decided)
         await session.record(
             ApprovalDecided(
                 session_id=session.session_id,
@@ -241,17 +233,19 @@ class Gate:
                 CallOpened(open_call(call, "waiting", decided)),
             ),
         )
-        self.apply(call, decided, is_doubt=request.rule == IN_DOUBT.rule)
+        self.apply(call, decided, is_doubt=is_about_doubt(request))
 
     def apply(self, call: Call, decided: Decided, *, is_doubt: bool = False) -> None:
         """Do to the call what was decided."""
+        _check_digest(call, decided)
         call.decided_by = decided.actor
         call.failure = None
         match decided.decision:
             case Approve(arguments=edited):
                 if edited is not None:
                     self._edit(call, edited)
-                call.is_approved = True
+                self.refuse_denied(call, is_doubt=is_doubt)
+                _approve(call)
             case Deny(reason=reason):
                 raise Halt("in_doubt" if is_doubt else "denied", reason)
             case Answer(value=value):
@@ -260,22 +254,37 @@ class Gate:
                 raise Halt("expired", f"Nobody approved `{call.name}` in time; nothing ran.")
             case _:
                 assert_never(decided.decision)
-        if call.context is not None:
-            call.context.tool_call_approved = call.is_approved
 
     def _edit(self, call: Call, edited: dict[str, Any]) -> None:
-        """Put edited arguments in place: they are validated, frozen and judged like any others."""
+        """Put edited arguments in place: they are validated and frozen like any others."""
         if call.tool.redactor is not None:
             edited = restore_secrets(edited, from_json(call.arguments))
         call.arguments = to_json(edited)
         call.params = parse_arguments(call, call.arguments, after=" after they were edited")
         freeze(call)
         call.was_edited = True
-        verdict = self.judge(call, subject_of(call))
-        if verdict.effect == "deny":
-            raise Halt("not_permitted", verdict.reason)
 
-    async def _use_grant(self, call: Call, subject: Subject) -> bool:
+    async def _decide_by_grant(self, call: Call, request: ApprovalRequest) -> Decided | None:
+        """Let a grant answer a filed request, unless somebody has: an exact decision comes first.
+
+        The answer is filed before the call runs, so that nobody can deny it in vain meanwhile.
+        """
+        session = self._session
+        now = session.clock()
+        if request.deadline is not None and now >= request.deadline:
+            return None
+        grant = await self._take_grant(call, subject_of(call))
+        if grant is None:
+            return None
+        actor = Actor("grant", grant.grant_id)
+        decided = Decided(request.approval_id, request.digest, Approve(), actor, now)
+        if not await session.ask_store(session.store.decide, decided):
+            return await self._decision_on(request)
+        await session.approvals.note_use(grant, call.call_id)
+        return decided
+
+    async def _take_grant(self, call: Call, subject: Subject) -> Grant | None:
+        """Take one use of a grant that covers the call, if there is one."""
         session = self._session
         now = session.clock()
         live = await session.ask_store(self._grants_of, subject.tool.id)
@@ -285,13 +294,10 @@ class Gate:
             ):
                 continue
             if await session.ask_store(session.store.use_grant, grant.grant_id, now):
-                call.decided_by = Actor("grant", grant.grant_id)
-                call.is_approved = True
-                await session.approvals.note_use(grant, call.call_id)
-                return True
-        return False
+                return grant
+        return None
 
-    def _grants_of(self, tool_id: str) -> list[Any]:
+    def _grants_of(self, tool_id: str) -> list[Grant]:
         return self._session.store.grants(tool_id=tool_id)
 
 
@@ -304,3 +310,31 @@ def subject_of(call: Call) -> Subject:
         is_read_only=tool.is_read_only,
         requires_approval=tool.requires_approval,
     )
+
+
+def _approve(call: Call) -> None:
+    call.is_approved = True
+    if call.context is not None:
+        call.context.tool_call_approved = True
+
+
+def _check_digest(call: Call, decided: Decided) -> None:
+    if decided.digest != digest(call):
+        raise Halt("unavailable", f"`{call.name}` is not the call that was decided.")
+
+
+def _check_edit(request: ApprovalRequest, decided: Decided) -> None:
+    """End a call whose edit does not fit: other processes may file decisions unchecked."""
+    edited = decided.decision.arguments if isinstance(decided.decision, Approve) else None
+    if edited is None:
+        return
+    try:
+        check_edit(request, edited)
+    except InvalidDecision as error:
+        raise Halt("invalid_arguments", f"The call was not run: {error}.") from None
+
+
+def _is_being_cancelled() -> bool:
+    """Whether this task is to stop; else the cancelled thing was the approver's own."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0

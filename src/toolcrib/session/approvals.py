@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import uuid
+from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
+
+from pydantic_core import to_json
 
 from toolcrib.approval.decision import Actor, Approve, Decided, Decision, Expire
 from toolcrib.approval.edit import check_edit
 from toolcrib.approval.grant import Grant, NewGrant
 from toolcrib.approval.request import ApprovalRequest
-from toolcrib.errors import InvalidDecision
+from toolcrib.errors import InvalidDecision, StoreError
 from toolcrib.session.events import GrantChanged
+from toolcrib.store.codec import decode_decided
 from toolcrib.store.store import FiledApproval
 
 if TYPE_CHECKING:
@@ -27,7 +32,8 @@ class Approvals:
         """Requests that nobody has decided yet, oldest first."""
         session = self._session
         filed = session.store.approvals(session_id=session.session_id, state="pending")
-        return [each.request for each in filed]
+        # Copies: whoever edits what it was shown must not edit the record of it.
+        return [deepcopy(each.request) for each in filed]
 
     async def decide(
         self,
@@ -38,26 +44,27 @@ class Approvals:
         grant: NewGrant | None = None,
         digest: str | None = None,
     ) -> Decided:
-        """Decide the request with this approval id or call id.
+        """Decide the request with this approval id or call id. `by` is the person, or an `Actor`.
 
         `digest`, when given, must be the one the decider saw. Raises `InvalidDecision` when the
-        request is unknown, decided already, expired, or the edited arguments do not fit; nothing
-        is lost then, and the request stays as it was.
+        request is unknown, decided already, expired, or the decision is unclear or does not fit;
+        nothing is lost then, and the request stays as it was. A grant for this call only is the
+        decision itself.
         """
         session = self._session
         request = (await session.ask_store(self._find, which)).request
-        self._check(request, decision, grant, digest)
         now = session.clock()
+        actor = by if isinstance(by, Actor) else Actor("person", by)
+        decided = _checked(Decided(request.approval_id, request.digest, decision, actor, now))
+        self._check(request, decided.decision, grant, digest)
         if request.deadline is not None and now >= request.deadline:
             await self.expire(request)
             raise InvalidDecision(
                 f"request {request.approval_id} expired; the model has to call again"
             )
-        actor = by if isinstance(by, Actor) else Actor("person", by)
-        decided = Decided(request.approval_id, request.digest, decision, actor, now)
         if not await session.ask_store(session.store.decide, decided):
             raise InvalidDecision(f"request {request.approval_id} was decided by somebody else")
-        if grant is not None:
+        if grant is not None and grant.scope != "once":
             await self.grant(request, grant, by=actor)
         return decided
 
@@ -77,6 +84,9 @@ class Approvals:
     async def grant(self, request: ApprovalRequest, new: NewGrant, *, by: Actor) -> Grant:
         """Allow calls like the one in `request` from now on, within the bounds of `new`."""
         session = self._session
+        if new.scope == "once":
+            # A call id may come again; the permission must not.
+            new = replace(new, uses=1)
         grant = new.issue(
             grant_id=f"grant_{uuid.uuid4().hex[:12]}",
             tool=request.tool,
@@ -117,8 +127,9 @@ class Approvals:
     def _find(self, which: str) -> FiledApproval:
         store = self._session.store
         mine = store.approvals(session_id=self._session.session_id)
-        named = [
-            filed for filed in mine if which in (filed.request.approval_id, filed.request.call_id)
+        # The id of a call is not ours to choose: one may look like the id of another's request.
+        named = [filed for filed in mine if filed.request.approval_id == which] or [
+            filed for filed in mine if filed.request.call_id == which
         ]
         if not named:
             raise InvalidDecision(
@@ -170,3 +181,27 @@ class Approvals:
                 call_id=call_id,
             )
         )
+
+
+def _checked(decided: Decided) -> Decided:
+    """The decision as a ledger will read it back; refuses what is unclear, or is not JSON.
+
+    It is a copy, so that whoever decided cannot change it afterwards.
+    """
+    try:
+        read = decode_decided(to_json(decided))
+    except (StoreError, ValueError):
+        raise _unclear(decided) from None
+    # A program without types may pass anything, and an empty object would read as an approval.
+    if type(read.decision) is not type(decided.decision):
+        raise _unclear(decided)
+    if read.actor.kind not in ("person", "rule") or not read.actor.name.strip():
+        raise InvalidDecision("say who decides: a person or a rule, with a name")
+    return read
+
+
+def _unclear(decided: Decided) -> InvalidDecision:
+    return InvalidDecision(
+        f"not a clear decision on {decided.approval_id}; pass Approve(), Deny(reason) or "
+        "Answer(value) with JSON values, and who decides"
+    )

@@ -1,0 +1,75 @@
+"""The question about a call: what whoever decides gets to see."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json, to_json
+
+from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.rule import Verdict
+from toolcrib.calls.redact import scrub, shown_arguments
+from toolcrib.calls.validate import digest
+
+if TYPE_CHECKING:
+    from toolcrib.calls.call import Call
+
+logger = logging.getLogger(__name__)
+
+LISTED = Verdict("ask", "need_user_approve_tools", "The session asks before this tool runs.")
+ASKED_BY_TOOL = Verdict("ask", "tool", "The tool asks for approval of this call.")
+IN_DOUBT = Verdict(
+    "ask",
+    "in_doubt",
+    "The process died while this call ran: it may or may not have taken effect. "
+    "Approving runs it again.",
+)
+
+
+def request_for(call: Call, verdict: Verdict) -> ApprovalRequest:
+    """A new request about a frozen call, bound to its digest."""
+    session = call.session
+    now = session.clock()
+    limit = verdict.deadline_seconds
+    return ApprovalRequest(
+        approval_id=f"apr_{uuid.uuid4().hex[:16]}",
+        session_id=session.session_id,
+        call_id=call.call_id,
+        tool=call.tool.ref,
+        arguments=shown_arguments(call),
+        digest=digest(call),
+        rule=verdict.rule,
+        reason=verdict.reason,
+        created_at=now,
+        deadline=None if limit is None else now + limit,
+        parameters=call.tool.declaration.parameters,
+        metadata=_metadata(call),
+        parent_call_id=call.parent.call_id if call.parent else None,
+        turn=call.turn,
+    )
+
+
+def is_about_doubt(request: ApprovalRequest) -> bool:
+    """Whether the question is if a call that may have run should run again."""
+    return request.rule == IN_DOUBT.rule
+
+
+def _metadata(call: Call) -> dict[str, Any] | None:
+    """What the tool tells approvers. A viewer that fails must neither open nor block the gate, and
+    one that quotes a secret must not publish it.
+    """
+    metadata: Mapping[str, Any] | None = call.approval_metadata or None
+    viewer = call.tool.tool.approval_metadata
+    if metadata is None and viewer is not None:
+        try:
+            metadata = viewer()
+        except Exception:
+            logger.exception("the approval metadata of %s failed", call.name)
+    try:
+        return None if metadata is None else scrub(call, from_json(to_json(metadata)))
+    except ValueError:
+        logger.warning("the approval metadata of %s is not JSON", call.name)
+        return None
