@@ -6,10 +6,12 @@
     │   │   └── DuplicateTool       two tools with one name
     │   ├── InvalidHooks            hooks for a tool that is not there, or not callable
     │   ├── InvalidPolicy           a policy rule or file that cannot be read
+    │   ├── InvalidPrompt           a prompt or section that cannot be rendered
     │   ├── InvalidDecision         a decision that does not fit its request
     │   ├── InvalidState            a resumable state that cannot be restored
     │   └── InvalidEvent            an event that a tool may not emit
     ├── CallFailed                  a call ended in a failure and the caller asked for exceptions
+    ├── PromptEvaluationError       a prompt got no answer; `phase` says where it stopped
     ├── HookFailed                  a hook returned something it may not return
     ├── ToolTimeout (TimeoutError)  a tool outlived its time limit
     ├── StoreError                  a session cannot be read or written
@@ -26,13 +28,16 @@ What the model should see of a failure is data, not an exception: `toolcrib.call
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from toolcrib.approval.request import ApprovalRequest
     from toolcrib.calls.failure import Failure
+
+
+EvaluationPhase = Literal["render", "request", "response", "parse", "tool", "budget"]
 
 
 class ToolcribError(Exception):
@@ -65,6 +70,10 @@ class InvalidPolicy(UsageError):
         self.line = line
 
 
+class InvalidPrompt(UsageError):
+    """A prompt, a section or an override of one cannot be rendered. Nothing has been sent."""
+
+
 class InvalidDecision(UsageError):
     """A decision that does not fit: unknown, settled already, other digest, invalid edits."""
 
@@ -83,6 +92,25 @@ class CallFailed(ToolcribError):
     def __init__(self, failure: Failure) -> None:
         super().__init__(f"{failure.kind}: {failure.message}")
         self.failure = failure
+
+
+class PromptEvaluationError(ToolcribError):
+    """A prompt was not answered. `phase` says where: before a request (`render`), while asking
+    (`request`), in what came back (`response`, `parse`), in a tool (`tool`), or at a limit
+    (`budget`). `request_id` is the provider's, where there is one."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        prompt_name: str,
+        phase: EvaluationPhase,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.prompt_name = prompt_name
+        self.phase: EvaluationPhase = phase
+        self.request_id = request_id
 
 
 class HookFailed(ToolcribError):

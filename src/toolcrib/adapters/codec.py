@@ -1,0 +1,113 @@
+"""The seam between neutral hosted tools and one provider's wire."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from toolcrib.errors import UsageError
+from toolcrib.tools.hosted import HostedTool
+
+C = TypeVar("C")
+O = TypeVar("O")  # noqa: E741
+O_co = TypeVar("O_co", covariant=True)
+
+Item = Mapping[str, Any]
+"""One item of a provider's output, as plain JSON: unknown fields kept, any field may be missing."""
+
+
+class UnsupportedOption(UsageError):
+    """An option that this provider cannot honour. Raised before anything is sent, because a
+    dropped option (a domain filter, say) would be a silent change of policy.
+    """
+
+    def __init__(self, kind: str, option: str, provider: str, why: str) -> None:
+        super().__init__(f"{provider} cannot do {option} of {kind}: {why}")
+        self.kind = kind
+        self.option = option
+        self.provider = provider
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What a hosted tool adds to a request: tool entries, `include` values, other body fields."""
+
+    tools: tuple[dict[str, Any], ...]
+    include: tuple[str, ...] = ()
+    body: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One call that the provider ran, as we learn of it afterwards."""
+
+    item_id: str
+    kind: str
+    params: Any
+    """What the call was asked to do (queries, code, commands), as far as the provider says."""
+    value: Any
+    """The typed result of this call; None when the provider failed."""
+    message: str
+    """The result as text."""
+    success: bool
+    error: str | None
+    raw: Item
+    """The item itself, verbatim."""
+
+
+class HostedToolCodec(Protocol[C, O_co]):
+    """The least a codec must do; whatever satisfies it can be given to an adapter."""
+
+    @property
+    def kind(self) -> str:
+        """The neutral kind this codec speaks for."""
+        ...
+
+    def serialize(self, tool: HostedTool[C]) -> dict[str, Any]:
+        """The tool as an entry of the request's `tools`."""
+        ...
+
+    def parse_output(self, response_items: Sequence[Any], tool: HostedTool[C]) -> O_co | None:
+        """The typed output over all items of all steps; None when the tool was not invoked."""
+        ...
+
+
+class Codec(ABC, Generic[C, O]):
+    """Base of the codecs that ship: it adds what the least protocol cannot say."""
+
+    kind: ClassVar[str]
+    call_types: ClassVar[frozenset[str]]
+    """The types of items that each stand for one call the provider ran."""
+    include: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def serialize(self, tool: HostedTool[C]) -> dict[str, Any]:
+        """The tool as an entry of the request's `tools`. Raises `UnsupportedOption`."""
+
+    def contribute(self, tool: HostedTool[C]) -> Contribution:
+        """Everything the request needs for this tool."""
+        return Contribution((self.serialize(tool),), self.include)
+
+    def choice(self, tool: HostedTool[C]) -> Any:
+        """The `tool_choice` that makes the model use this tool."""
+        return {"type": self.serialize(tool)["type"]}
+
+    @abstractmethod
+    def invocation(self, item: Item, items: Sequence[Item], tool: HostedTool[C]) -> Invocation:
+        """One call from its item. `items` are all items of its step, for results that lie
+        elsewhere. Never raises for missing or unknown fields.
+        """
+
+    @abstractmethod
+    def parse_output(self, response_items: Sequence[Any], tool: HostedTool[C]) -> O | None:
+        """The typed output over all items of all steps; None when the tool was not invoked."""
+
+    def invocations(self, items: Sequence[Item], tool: HostedTool[C]) -> list[Invocation]:
+        """Every call among the items of one step, in order."""
+        return [
+            self.invocation(item, items, tool)
+            for item in items
+            if item.get("type") in self.call_types
+        ]

@@ -1,0 +1,77 @@
+"""Reading provider items without trusting them.
+
+SDKs give objects of the wrong class for types they do not know, and nothing about an item is
+certain but its `type`. So everything is read from plain JSON, and nothing here raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+
+def plain(item: Any) -> dict[str, Any]:
+    """An item as plain JSON, whether the SDK gave a model or a mapping."""
+    if isinstance(item, Mapping):
+        return dict(cast("Mapping[str, Any]", item))
+    dump = getattr(item, "to_dict", None) or getattr(item, "model_dump", None)
+    if callable(dump):
+        found = dump()
+        return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return {}
+
+
+def text_of(item: Mapping[str, Any], key: str) -> str:
+    """A text field; empty when it is missing or something else."""
+    value = item.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def maybe_text(item: Mapping[str, Any], key: str) -> str | None:
+    """A text field; None when it is missing or something else."""
+    value = item.get(key)
+    return value if isinstance(value, str) else None
+
+
+def maybe_int(item: Mapping[str, Any], key: str) -> int | None:
+    """A whole number; None when it is missing or something else."""
+    value = item.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def maybe_float(item: Mapping[str, Any], key: str) -> float | None:
+    """A number; None when it is missing or something else."""
+    value = item.get(key)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def mapping_of(item: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """An object field; empty when it is missing or something else."""
+    value = item.get(key)
+    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else {}
+
+
+def mappings_of(item: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    """The objects of a list field; what is no object is passed over."""
+    value = item.get(key)
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return []
+    found = cast("Sequence[Any]", value)
+    return [dict(cast("Mapping[str, Any]", each)) for each in found if isinstance(each, Mapping)]
+
+
+def texts_of(item: Mapping[str, Any], key: str) -> list[str]:
+    """The texts of a list field; what is no text is passed over."""
+    value = item.get(key)
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return []
+    return [each for each in cast("Sequence[Any]", value) if isinstance(each, str)]
+
+
+def text_parts(items: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Every `output_text` part of every message, in order."""
+    for item in items:
+        if item.get("type") == "message":
+            for part in mappings_of(item, "content"):
+                if part.get("type") == "output_text":
+                    yield part

@@ -1,0 +1,1 @@
+"""OpenAI's Responses API, on the official SDK, which is imported when a request is made."""

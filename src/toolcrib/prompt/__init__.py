@@ -1,0 +1,1 @@
+"""Prompts: sections with tools, rendered to text, with a typed answer."""
