@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
 from toolcrib.calls.batch import run_all
 from toolcrib.calls.call import Call, Caller
-from toolcrib.calls.gate import IN_DOUBT, Gate
+from toolcrib.calls.gate import Gate
 from toolcrib.calls.halt import Halt
+from toolcrib.calls.request import is_about_doubt
 from toolcrib.calls.validate import parse_arguments
 from toolcrib.errors import UsageError
 from toolcrib.session.events import ToolUnavailable
-from toolcrib.store.store import OpenCall
 
 if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
     from toolcrib.calls.path import Path
     from toolcrib.calls.table import ToolTable
     from toolcrib.session.session import Session
+    from toolcrib.store.store import FiledApproval, OpenCall
 
 
 class Resumption:
@@ -32,17 +33,12 @@ class Resumption:
 
     async def resume(self, call_ids: Iterable[str] | None) -> list[Outcome]:
         """Go on with the given open calls, or with all of them."""
-        wanted = None if call_ids is None else set(call_ids)
-        calls = [
-            call
-            for call in await self._open_calls()
-            if (wanted is None or call.call_id in wanted) and self._claim(call)
-        ]
-        return await run_all([lambda call=call: self._take_up(call) for call in calls])
+        held = await self._hold(None if call_ids is None else set(call_ids))
+        return await run_all([lambda call=call: self._take_up(call) for call in held])
 
     async def resume_one(self, call_id: str, name: str) -> Outcome:
         """Go on with one open call, which must be of the tool `name`."""
-        found = await self._claimed(call_id)
+        found = await self._hold_one(call_id)
         if found.tool.name != name:
             self._session.claimed.discard(call_id)
             raise UsageError(f"call {call_id!r} is of {found.tool.name!r}, not of {name!r}")
@@ -50,18 +46,38 @@ class Resumption:
 
     async def withdraw(self, call_id: str) -> Outcome:
         """End a call that waits, as cancelled."""
-        call = self._reopen(await self._claimed(call_id))
-        return await self._path.go_on(call, self._withdrawn(call))
+        found = await self._hold_one(call_id)
+        return await self._go_on(found, self._withdrawn)
 
-    async def _claimed(self, call_id: str) -> OpenCall:
-        found = [call for call in await self._open_calls() if call.call_id == call_id]
-        if not found:
-            raise UsageError(f"no call {call_id!r} waits in session {self._session.session_id}")
-        if not self._claim(found[0]):
+    async def _hold(self, wanted: set[str] | None) -> list[OpenCall]:
+        """Claim open calls, and give them as they are now that nobody else can work on them."""
+        claimed = {
+            call.call_id
+            for call in await self._open_calls()
+            if (wanted is None or call.call_id in wanted) and self._claim(call)
+        }
+        held: list[OpenCall] = []
+        try:
+            # Whoever had a call until we claimed it may have ended it since it was first read.
+            for call in await self._open_calls() if claimed else ():
+                if call.call_id in claimed and call.state != "started":
+                    held.append(call)
+        finally:
+            unheld = claimed - {call.call_id for call in held}
+            self._session.claimed.difference_update(unheld)
+        return held
+
+    async def _hold_one(self, call_id: str) -> OpenCall:
+        held = await self._hold({call_id})
+        if held:
+            return held[0]
+        if call_id in self._session.claimed:
             raise UsageError(f"call {call_id!r} is being worked on already")
-        return found[0]
+        raise UsageError(f"no call {call_id!r} waits in session {self._session.session_id}")
 
-    async def _withdrawn(self, call: Call) -> None:
+    async def _withdrawn(self, call: Call, found: OpenCall) -> None:
+        if found.state == "in_doubt":
+            raise Halt("in_doubt", f"`{call.name}` may have taken effect; it is not run again.")
         raise Halt("cancelled", f"The call of `{call.name}` was cancelled while it waited.")
 
     async def _open_calls(self) -> list[OpenCall]:
@@ -76,9 +92,21 @@ class Resumption:
         claimed.add(call.call_id)
         return True
 
-    async def _take_up(self, found: OpenCall) -> Outcome:
+    def _take_up(self, found: OpenCall) -> Awaitable[Outcome]:
+        return self._go_on(found, self._settle)
+
+    async def _go_on(
+        self, found: OpenCall, settle: Callable[[Call, OpenCall], Awaitable[None]]
+    ) -> Outcome:
+        session = self._session
         call = self._reopen(found)
-        return await self._path.go_on(call, self._settle(call, found))
+        try:
+            outcome = await self._path.go_on(call, settle(call, found))
+        finally:
+            session.claimed.discard(found.call_id)
+        if outcome.status != "waiting":
+            session.waiting.discard(found.call_id)
+        return outcome
 
     def _reopen(self, found: OpenCall) -> Call:
         session = self._session
@@ -97,37 +125,59 @@ class Resumption:
         call.turn = found.turn
         call.waited = max(0.0, session.clock() - found.created_at)
         tool = self._table.get(found.tool.name)
-        if tool is not None:
+        if tool is not None and tool.ref == found.tool:
             call.resolve(tool)
+        else:
+            # Another version may not know which of the arguments are secret.
+            call.frozen_ref = found.tool
+            call.digest_cache = found.digest
         return call
 
     async def _settle(self, call: Call, found: OpenCall) -> None:
+        """Decide whether the call runs. Whatever is not clear here ends it."""
         await self._check_tool(call, found)
+        self._check_caller(call, found)
         call.params = parse_arguments(call, call.arguments)
-        filed = None
-        if found.approval_id is not None:
-            filed = await self._session.ask_store(self._session.store.approval, found.approval_id)
+        filed = await self._filed(found)
+        is_asked_about_doubt = filed is not None and is_about_doubt(filed.request)
+        is_open = filed is not None and filed.state != "used"
         if found.decided is not None:
-            is_doubt = filed is not None and filed.request.rule == IN_DOUBT.rule
-            self._gate.apply(call, found.decided, is_doubt=is_doubt)
-        elif found.state == "in_doubt" and (filed is None or filed.state == "used"):
+            self._gate.apply(call, found.decided, is_doubt=is_asked_about_doubt)
+        elif found.state == "in_doubt" and not (is_open and is_asked_about_doubt):
             await self._doubt(call)
-        elif filed is not None:
+        elif filed is not None and is_open:
             await self._gate.go_on(call, filed.request, filed.decided)
+        else:
+            raise Halt(
+                "unavailable",
+                f"The request to approve `{call.name}` is gone; the model has to call again.",
+            )
+
+    async def _filed(self, found: OpenCall) -> FiledApproval | None:
+        if found.approval_id is None:
+            return None
+        session = self._session
+        return await session.ask_store(session.store.approval, found.approval_id)
+
+    def _check_caller(self, call: Call, found: OpenCall) -> None:
+        """End a nested call: the one that made it died with its process and cannot take it."""
+        if found.depth == 0:
+            return
+        if found.state == "in_doubt":
+            raise Halt("in_doubt", f"`{call.name}` was interrupted, and so was its caller.")
+        raise Halt("cancelled", f"The caller of `{call.name}` was interrupted while it waited.")
 
     async def _doubt(self, call: Call) -> None:
         """Run an idempotent call again; ask about any other."""
-        if call.depth > 0:
-            raise Halt("in_doubt", f"`{call.name}` was interrupted, and so was its caller.")
+        self._gate.refuse_denied(call, is_doubt=True)
         if not call.tool.tool.is_idempotent:
             await self._gate.ask_about_doubt(call)
 
     async def _check_tool(self, call: Call, found: OpenCall) -> None:
         """A decision was about one version of one tool; nothing else may run in its name."""
-        now = self._table.get(found.tool.name)
-        if now is not None and now.ref == found.tool:
+        if call.prepared is not None:
             return
-        why = "is gone" if now is None else "has changed"
+        why = "is gone" if self._table.get(found.tool.name) is None else "has changed"
         session = self._session
         await session.record(
             ToolUnavailable(
@@ -138,8 +188,6 @@ class Resumption:
                 reason=f"the tool {why}",
             )
         )
-        call.prepared = None
-        call.frozen_ref = found.tool
         raise Halt(
             "unavailable",
             f"`{call.name}` {why} since this call was made; the model has to call again.",

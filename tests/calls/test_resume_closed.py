@@ -1,0 +1,105 @@
+"""What is not clear when a call goes on does not run."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.calls.desk import Desk, kind_of
+from toolcrib.approval.approvers import Reply
+from toolcrib.approval.decision import Approve
+from toolcrib.approval.grant import NewGrant
+from toolcrib.approval.policy import Policy, Rule
+from toolcrib.approval.request import ApprovalRequest
+from toolcrib.calls.executor import Executor
+from toolcrib.session.session import Session
+from toolcrib.session.state import ResumableState
+from toolcrib.tools.context import ToolContext
+from toolcrib.tools.decorator import tool
+
+NO_PAYMENTS = Policy((Rule("deny", "pay", id="no payments"),))
+
+
+async def went_on(desk: Desk, state: ResumableState) -> list[str]:
+    """How the calls of a state end in a new session; nothing may have run."""
+    session = Session().with_state(state)
+    other = Desk(session=session, ran=desk.ran, requires_approval=True)
+    outcomes = await other.executor.resume()
+    assert desk.ran == []
+    return [kind_of(each) for each in outcomes]
+
+
+@pytest.mark.parametrize("by", ["a person", "a grant"])
+async def test_a_deny_rule_of_now_beats_a_yes_of_then(by: str) -> None:
+    """Whoever went on with a stricter policy means it for the calls that wait, too."""
+    desk = Desk(requires_approval=True)
+    await desk.call(1, "c1")
+    await desk.call(2, "c2")
+    grant = NewGrant("session") if by == "a grant" else None
+    await desk.session.approvals.decide("c1", Approve(), by="jo", grant=grant)
+    strict = Desk(NO_PAYMENTS, session=desk.session, ran=desk.ran, requires_approval=True)
+
+    outcomes = await strict.executor.resume()
+
+    assert [kind_of(each) for each in outcomes] == ["not_permitted", "not_permitted"]
+    assert desk.ran == []
+
+
+async def test_a_call_whose_request_is_gone_does_not_run() -> None:
+    """A state that lost its requests must not read as approved."""
+    desk = Desk(requires_approval=True)
+    await desk.call(1, "c1")
+    state = replace(desk.session.export_state(), approvals=())
+
+    assert await went_on(desk, state) == ["unavailable"]
+
+
+async def test_a_yes_that_was_used_is_not_used_again() -> None:
+    """An open call beside a used request is damage, not permission."""
+    desk = Desk(requires_approval=True)
+    await desk.call(1, "c1")
+    before = desk.session.export_state()
+    await desk.decide("c1", Approve())
+    desk.ran.clear()
+    state = replace(before, approvals=desk.session.export_state().approvals)
+
+    assert await went_on(desk, state) == ["unavailable"]
+
+
+async def test_a_decision_taken_up_later_is_still_for_one_call() -> None:
+    """Arguments that were changed after the decision do not run."""
+    desk = Desk(requires_approval=True)
+    await desk.call(1, "c1")
+    await desk.session.approvals.decide("c1", Approve(), by="jo")
+    state = desk.session.export_state()
+    (call,), (filed,) = state.open_calls, state.approvals
+    forged = replace(call, arguments=b'{"amount":1000}', decided=filed.decided)
+
+    assert await went_on(desk, replace(state, open_calls=(forged,))) == ["unavailable"]
+
+
+async def test_a_nested_call_does_not_go_on_without_its_caller() -> None:
+    """R48: its result would reach nobody, and its caller may ask for it again."""
+    ran: list[object] = []
+    states: list[ResumableState] = []
+
+    class Leaves:
+        async def ask(self, request: ApprovalRequest) -> Reply | None:
+            states.append(session.export_state())
+            return None
+
+    @tool(uses=("pay",))
+    async def shop(ctx: ToolContext) -> str:
+        """Shop."""
+        return (await ctx.call_tool("pay", {"amount": 1})).text
+
+    session = Session()
+    desk = Desk(session=session, requires_approval=True)
+    await Executor(session, [shop, desk.pay], approver=Leaves()).call("shop")
+    restored = Session().with_state(states[0])
+    other = Desk(session=restored, ran=ran, requires_approval=True)
+    (asked,) = restored.approvals.pending()
+
+    outcomes = await other.decide(asked.approval_id, Approve())
+
+    assert [kind_of(each) for each in outcomes] == ["cancelled"]
+    assert ran == desk.ran == []
