@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from toolcrib.tools.ref import Place
 
 
+MAX_ID_CHARS = 256
+
+
 class Executor:
     """Runs calls of a session's tools: validated, gated, recorded.
 
@@ -89,10 +92,10 @@ class Executor:
         `deadline` is in the running loop's time. With the `call_id` of a call that waits, that
         call is taken up again, with the arguments it was frozen with.
         """
-        if call_id is not None and call_id in self.session.waiting:
-            return await self._resumption.resume_one(call_id, name)
-        if call_id is not None and self._execution.is_running(call_id):
-            raise UsageError(f"a call {call_id!r} is running; give every call an id of its own")
+        if call_id is not None:
+            if call_id in self.session.waiting:
+                return await self._resumption.resume_one(call_id, name)
+            self._check_id(call_id)
         call = self._new_call(name, arguments, call_id, caller, deadline)
         return await self._path.travel(call)
 
@@ -214,6 +217,15 @@ class Executor:
             caller=caller,
             deadline=deadline,
         )
+
+    def _check_id(self, call_id: str) -> None:
+        """Ids come from models and clients; one that no store takes must not reach the ledger."""
+        if self._execution.is_running(call_id):
+            raise UsageError(f"a call {call_id!r} is running; give every call an id of its own")
+        if not 0 < len(call_id) <= MAX_ID_CHARS or not call_id.isprintable():
+            raise UsageError(
+                f"a call id is 1 to {MAX_ID_CHARS} printable characters, not {call_id[:80]!r}"
+            )
 
     def _context(self, call: Call) -> ToolContext:
         session = self.session
