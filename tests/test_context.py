@@ -52,8 +52,13 @@ class TestContext:
 
     def test_options_for_a_session_that_exists_are_refused(self) -> None:
         """Dropping them in silence could drop the list of tools to ask about."""
-        with pytest.raises(UsageError, match=r"need_user_approve_tools, cwd.*to the session"):
+        with pytest.raises(UsageError) as caught:
             AgentContext(Session(), need_user_approve_tools=["shell"], cwd="/")
+
+        assert str(caught.value) == (
+            "AgentContext got a session and options for a new one (need_user_approve_tools, cwd); "
+            "give the options to the session"
+        )
 
     def test_a_name_is_not_a_list_of_names(self) -> None:
         """A text would be taken apart into letters, and no tool would be asked about."""

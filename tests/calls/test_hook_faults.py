@@ -93,15 +93,18 @@ class TestFailing:
 
         assert (outcome.ok, outcome.text) == (False, "Boom: last")
 
-    async def test_a_plain_function_is_no_post_hook(self) -> None:
-        """T16: a post hook that is not async fails the call, and its value is not used."""
+    @pytest.mark.parametrize("place", ["post", "global_post"])
+    async def test_a_plain_function_is_no_post_hook(self, place: str) -> None:
+        """T16: a post hook that is not async fails the call by name, and its value is not used."""
 
-        def plain(ctx: ToolContext, result: str) -> str:
+        def plain(ctx: ToolContext, *shown: Any) -> str:
             return "not awaited"
 
-        outcome = await Bench(post={"echo": plain}).call()
+        hooks: dict[str, Any] = {"post": {"echo": plain}, "global_post": plain}
+        outcome = await Bench(**{place: hooks[place]}).call()
 
         assert isinstance(outcome.error, HookFailed)
+        assert str(outcome.error).startswith(f"hook {plain.__qualname__} returned str without")
         assert "not awaited" not in outcome.text
 
 

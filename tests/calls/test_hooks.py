@@ -127,19 +127,19 @@ class TestOrder:
         """What a pre hook leaves in the context is there for the tool and the post hooks."""
         contexts: list[ToolContext] = []
 
-        async def note(ctx: ToolContext, shown: Any) -> Any:
+        async def note(ctx: ToolContext, *shown: Any) -> Any:
             contexts.append(ctx)
-            return shown
+            return shown[-1]
 
         @tool
         async def look(ctx: ToolContext) -> None:
             """Look."""
             contexts.append(ctx)
 
-        hooks = Hooks(pre={"look": note}, post={"look": note})
+        hooks = Hooks(note, note, {"look": note}, {"look": note})
         await Executor(Session(), [look], hooks=hooks).call("look", call_id="c1")
 
-        assert len(contexts) == 3
+        assert len(contexts) == 5
         assert all(found is contexts[0] for found in contexts)
         assert (contexts[0].call_id, contexts[0].tool_name) == ("c1", "look")
 
@@ -225,6 +225,7 @@ class TestPreHookReplies:
         outcome = await bench.call()
 
         assert isinstance(outcome.error, HookFailed)
+        assert str(outcome.error).startswith(f"pre hook {forgetful.__qualname__} of 'echo' ")
         assert (seen, bench.ran) == ([], [])
 
     async def test_a_plain_function_is_a_fault(self) -> None:

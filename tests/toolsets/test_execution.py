@@ -1,11 +1,12 @@
 """Overriding how a toolset runs its tools: time limits, retries, wrapped errors."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.toolsets.samples import ReadFile, toolset_of
+from tests.toolsets.samples import ReadFile, Shell, commands_run, toolset_of
 from toolcrib import ToolContext
 from toolcrib.context import AgentContext
 from toolcrib.errors import ToolTimeout
@@ -54,7 +55,7 @@ class TestOverride:
         assert seen == [{"seconds": 5}, "c1", 7, "slow", {"seconds": 5.5}, "c2", 100, "patient"]
 
     async def test_the_schema_is_the_tools_own(self) -> None:
-        """T32: an override does not change what the model is told."""
+        """T32: an override does not change what the model is told, and may call the default."""
 
         class Same(Toolset):
             async def _call_tool_func(
@@ -62,19 +63,22 @@ class TestOverride:
             ) -> Any:
                 return await super()._call_tool_func(args, ctx, tool)
 
+        overridden = Same(AgentContext(), [Slow])
         plain = (await toolset_of(Slow).get_tools())["slow"]
-        same = (await Same(AgentContext(), [Slow]).get_tools())["slow"]
+        same = (await overridden.get_tools())["slow"]
 
         assert same.tool_def == plain.tool_def
+        assert await overridden.call_tool("slow", {"seconds": 0}, "c1") == "done"
         assert (plain.timeout, same.timeout) == (None, None)
 
-    async def test_a_listed_tool_can_be_run_by_hand(self) -> None:
+    async def test_a_listed_tool_can_be_run_by_hand(self, tmp_path: Path) -> None:
         """T32: `call_func` runs the tool itself, without hooks, gate or record."""
-        toolset = toolset_of(Slow)
-        tool = (await toolset.get_tools())["slow"]
-        context = ToolContext(session_id="s", cwd="/")
+        toolset = toolset_of(Shell)
+        tool = (await toolset.get_tools())["shell"]
+        context = ToolContext(session_id="s", cwd=str(tmp_path))
 
-        assert await tool.call_func({"seconds": 0}, context) == "done"
+        assert await tool.call_func({"command": "ls"}, context) == "ran ls"
+        assert commands_run(tmp_path) == ["ls"]
         assert toolset.ctx.session.transcript() == ()
 
     @pytest.mark.parametrize("way", ["return", "raise"])

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from tests.toolsets.samples import ReadFile, Shell, WriteFile, toolset_of
-from toolcrib import Approve, CallFailed, ToolContext
+from toolcrib import Approve, CallFailed, Policy, Rule, ToolContext
 from toolcrib.context import AgentContext
 from toolcrib.errors import DuplicateTool, InvalidHooks, InvalidTool, UsageError
 from toolcrib.toolsets import BaseTool, GlobalHooks, Toolset
@@ -220,6 +220,15 @@ class TestCalls:
             await toolset.call_tool("read_file", raw)
 
         assert caught.value.failure.kind == "invalid_arguments"
+
+    async def test_a_policy_judges_every_call(self) -> None:
+        """What a rule forbids does not run, listed or not."""
+        policy = Policy((Rule("deny", tool="read_*", reason="No reading."), Rule("allow")))
+        toolset = toolset_of(ReadFile, WriteFile, policy=policy)
+        outcome = await toolset.call("read_file", {"path": "a"})
+
+        assert outcome.failure is not None
+        assert (outcome.failure.kind, outcome.text) == ("not_permitted", "No reading.")
 
     async def test_parallel_calls_of_one_tool_share_nothing(self) -> None:
         """T21: each call has its own arguments and context, in hooks and tool alike."""
