@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from tests.toolsets.samples import Shell, commands_run
-from toolcrib import ApprovalRequired, Approve, CallFailed, Session, SqliteStore, ToolContext
+from toolcrib import (
+    ApprovalRequired,
+    Approve,
+    CallFailed,
+    Policy,
+    Rule,
+    Session,
+    SqliteStore,
+    ToolContext,
+)
 from toolcrib.context import AgentContext
 from toolcrib.errors import InvalidState, LeaseLost, UsageError
 from toolcrib.session.state import ResumableState
@@ -182,6 +191,19 @@ class TestState:
         for name in ("shell", "edit"):
             with pytest.raises(ApprovalRequired):
                 await toolset.call_tool(name, {"command": "ls"})
+        assert commands_run(tmp_path) == []
+
+    async def test_a_yes_in_a_state_does_not_beat_the_hosts_policy(self, tmp_path: Path) -> None:
+        """T48: what the host forbids by now does not run, whoever approved it before."""
+        ctx = AgentContext(need_user_approve_tools=["shell"])
+        await Toolset(ctx, [Shell]).call("shell", {"command": "ls"}, "c1")
+        await ctx.session.approvals.decide("c1", Approve(), by="ada")
+
+        host = AgentContext(cwd=str(tmp_path)).with_state(ctx.export_state())
+        (outcome,) = await Toolset(host, [Shell], policy=Policy((Rule("deny"),))).resume()
+
+        assert outcome.failure is not None
+        assert outcome.failure.kind == "not_permitted"
         assert commands_run(tmp_path) == []
 
     async def test_a_signed_state_cannot_be_changed(self, tmp_path: Path) -> None:
