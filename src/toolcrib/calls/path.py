@@ -17,6 +17,7 @@ from toolcrib.calls.hooks import HookChain, run_post_hooks, run_pre_hooks
 from toolcrib.calls.nesting import check_nesting
 from toolcrib.calls.outcome import NOTHING, Outcome
 from toolcrib.calls.recording import record_finish, record_finish_soon, record_start
+from toolcrib.calls.redact import shown_failure
 from toolcrib.calls.shape import shape
 from toolcrib.calls.validate import freeze, validate
 from toolcrib.errors import ApprovalRequired, ModelRetry
@@ -137,10 +138,10 @@ class Path:
 
 def end(call: Call, failure: Failure) -> None:
     """The call failed without a result of the tool."""
-    call.failure = failure
+    call.failure = shown_failure(call, failure)
     call.value = None
     call.value_json = None
-    call.text = failure.message
+    call.text = call.failure.message
 
 
 def _leave(call: Call, error: BaseException) -> None:

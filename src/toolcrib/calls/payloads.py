@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
-from toolcrib.calls.redact import scrub, shown_arguments
+from toolcrib.calls.redact import scrub, shown_arguments, shown_value
 from toolcrib.calls.validate import digest
 from toolcrib.session.encoding import encode_facts
 from toolcrib.session.events import CallStarted, ToolInvoked
@@ -41,7 +41,7 @@ def encode_started(call: Call) -> bytes:
 def build_live(call: Call) -> ToolInvoked:
     """The event that a call is over, for subscribers in this process: they get the typed value."""
     has_secrets = call.prepared is not None and call.prepared.redactor is not None
-    value = scrub(call, _recorded_value(call)) if has_secrets else call.value
+    value = shown_value(call) if has_secrets else call.value
     return ToolInvoked(
         session_id=call.session.session_id,
         at=call.finished_at,
@@ -68,7 +68,7 @@ def encode_invoked(call: Call) -> bytes:
         facts["message"] = scrub(call, call.text)
     parts = b'{"name":%b,"tool":%b,"params":%b,"value":%b,%b'
     return parts % (
-        to_json(call.name),
+        encode_facts(call.name),
         tool.ref_json if tool else to_json(call.frozen_ref),
         _params_json(call),
         _value_json(call),
@@ -90,13 +90,7 @@ def _value_json(call: Call) -> bytes:
     tool = call.prepared
     if call.value_json is not None and tool is not None and tool.redactor is None:
         return call.value_json
-    return encode_facts(scrub(call, _recorded_value(call)))
-
-
-def _recorded_value(call: Call) -> Any:
-    if call.value_json is not None:
-        return from_json(call.value_json)
-    return call.text_value
+    return encode_facts(shown_value(call))
 
 
 def _end_facts(call: Call) -> dict[str, Any]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
+
+from toolcrib.calls.failure import Failure
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
@@ -27,6 +30,27 @@ def scrub(call: Call, data: Any) -> Any:
     if tool is None or tool.redactor is None:
         return data
     return tool.redactor.scrubber_json(call.arguments).scrub(data)
+
+
+def shown_value(call: Call) -> Any:
+    """The value as JSON, without secrets."""
+    value = call.text_value if call.value_json is None else from_json(call.value_json)
+    return scrub(call, value)
+
+
+def shown_failure(call: Call, failure: Failure) -> Failure:
+    """`failure` without secrets, in text that can be sent."""
+    message = encodable(scrub(call, failure.message))
+    faults = tuple(
+        replace(fault, message=encodable(scrub(call, fault.message))) for fault in failure.faults
+    )
+    return replace(failure, message=message, faults=faults)
+
+
+def loggable(call: Call, error: BaseException) -> BaseException | None:
+    """The exception for a log; None where its text or its traceback might quote a secret."""
+    tool = call.prepared
+    return error if tool is None or tool.redactor is None else None
 
 
 def encodable(text: str) -> str:

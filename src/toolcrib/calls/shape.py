@@ -5,11 +5,19 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from toolcrib.calls.failure import Failure
-from toolcrib.calls.redact import scrub, shown_arguments
+from toolcrib.calls.redact import (
+    encodable,
+    loggable,
+    scrub,
+    shown_arguments,
+    shown_failure,
+    shown_value,
+)
 from toolcrib.errors import ToolTimeout
+from toolcrib.session.encoding import rendered
 from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
@@ -18,14 +26,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+DEEPEST = 200
+"""How deep JSON may be nested for its parser; fewer brackets cannot be deeper."""
+
 
 def shape(call: Call, default_max_chars: int) -> None:
     """Render the call's result; what is too long for the model is cut and kept whole."""
     if call.error is not None:
         call.failure = failure_of(call, call.error)
-        call.text = call.failure.message
     else:
         _render(call)
+    _hide_secrets(call)
     if call.was_edited:
         call.is_plain_text = False
         call.text += _edit_note(call)
@@ -40,8 +51,7 @@ def shape(call: Call, default_max_chars: int) -> None:
 def _render(call: Call) -> None:
     value = call.value
     if type(value) is str:
-        call.text = call.text_value = value
-        call.is_plain_text = True
+        _render_text(call, value)
         return
     message = ""
     if isinstance(value, ToolResult):
@@ -52,24 +62,69 @@ def _render(call: Call) -> None:
         if not result.success:
             call.failure = Failure("tool_error", message or f"`{call.name}` failed.")
     try:
-        call.value_json = to_json(value, inf_nan_mode="strings")
-        call.text = message or (call.failure.message if call.failure else _text(value, call))
-    except (PydanticSerializationError, UnicodeError) as error:
+        call.value_json = _encode(value)
+        call.text = _checked(message or _text(value, call))
+    except PydanticSerializationError as error:
         _refuse(call, value, str(error))
     except Exception as error:
-        logger.exception("rendering the result of %s failed", call.name)
+        logger.warning(
+            "rendering the result of %s failed", call.name, exc_info=loggable(call, error)
+        )
         _refuse(call, value, f"rendering it raised {type(error).__name__}")
 
 
-def _text(value: Any, call: Call) -> str:
-    if isinstance(value, str):
-        return str(value)
-    # Not isinstance against the protocol: that costs more than the rest of the call.
-    if hasattr(value, "render"):
-        return cast("ToolRenderableResult", value).render()
-    assert call.value_json is not None
+def _render_text(call: Call, value: str) -> None:
+    try:
+        # The check costs nothing where there is nothing but ASCII.
+        if not value.isascii():
+            value.encode()
+    except UnicodeEncodeError as error:
+        _refuse(call, value, str(error))
+        return
+    call.text = call.text_value = value
     call.is_plain_text = True
-    return call.value_json.decode()
+
+
+def _encode(value: Any) -> bytes:
+    encoded = to_json(value, inf_nan_mode="strings")
+    if encoded.count(b"[") + encoded.count(b"{") > DEEPEST:
+        try:
+            from_json(encoded)
+        except ValueError as error:
+            raise PydanticSerializationError(f"it cannot be read back: {error}") from None
+    return encoded
+
+
+def _checked(text: object) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"the text for the model is {_type_name(text)}, not str")
+    return encodable(text)
+
+
+def _hide_secrets(call: Call) -> None:
+    """Take the secrets of the arguments out of what the model sees: a hook may have put them
+    there, unknown to the model. Before anything is cut, so that no piece of one is left.
+    """
+    if call.failure is not None:
+        call.failure = shown_failure(call, call.failure)
+        call.text = call.failure.message
+    elif call.tool.redactor is not None:
+        # In the text of a JSON value, a secret with a quote in it would not be found.
+        is_plain = call.is_plain_text
+        call.text = rendered(shown_value(call)) if is_plain else scrub(call, call.text)
+
+
+def _text(value: Any, call: Call) -> object:
+    if call.failure is not None:
+        return call.failure.message
+    # Not isinstance against the protocol: that costs more than the rest of the call.
+    if not isinstance(value, str) and hasattr(value, "render"):
+        return cast("ToolRenderableResult", value).render()
+    encoded = call.value_json
+    assert encoded is not None
+    call.is_plain_text = True
+    # What JSON has only as text, like a date or an enum, is read as text and not in quotes.
+    return from_json(encoded) if encoded.startswith(b'"') else encoded.decode()
 
 
 def _refuse(call: Call, value: Any, why: str) -> None:
@@ -89,9 +144,16 @@ def failure_of(call: Call, error: BaseException) -> Failure:
     if isinstance(error, ToolTimeout):
         return Failure("timeout", str(error), still_running=error.still_running)
     name = _type_name(error)
-    logger.info("call %s of %s failed", call.call_id, call.name, exc_info=error)
-    message = scrub(call, str(error))
+    logger.info("call %s of %s failed", call.call_id, call.name, exc_info=loggable(call, error))
+    message = _said(error)
     return Failure("tool_error", f"{name}: {message}" if message else name, error_type=name)
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "(it has no readable message)"
 
 
 def _type_name(value: Any) -> str:

@@ -5,12 +5,13 @@ Session, time and call id are fields of the record itself and are not repeated i
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from pydantic import TypeAdapter
-from pydantic_core import from_json, to_json
+from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from toolcrib.errors import LedgerBroken
 from toolcrib.session.events import ALL_EVENTS, Event, ToolInvoked
@@ -27,7 +28,11 @@ def encode_event(event: Event) -> bytes:
 
 def encode_facts(facts: Any) -> bytes:
     """A payload, or a part of one, from an event's own facts; defaults may be left out."""
-    return to_json(facts, inf_nan_mode="strings")
+    try:
+        return to_json(facts, inf_nan_mode="strings")
+    except PydanticSerializationError:
+        # One name that cannot be encoded must not make the whole ledger unreadable.
+        return to_json(_encodable(to_jsonable_python(facts, inf_nan_mode="strings")))
 
 
 def decode_event(
@@ -37,7 +42,7 @@ def decode_event(
     adapter = _adapters().get(kind)
     if adapter is None:
         raise LedgerBroken(f"unknown kind of record: {kind!r}; a newer version wrote it")
-    facts: dict[str, Any] = from_json(payload)
+    facts = _read(payload)
     if kind == ToolInvoked.kind and "message" not in facts:
         facts["message"] = rendered(facts.get("value"))
     if call_id is not None:
@@ -48,6 +53,28 @@ def decode_event(
 def rendered(value: Any) -> str:
     """A plain JSON value as the model sees it: text as it is, anything else as JSON."""
     return value if isinstance(value, str) else to_json(value, inf_nan_mode="strings").decode()
+
+
+def _read(payload: bytes) -> dict[str, Any]:
+    try:
+        return from_json(payload)
+    except ValueError:
+        # Arguments and values may be as deep as that parser goes, and a payload is deeper by one.
+        return json.loads(payload)
+
+
+def _encodable(data: Any) -> Any:
+    """JSON data whose text can be encoded: lone surrogates are spelt out."""
+    match data:
+        case str():
+            return data.encode(errors="backslashreplace").decode()
+        case list():
+            return [_encodable(each) for each in cast("list[Any]", data)]
+        case dict():
+            members = cast("dict[str, Any]", data).items()
+            return {_encodable(key): _encodable(value) for key, value in members}
+        case _:
+            return data
 
 
 @cache

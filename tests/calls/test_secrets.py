@@ -1,0 +1,269 @@
+"""A secret argument reaches the handler and nothing else: no record, event, log or failure."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pytest
+from pydantic import SecretStr
+
+from tests.calls.runs import Run, invoked, run
+from toolcrib import (
+    ApprovalRequired,
+    Approve,
+    CallbackApprover,
+    Hooks,
+    ModelRetry,
+    Secret,
+    Session,
+    ToolContext,
+    ToolResult,
+    tool,
+)
+from toolcrib.approval.request import ApprovalRequest
+from toolcrib.testing import Recorder
+
+TOKEN = "tok-live-1234567890"
+QUOTED = 'tok"with\\quotes\nand lines'
+
+Body = Callable[[str, ToolContext], Awaitable[Any]]
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A call with a secret argument, and everything that was heard of it."""
+
+    ended: Run
+    heard: Recorder
+
+    @property
+    def seen(self) -> str:
+        """All that others than the handler got to see, in one text."""
+        session = self.ended.session
+        artifact = self.ended.outcome.artifact_id
+        parts: list[Any] = [
+            [record.payload for record in session.records()],
+            self.heard.events,
+            self.ended.outcome.text,
+            self.ended.outcome.failure,
+            session.transcript(),
+            session.artifacts.read(artifact).text if artifact else "",
+        ]
+        return repr(parts)
+
+
+async def watch(body: Body, token: Any = TOKEN, **options: Any) -> Watched:
+    """Run `body` as a tool that takes a secret."""
+    limit = options.pop("max_result_chars", None)
+
+    @tool(max_result_chars=limit)
+    async def fetch(ctx: ToolContext, url: str, token: Annotated[str, Secret()]) -> Any:
+        """Fetch."""
+        return await body(token, ctx)
+
+    session = Session()
+    heard = Recorder(session.bus)
+    ended = await run(fetch, {"url": "u", "token": token}, session=session, **options)
+    return Watched(ended, heard)
+
+
+async def echo(token: str, _: ToolContext) -> Any:
+    return f"used {token}"
+
+
+async def echo_json(token: str, _: ToolContext) -> Any:
+    return {"used": token, "list": [token]}
+
+
+async def report(token: str, _: ToolContext) -> Any:
+    return ToolResult(value={"token": token}, message=f"{token} was refused", success=False)
+
+
+async def tell(token: str, _: ToolContext) -> Any:
+    return ToolResult(value={"token": token}, message=f"{token} works")
+
+
+async def fail(token: str, _: ToolContext) -> Any:
+    raise PermissionError(f"{token} was refused")
+
+
+async def retry(token: str, _: ToolContext) -> Any:
+    raise ModelRetry(f"{token} was refused")
+
+
+async def speak(token: str, ctx: ToolContext) -> Any:
+    ctx.progress(1, 2, f"trying {token}")
+    ctx.output(f"$ curl -H {token}")
+    ctx.emit("tool.fetch.tried", {"with": token, "and": [token]})
+    return "done"
+
+
+async def ask(token: str, ctx: ToolContext) -> Any:
+    if not ctx.tool_call_approved:
+        raise ApprovalRequired({"token": token})
+    return "done"
+
+
+BODIES = [echo, echo_json, report, tell, fail, retry, speak, ask]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
+async def test_a_secret_is_seen_nowhere(body: Body, caplog: pytest.LogCaptureFixture) -> None:
+    """R46: whatever a handler does with a secret, it is in no record, event, failure, transcript
+    or log.
+    """
+    caplog.set_level(logging.DEBUG)
+
+    watched = await watch(body)
+
+    assert TOKEN not in watched.seen
+    assert TOKEN not in caplog.text
+
+
+@pytest.mark.parametrize("body", [echo, echo_json, tell], ids=lambda body: body.__name__)
+async def test_an_awkward_secret_is_seen_nowhere(body: Body) -> None:
+    """R46: a secret that JSON writes with escapes is found all the same."""
+    watched = await watch(body, QUOTED)
+
+    assert "with" not in watched.seen.replace("without", "")
+
+
+@pytest.mark.parametrize("body", [echo_json], ids=lambda body: body.__name__)
+async def test_a_short_secret_is_hidden_in_values(body: Body) -> None:
+    """R46: a secret too short to be looked for in texts is still hidden where it is a value."""
+    watched = await watch(body, "q7")
+
+    assert "q7" not in watched.seen
+
+
+@pytest.mark.parametrize("limit", range(6, 12))
+async def test_no_piece_of_a_secret_is_left_by_cutting(limit: int) -> None:
+    """R46: a result is cut after its secrets are hidden, so half a secret does not stay."""
+    watched = await watch(echo, max_result_chars=limit)
+
+    assert "tok-" not in watched.seen
+
+
+async def test_the_handler_gets_the_secret() -> None:
+    """What is hidden from others is there for the handler, and in what it returns to the
+    application.
+    """
+    watched = await watch(echo)
+
+    assert watched.ended.outcome.value == f"used {TOKEN}"
+    assert watched.ended.record.params == {"url": "u", "token": "[secret]"}
+    assert watched.ended.record.value == "used [secret]"
+
+
+async def test_record_and_live_event_hide_the_same() -> None:
+    """R46: subscribers see of a secret exactly what the ledger keeps."""
+    watched = await watch(echo_json)
+
+    (live,) = [event for event in watched.heard.events if event.kind == "tool.invoked"]
+    assert live == watched.ended.record
+
+
+async def test_a_secret_that_a_hook_puts_in_stays_hidden_from_the_model() -> None:
+    """A pre hook may swap a name for the real credential; the model must not read it back."""
+
+    async def fill(_: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+        return {**arguments, "token": TOKEN}
+
+    watched = await watch(echo, "the usual", hooks=Hooks(pre={"fetch": fill}))
+
+    assert watched.ended.outcome.text == "used [secret]"
+    assert TOKEN not in watched.seen
+
+
+async def test_the_approver_sees_no_secret() -> None:
+    """R42, R46: who approves reads the redacted view, and the note on an edit has it, too."""
+    requests: list[ApprovalRequest] = []
+
+    @tool(requires_approval=True)
+    async def fetch(url: str, token: Annotated[str, Secret()]) -> str:
+        """Fetch."""
+        return f"{url} {len(token)}"
+
+    async def edit(request: ApprovalRequest) -> Approve:
+        requests.append(request)
+        return Approve({"url": "v", "token": "[secret]"})
+
+    ended = await run(fetch, {"url": "u", "token": TOKEN}, approver=CallbackApprover(edit))
+
+    assert requests[0].arguments == {"url": "u", "token": "[secret]"}
+    assert ended.outcome.value == f"v {len(TOKEN)}"
+    assert TOKEN not in ended.outcome.text
+    assert TOKEN not in repr([record.payload for record in ended.session.records()])
+
+
+class TestInvalidArguments:
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {"url": 1, "token": TOKEN},
+            {"url": "u", "token": [TOKEN]},
+            {"url": "u", "tokne": TOKEN},
+            {"url": "u", "token": TOKEN, "more": TOKEN},
+            '{"url": "u", "token": "' + TOKEN,
+            TOKEN,
+        ],
+        ids=["other field", "wrong type", "misspelt", "extra", "cut off", "no JSON"],
+    )
+    async def test_refused_arguments_are_not_quoted(self, arguments: Any) -> None:
+        """R45, R46: faults are named by pointer, without the value; the arguments of a call that
+        could not be understood are not recorded when they may hold a secret.
+        """
+
+        @tool
+        async def fetch(url: str, token: SecretStr) -> str:
+            """Fetch."""
+            raise AssertionError("never called")
+
+        session = Session()
+        heard = Recorder(session.bus)
+        ended = await run(fetch, arguments, session=session)
+
+        assert ended.failure == "invalid_arguments"
+        assert ended.record.params is None
+        assert ended.record.arguments_digest
+        seen = repr([*session.records(), *heard.events, ended.outcome])
+        assert TOKEN not in seen
+
+    async def test_a_validators_own_words_are_not_repeated(self) -> None:
+        """R45, R46: a type of the user's may quote what it refuses; that quote goes nowhere."""
+
+        class Key(str):
+            @classmethod
+            def __get_pydantic_core_schema__(cls, _: Any, handler: Any) -> Any:
+                from pydantic_core import core_schema
+
+                def check(value: str) -> str:
+                    raise KeyError(value)
+
+                return core_schema.no_info_after_validator_function(check, handler(str))
+
+        async def fetch(token: Annotated[str, Secret()]) -> str:
+            """Fetch."""
+            raise AssertionError("never called")
+
+        fetch.__annotations__["token"] = Annotated[Key, Secret()]
+        ended = await run(tool(fetch), {"token": TOKEN})
+
+        assert ended.failure == "invalid_arguments"
+        assert TOKEN not in repr([*ended.session.records(), ended.outcome])
+
+
+async def test_a_pydantic_secret_is_hidden_like_our_own() -> None:
+    """R46: `SecretStr` needs no further mark."""
+
+    @tool
+    async def fetch(token: SecretStr) -> str:
+        """Fetch."""
+        return token.get_secret_value()
+
+    ended = await run(fetch, {"token": TOKEN})
+
+    assert ended.outcome.value == TOKEN
+    assert invoked(ended.session)[0].params == {"token": "[secret]"}
+    assert TOKEN not in repr(list(ended.session.records()))
