@@ -61,6 +61,18 @@ async def test_nothing_but_a_approves(terminal: PseudoTerminal, line: str) -> No
     assert await settle(terminal, line, line, "d", "no") == Reply(Deny("no"), JO)
 
 
+@pytest.mark.parametrize(("line", "note"), [("", "Enter alone decides"), ("y", "y is none of")])
+async def test_an_unclear_answer_is_said_to_be_unclear(
+    terminal: PseudoTerminal, line: str, note: str
+) -> None:
+    """The person learns that nothing was decided."""
+    asking = asyncio.create_task(approver(terminal).ask(request()))
+    await terminal.answer(line)
+
+    assert note in await terminal.answer("d", "no")
+    assert await asking == Reply(Deny("no"), JO)
+
+
 async def test_what_was_typed_before_the_question_is_no_answer(terminal: PseudoTerminal) -> None:
     """A key pressed before the call was on the screen cannot have been about it."""
     terminal.type("a\na\n")
@@ -117,9 +129,11 @@ async def test_e_edits_the_arguments(
     )
     arguments = {"path": "\x9bevil\u202e", "n": 1}
 
-    reply = await settle(terminal, "e", "a", asked=request(arguments))
+    asking = asyncio.create_task(approver(terminal).ask(request(arguments)))
+    await terminal.answer("e")
+    assert "safe.txt" in await terminal.answer("a")
 
-    assert reply == Reply(Approve({"path": "safe.txt", "n": 1}), JO)
+    assert await asking == Reply(Approve({"path": "safe.txt", "n": 1}), JO)
     assert json.loads(seen.read_text("utf-8")) == [arguments, "0o700"]
 
 
