@@ -37,7 +37,6 @@ class Execution:
         self._runners = dict(runners)
         self._default_timeout = default_timeout
         self._threads = WorkerThreads()
-        self._running: dict[str, Call] = {}
         self._given_up: set[asyncio.Future[Any]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -56,7 +55,7 @@ class Execution:
         """Run the handler. What it returns or raises becomes the call's result."""
         task = call.task = self._current_task()
         cancelled_before = task.cancelling()
-        self._running[call.call_id] = call
+        call.session.running[call.call_id] = call
         try:
             limit = self._limit(call)
             if limit is None:
@@ -69,21 +68,9 @@ class Execution:
         except Exception as error:
             call.fail(error)
         finally:
-            del self._running[call.call_id]
+            del call.session.running[call.call_id]
         if call.cancels:
             await _end_cancelled(call, task, cancelled_before)
-
-    def is_running(self, call_id: str) -> bool:
-        """Whether a call of this id runs now."""
-        return call_id in self._running
-
-    def cancel(self, call_id: str) -> bool:
-        """Stop one running call, and not whoever awaits it. False when it is not running."""
-        call = self._running.get(call_id)
-        if call is None or call.task is None:
-            return False
-        call.cancels += 1
-        return call.task.cancel()
 
     def _current_task(self) -> asyncio.Task[Any]:
         """The running task. Asking for the running loop costs a system call, so it is kept."""
@@ -192,3 +179,11 @@ def _retrieve(work: asyncio.Future[Any]) -> None:
     """Look at an exception nobody will await, so that asyncio does not complain about it."""
     if not work.cancelled():
         work.exception()
+
+
+def cancel(call: Call) -> bool:
+    """Stop one running call, and not whoever awaits it. False when it is not running."""
+    if call.task is None:
+        return False
+    call.cancels += 1
+    return call.task.cancel()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.admission import Admission
 from toolcrib.calls.batch import CallRequest, run_all
 from toolcrib.calls.call import Call, Caller
-from toolcrib.calls.execute import Execution, Runner
+from toolcrib.calls.execute import Execution, Runner, cancel
 from toolcrib.calls.gate import Gate
 from toolcrib.calls.halt import Halt
 from toolcrib.calls.hooks import HookChain, Hooks
@@ -63,18 +64,18 @@ class Executor:
         for name in self._table.tools:
             self._link_hooks(name)
         self._gate = Gate(session, policy, approver)
-        self._execution = Execution(runners or {}, self.limits.timeout)
+        execution = Execution(runners or {}, self.limits.timeout)
         self._path = Path(
             table=self._table,
             chains=self._chains,
             gate=self._gate,
             admission=Admission(self.limits),
-            execution=self._execution,
+            execution=execution,
             limits=self.limits,
             make_context=self._context,
         )
         self._resumption = Resumption(session, self._table, self._gate, self._path)
-        self._is_in_turn = False
+        self._open_turns = 0
         # The fence makes ids unique over every process that ever writes this session.
         self._id_prefix = f"call_{session.lease.fence}_"
 
@@ -97,22 +98,34 @@ class Executor:
                 return await self._resumption.resume_one(call_id, name)
             self._check_id(call_id)
         call = self._new_call(name, arguments, call_id, caller, deadline)
-        return await self._path.travel(call)
+        if call_id is None:
+            return await self._path.travel(call)
+        claimed = self.session.claimed
+        claimed.add(call_id)
+        try:
+            return await self._path.travel(call)
+        finally:
+            claimed.discard(call_id)
 
     async def call_many(
         self, requests: Sequence[CallRequest], *, max_parallel: int | None = None
     ) -> list[Outcome]:
         """Call several tools at once; outcomes come in the order asked.
 
-        Calls that wait for approval do not hold up the others.
+        Calls that wait for approval do not hold up the others. Raises `UsageError` before anything
+        runs when one of the requests cannot be made.
         """
+        ready = [
+            replace(each, arguments=encode_arguments(each.arguments)) for each in requests
+        ]
+        self._check_ids([each.call_id for each in ready if each.call_id is not None])
 
         async def one(request: CallRequest) -> Outcome:
             return await self.call(
                 request.name, request.arguments, call_id=request.call_id, caller=request.caller
             )
 
-        return await run_all([lambda each=each: one(each) for each in requests], max_parallel)
+        return await run_all([lambda each=each: one(each) for each in ready], max_parallel)
 
     async def call_nested(self, parent: Call, name: str, arguments: Mapping[str, Any]) -> Outcome:
         """Call a tool on behalf of a running call; used through `ToolContext.call_tool`."""
@@ -130,7 +143,8 @@ class Executor:
 
     def cancel(self, call_id: str) -> bool:
         """Stop one running call; its outcome is `cancelled`. False when it is not running."""
-        return self._execution.cancel(call_id)
+        call: Call | None = self.session.running.get(call_id)
+        return call is not None and cancel(call)
 
     async def withdraw(self, call_id: str) -> Outcome:
         """Cancel a call that waits for a decision; it can no longer be approved."""
@@ -183,16 +197,19 @@ class Executor:
         session = self.session
         session.turn += 1
         session.save_settings()
-        self._table.pin()
-        self._is_in_turn = True
+        # A turn within a turn, for a prompt that a tool evaluates, sees the same tools.
+        if self._open_turns == 0:
+            self._table.pin()
+        self._open_turns += 1
         session.note(
             TurnStarted(session_id=session.session_id, at=session.clock(), turn=session.turn)
         )
         try:
             yield session.turn
         finally:
-            self._is_in_turn = False
-            self._table.pin()
+            self._open_turns -= 1
+            if self._open_turns == 0:
+                self._table.pin()
 
     def _new_call(
         self,
@@ -218,9 +235,16 @@ class Executor:
             deadline=deadline,
         )
 
+    def _check_ids(self, call_ids: list[str]) -> None:
+        for call_id in call_ids:
+            if call_ids.count(call_id) > 1:
+                raise UsageError(f"two calls have the id {call_id!r}; give each an id of its own")
+            if call_id not in self.session.waiting:
+                self._check_id(call_id)
+
     def _check_id(self, call_id: str) -> None:
         """Ids come from models and clients; one that no store takes must not reach the ledger."""
-        if self._execution.is_running(call_id):
+        if call_id in self.session.running:
             raise UsageError(f"a call {call_id!r} is running; give every call an id of its own")
         if not 0 < len(call_id) <= MAX_ID_CHARS or not call_id.isprintable():
             raise UsageError(
@@ -253,7 +277,7 @@ class Executor:
 
     def _changed(self, name: str, old: PreparedTool | None, new: PreparedTool | None) -> None:
         self._link_hooks(name)
-        if not self._is_in_turn:
+        if self._open_turns == 0:
             self._table.pin()
         session = self.session
         session.note(

@@ -139,6 +139,79 @@ class CallInDoubt(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PromptStarted(Event):
+    """A prompt goes to a model. `digest` is of all that was rendered, attachments included."""
+
+    kind: ClassVar[str] = "prompt.started"
+    turn: int
+    prompt_name: str
+    text: str
+    digest: str
+    adapter: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolWithheld(Event):
+    """A provider-run tool was not offered to the model, because the session forbids it or the
+    provider has no such kind.
+    """
+
+    kind: ClassVar[str] = "tool.withheld"
+    turn: int
+    tool: ToolRef
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelResponded(Event):
+    """One model request was answered. `items` are the provider's own, verbatim: they are what a
+    conversation is replayed from.
+    """
+
+    kind: ClassVar[str] = "model.responded"
+    turn: int
+    step: int
+    response_id: str | None
+    request_id: str | None
+    model: str | None
+    items: list[Any]
+    usage: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptAnswered(Event):
+    """A prompt is done: the model gave its answer."""
+
+    kind: ClassVar[str] = "prompt.answered"
+    turn: int
+    prompt_name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta(Event):
+    """A piece of an answer while it is produced. On the bus only; the ledger keeps the whole."""
+
+    kind: ClassVar[str] = "model.text_delta"
+    turn: int
+    step: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostedToolProgress(Event):
+    """A provider-run call moves on while the answer is produced. On the bus only."""
+
+    kind: ClassVar[str] = "model.hosted_progress"
+    turn: int
+    step: int
+    item_id: str
+    item_type: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolProgress(Event):
     """How far a running call is. Rapid updates are coalesced: only the latest is kept."""
 
@@ -221,6 +294,10 @@ ALL_EVENTS: tuple[type[Event], ...] = (
     GrantChanged,
     CallStarted,
     CallInDoubt,
+    PromptStarted,
+    ToolWithheld,
+    ModelResponded,
+    PromptAnswered,
     ToolProgress,
     ToolOutput,
     ToolEmitted,

@@ -67,6 +67,11 @@ class Session:
         self.ledger: Ledger = open_ledger(self.store, lease)
         self._saved = self.store.session(self.session_id).settings
         self.turn: int = self._saved.get("turn", 0)
+        if isinstance(need_user_approve_tools, str):
+            raise UsageError(
+                "need_user_approve_tools is a list of names; a plain text would be taken letter "
+                f"by letter: write [{need_user_approve_tools!r}]"
+            )
         self.need_user_approve_tools = union(
             need_user_approve_tools, self._saved.get("need_user_approve_tools", ())
         )
@@ -76,6 +81,8 @@ class Session:
         self.calls_made = 0
         self.waiting = {call.call_id for call in self.open_calls()}
         """Ids of open calls that can be taken up again."""
+        self.running: dict[str, Any] = {}
+        """Calls whose handler runs in this process now, by id."""
         self.claimed: set[str] = set()
         """Open calls that a task of this process is working on, so that no other takes them up."""
         self.note(SessionOpened(session_id=self.session_id, at=clock(), fence=lease.fence))

@@ -84,9 +84,9 @@ def export_state(session: Session, *, key: bytes | None = None) -> ResumableStat
     """The session as a state. Calls that are running right now are not part of it: finish or
     cancel them first.
     """
-    running = [call.call_id for call in session.open_calls() if call.state == "started"]
-    if running:
-        raise UsageError(f"calls are running: {', '.join(running)}; export when they are done")
+    if session.running:
+        running = ", ".join(session.running)
+        raise UsageError(f"calls are running: {running}; export when they are done")
     store = session.store
     state = ResumableState(
         session_id=session.session_id,

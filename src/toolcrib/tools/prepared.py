@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.digest import tool_digest
@@ -46,6 +46,15 @@ class PreparedTool:
     declaration: Declaration
 
 
+@runtime_checkable
+class Describes(Protocol):
+    """Whatever describes a tool in its own style."""
+
+    def to_tool(self) -> Tool[Any, Any]:
+        """The tool it describes."""
+        ...
+
+
 def prepare(tool: object) -> PreparedTool:
     """Prepare anything that `as_tool` takes. Costs about as much as building its schema."""
     from pydantic_core import to_json
@@ -73,8 +82,9 @@ def prepare(tool: object) -> PreparedTool:
 
 
 def as_tool(declared: object) -> Tool[Any, Any]:
-    """The `Tool` behind a `Tool`, a function under `@tool` or a `HostToolDefinition`."""
-    from toolcrib.host_tools.definition import HostToolDefinition
+    """The `Tool` behind a `Tool`, a function under `@tool`, or anything that describes a tool in
+    its own style: a `HostToolDefinition`, an instance of a `BaseTool` class.
+    """
     from toolcrib.tools.decorator import FunctionTool
 
     match declared:
@@ -82,7 +92,7 @@ def as_tool(declared: object) -> Tool[Any, Any]:
             return declared  # pyright: ignore[reportUnknownVariableType]
         case FunctionTool():
             return declared.tool
-        case HostToolDefinition():
+        case Describes() if not isinstance(declared, type):
             return declared.to_tool()
         case _:
             hint = "; put @tool above it" if callable(declared) else ""

@@ -1,0 +1,68 @@
+"""Calls that a provider ran: they enter the path at its end, where everything is recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
+from toolcrib.approval.decision import Actor
+from toolcrib.calls.failure import Failure
+from toolcrib.session.events import ToolInvoked
+
+if TYPE_CHECKING:
+    from toolcrib.session.session import Session
+    from toolcrib.tools.ref import ToolRef
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderCall:
+    """What a provider says of one call it has run."""
+
+    call_id: str
+    tool: ToolRef
+    provider: str
+    capability: str
+    params: Any
+    value: Any
+    message: str
+    success: bool
+    error: str | None
+    raw: Any
+
+
+async def record_provider_call(session: Session, call: ProviderCall, decided_by: Actor) -> None:
+    """Write a provider-run call down like any other: ledger, bus, reducers, transcript."""
+    now = session.clock()
+    failure = None
+    if not call.success:
+        failure = Failure("provider_error", call.error or call.message or "The provider failed.")
+    await session.record(
+        ToolInvoked(
+            session_id=session.session_id,
+            at=now,
+            call_id=call.call_id,
+            name=call.tool.name,
+            params=call.params,
+            message=call.message,
+            success=call.success,
+            value=_plain(call.value) if not session.is_heard else call.value,
+            failure=failure,
+            tool=call.tool,
+            decided_by=decided_by,
+            turn=session.turn,
+            origin="provider",
+            provider=call.provider,
+            capability=call.capability,
+            raw=call.raw,
+        )
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A value as the ledger will give it back; what is not JSON is left to the raw item."""
+    try:
+        return from_json(to_json(value))
+    except PydanticSerializationError:
+        return None
