@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -150,11 +151,12 @@ async def live_again(folder: Path) -> None:
     await task
 
 
-def kill_in_the_middle(folder: Path, life: str) -> None:
+def kill_in_the_middle(folder: Path, life: Callable[[Path], Coroutine[Any, Any, None]]) -> None:
     """Run a life in a process of its own, and kill it once it says that it is ready."""
+    name = life.__name__
     script = (
-        "import asyncio, sys; from pathlib import Path; from tests.calls import doubt; "
-        f"asyncio.run(doubt.{life}(Path(sys.argv[1])))"
+        f"import asyncio, sys; from pathlib import Path; from {life.__module__} import {name}; "
+        f"asyncio.run({name}(Path(sys.argv[1])))"
     )
     command = [sys.executable, "-c", script, str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from tests.calls.desk import Says, kind_of
-from tests.calls.doubt import RUNNING, copy_of, executor_for, kill_in_the_middle
+from tests.calls.doubt import (
+    RUNNING,
+    copy_of,
+    executor_for,
+    kill_in_the_middle,
+    live,
+    live_again,
+)
 from tests.calls.places import Trace, history
 from toolcrib.approval.decision import Actor, Answer, Approve, Decision, Deny
 from toolcrib.approval.policy import Policy, Rule
@@ -29,7 +36,7 @@ from toolcrib.store import SqliteStore
 def dead(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a process left that was killed while its handlers ran."""
     folder = tmp_path_factory.mktemp("dead")
-    kill_in_the_middle(folder, "live")
+    kill_in_the_middle(folder, live)
     return folder
 
 
@@ -247,7 +254,7 @@ async def test_a_question_that_was_being_asked_is_still_open(heir: Heir) -> None
 async def test_a_second_kill_is_a_new_doubt(dead: Path, tmp_path: Path) -> None:
     """The yes was for one more run. Killed again, the call is asked about again."""
     folder = copy_of(dead, tmp_path / "heir")
-    kill_in_the_middle(folder, "live_again")
+    kill_in_the_middle(folder, live_again)
     heir = await open_heir(folder)
 
     assert await heir.resume("plain") == ["waiting"]
