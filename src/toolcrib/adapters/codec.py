@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from toolcrib.adapters.items import text_of
 from toolcrib.errors import UsageError
 from toolcrib.tools.hosted import HostedTool
 
@@ -77,7 +78,7 @@ class HostedToolCodec(Protocol[C, O_co]):
 class Codec(ABC, Generic[C, O]):
     """Base of the codecs that ship: it adds what the least protocol cannot say."""
 
-    kind: ClassVar[str]
+    kind: str
     call_types: ClassVar[frozenset[str]]
     """The types of items that each stand for one call the provider ran."""
     include: ClassVar[tuple[str, ...]] = ()
@@ -109,5 +110,5 @@ class Codec(ABC, Generic[C, O]):
         return [
             self.invocation(item, items, tool)
             for item in items
-            if item.get("type") in self.call_types
+            if text_of(item, "type") in self.call_types
         ]

@@ -6,6 +6,7 @@ certain but its `type`. So everything is read from plain JSON, and nothing here 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -42,7 +43,12 @@ def maybe_int(item: Mapping[str, Any], key: str) -> int | None:
 def maybe_float(item: Mapping[str, Any], key: str) -> float | None:
     """A number; None when it is missing or something else."""
     value = item.get(key)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
 
 
 def mapping_of(item: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -66,6 +72,14 @@ def texts_of(item: Mapping[str, Any], key: str) -> list[str]:
     if not isinstance(value, Sequence) or isinstance(value, str):
         return []
     return [each for each in cast("Sequence[Any]", value) if isinstance(each, str)]
+
+
+def json_object_of(item: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """An object that a text field spells out as JSON; empty when it is anything else."""
+    try:
+        return mapping_of({"read": json.loads(text_of(item, key))}, "read")
+    except (ValueError, RecursionError):
+        return {}
 
 
 def text_parts(items: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.web_search.config import DomainFilter, GeoHint, WebSearchConfig
-from toolcrib.tools.web_search.output import Citation, WebSearchResult
+from toolcrib.tools.web_search.output import Citation, WebSearchAction, WebSearchResult
+
+if TYPE_CHECKING:
+    from toolcrib.tools.web_search.section import WebSearchSection
 
 __all__ = [
     "KIND",
     "Citation",
     "DomainFilter",
     "GeoHint",
+    "WebSearchAction",
     "WebSearchConfig",
     "WebSearchResult",
+    "WebSearchSection",
     "web_search_tool",
 ]
 
@@ -33,3 +38,13 @@ def web_search_tool(
         description="Search the web for current information and cite sources.",
         config=config,
     )
+
+
+if not TYPE_CHECKING:
+    # Prompts are made of tools, so a tool that comes with a section loads it only when asked.
+    def __getattr__(name: str) -> object:
+        if name != "WebSearchSection":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from toolcrib.tools.web_search.section import WebSearchSection
+
+        return WebSearchSection

@@ -6,6 +6,23 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class WebSearchAction:
+    """What one call of a search did, as far as the provider says: it searched for `queries`,
+    opened `url`, or looked for `pattern` in it.
+    """
+
+    action: str = "search"
+    queries: tuple[str, ...] = ()
+    url: str | None = None
+    pattern: str | None = None
+
+    def render(self) -> str:
+        """The action in one line."""
+        objects = [*self.queries, *filter(None, (self.pattern, self.url))]
+        return f"{self.action}: {'; '.join(objects)}" if objects else self.action
+
+
+@dataclass(frozen=True, slots=True)
 class Citation:
     """A source for part of a text; `span` is start and end (exclusive) in characters of it."""
 

@@ -1,0 +1,55 @@
+"""The text of an answer, and what its annotations point at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from toolcrib.adapters.codec import Item
+from toolcrib.adapters.items import mappings_of, maybe_int, text_of, text_parts
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A note on one part of the answer. Its own indexes count from the start of that part."""
+
+    facts: Item
+    item_index: int
+    """Which of the items the note was found in."""
+    offset: int
+    """Where the part starts in the whole text."""
+    length: int
+
+    def span(self) -> tuple[int, int] | None:
+        """Start and end (exclusive) in the whole text; None when no text is marked.
+
+        Pictures and files that the text does not mention come with an empty span at zero.
+        """
+        start, end = maybe_int(self.facts, "start_index"), maybe_int(self.facts, "end_index")
+        if start is None or end is None or not 0 <= start < end <= self.length:
+            return None
+        return self.offset + start, self.offset + end
+
+    def point(self) -> int | None:
+        """The place in the whole text; None when there is none or it lies outside."""
+        index = maybe_int(self.facts, "index")
+        if index is None or not 0 <= index <= self.length:
+            return None
+        return self.offset + index
+
+
+def answer_text(items: Sequence[Item]) -> str:
+    """All text of all messages, in order."""
+    return "".join(text_of(part, "text") for part in text_parts(items))
+
+
+def annotations_of(items: Sequence[Item], kind: str) -> Iterator[Annotation]:
+    """Every annotation of this type, placed in the text that `answer_text` gives."""
+    offset = 0
+    for index, item in enumerate(items):
+        for part in text_parts((item,)):
+            length = len(text_of(part, "text"))
+            for facts in mappings_of(part, "annotations"):
+                if facts.get("type") == kind:
+                    yield Annotation(facts, index, offset, length)
+            offset += length

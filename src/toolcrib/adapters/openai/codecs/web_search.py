@@ -1,0 +1,142 @@
+"""Web search on the Responses API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from toolcrib.adapters.codec import Codec, Invocation, Item, UnsupportedOption
+from toolcrib.adapters.items import (
+    json_object_of,
+    mapping_of,
+    mappings_of,
+    maybe_text,
+    plain,
+    text_of,
+    texts_of,
+)
+from toolcrib.adapters.openai.answer import annotations_of, answer_text
+from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.web_search import (
+    KIND,
+    Citation,
+    DomainFilter,
+    GeoHint,
+    WebSearchAction,
+    WebSearchConfig,
+    WebSearchResult,
+)
+
+MOST_DOMAINS: Final = 100
+
+
+class OpenAIWebSearchCodec(Codec[WebSearchConfig, WebSearchResult]):
+    """Speaks for `web_search`.
+
+    The answer's text and citations belong to all calls together, so they are in `parse_output`;
+    one call alone tells what it did and which addresses it looked at.
+    """
+
+    kind = KIND
+    call_types: ClassVar[frozenset[str]] = frozenset({"web_search_call"})
+    include: ClassVar[tuple[str, ...]] = ("web_search_call.action.sources",)
+
+    def serialize(self, tool: HostedTool[WebSearchConfig]) -> dict[str, Any]:
+        config = tool.config
+        entry: dict[str, Any] = {"type": "web_search"}
+        if config.domain_filter and (filters := _filters(config.domain_filter)):
+            entry["filters"] = filters
+        if config.geo_hint is not None:
+            entry["user_location"] = _location(config.geo_hint)
+        if not config.allow_live_access:
+            entry["external_web_access"] = False
+        return entry
+
+    def choice(self, tool: HostedTool[WebSearchConfig]) -> Any:
+        # `web_search` is no `tool_choice` of its own, unlike the other hosted tools.
+        return {"type": "allowed_tools", "mode": "required", "tools": [{"type": "web_search"}]}
+
+    def invocation(
+        self, item: Item, items: Sequence[Item], tool: HostedTool[WebSearchConfig]
+    ) -> Invocation:
+        asked, failure = _asked(item), failure_of(item)
+        urls = tuple(dict.fromkeys(_looked_at(item)))
+        return Invocation(
+            item_id=text_of(item, "id"),
+            kind=self.kind,
+            params=asked,
+            value=None if failure else WebSearchResult(text="", source_urls=urls),
+            message=failure or "\n".join([asked.render(), *urls]),
+            success=failure is None,
+            error=failure,
+            raw=item,
+        )
+
+    def parse_output(
+        self, response_items: Sequence[Any], tool: HostedTool[WebSearchConfig]
+    ) -> WebSearchResult | None:
+        items = [plain(each) for each in response_items]
+        calls = [item for item in items if item.get("type") == "web_search_call"]
+        if not calls:
+            return None
+        done = [call for call in calls if failure_of(call) is None]
+        return WebSearchResult(
+            text=answer_text(items),
+            citations=tuple(_citations(items)),
+            source_urls=tuple(dict.fromkeys(url for call in done for url in _looked_at(call))),
+        )
+
+
+def _filters(domains: DomainFilter) -> dict[str, list[str]]:
+    for side, listed in (("allowed", domains.allowed), ("blocked", domains.blocked)):
+        if len(listed) > MOST_DOMAINS:
+            raise UnsupportedOption(
+                KIND,
+                f"domain_filter.{side}",
+                "openai",
+                f"it takes at most {MOST_DOMAINS} domains, not {len(listed)}",
+            )
+    wire = {"allowed_domains": list(domains.allowed), "blocked_domains": list(domains.blocked)}
+    return {key: listed for key, listed in wire.items() if listed}
+
+
+def _location(hint: GeoHint) -> dict[str, str]:
+    """An empty hint is sent too: without one the provider takes the user to be in the US."""
+    wire = {
+        "country": hint.country_code,
+        "city": hint.city,
+        "region": hint.region,
+        "timezone": hint.timezone,
+    }
+    return {"type": "approximate"} | {key: text for key, text in wire.items() if text is not None}
+
+
+def _action(item: Item) -> Mapping[str, Any]:
+    """What the call did; some providers of this API tell it as a function call's arguments."""
+    return mapping_of(item, "action") or json_object_of(item, "arguments")
+
+
+def _asked(item: Item) -> WebSearchAction:
+    action = _action(item)
+    # `query` is the older field and repeats one of `queries`.
+    queries = texts_of(action, "queries") or [text_of(action, "query")]
+    return WebSearchAction(
+        action=text_of(action, "type") or "search",
+        queries=tuple(query for query in queries if query),
+        url=maybe_text(action, "url"),
+        pattern=maybe_text(action, "pattern"),
+    )
+
+
+def _looked_at(item: Item) -> Iterator[str]:
+    """The addresses of a call, perhaps more than once. Sources such as feeds have none."""
+    action = _action(item)
+    sources = [text_of(source, "url") for source in mappings_of(action, "sources")]
+    yield from (url for url in [*sources, text_of(action, "url")] if url)
+
+
+def _citations(items: Sequence[Item]) -> Iterator[Citation]:
+    for note in annotations_of(items, "url_citation"):
+        if url := text_of(note.facts, "url"):
+            yield Citation(url, text_of(note.facts, "title"), note.span())

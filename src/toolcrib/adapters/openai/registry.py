@@ -1,0 +1,15 @@
+"""Which codec speaks for which kind of hosted tool on OpenAI."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolcrib.adapters.codec import HostedToolCodec
+from toolcrib.adapters.openai.codecs.web_search import OpenAIWebSearchCodec
+
+
+def default_codecs() -> dict[str, HostedToolCodec[Any, Any]]:
+    """A new mapping from kind to codec; the caller may add and replace."""
+    return {
+        "web_search": OpenAIWebSearchCodec(),
+    }
