@@ -106,6 +106,17 @@ class TestBounds:
 
         assert [each.status for each in calls] == ["completed", "completed", "waiting"]
 
+    async def test_calls_that_go_on_together_share_its_uses(self) -> None:
+        """One use is one call, also when several calls that waited look for it at once."""
+        desk = Desk(requires_approval=True)
+        for number in (1, 2, 3):
+            await desk.call(number, f"c{number}")
+
+        outcomes = await desk.decide("c1", Approve(), NewGrant("session", uses=1))
+
+        assert sorted(kind_of(each) for each in outcomes) == ["completed", "completed", "waiting"]
+        assert len(desk.ran) == 2
+
     async def test_a_revoked_grant_is_void_at_once(self) -> None:
         """Revoking works on the next call, and only once."""
         desk = await granted(NewGrant("always"))

@@ -16,7 +16,7 @@ from toolcrib.calls.batch import CallRequest
 from toolcrib.calls.call import Caller
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks
-from toolcrib.errors import InvalidDecision, UsageError
+from toolcrib.errors import InvalidDecision, LeaseLost, UsageError
 from toolcrib.session.events import ApprovalDecided, CallStarted, ToolInvoked, ToolUnavailable
 from toolcrib.session.session import Session
 from toolcrib.store import SqliteStore
@@ -123,6 +123,38 @@ async def test_an_old_answer_of_the_store_runs_nothing_again(sqlite_path: Path) 
             assert await slow == []
             assert len(desk.ran) == 1
             assert len(desk.events(ToolInvoked)) == len(desk.events(CallStarted)) == 1
+
+
+async def test_a_process_that_lost_its_session_runs_nothing(sqlite_path: Path) -> None:
+    """A process that slept while another took over gets its yes too late: the call ran there."""
+    clock = FakeClock()
+    ran: list[object] = []
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    class Slow:
+        async def ask(self, request: ApprovalRequest) -> Reply | None:
+            asked.set()
+            await answer.wait()
+            return Reply(Approve(), JO)
+
+    with (
+        SqliteStore(sqlite_path, clock=clock) as first,
+        SqliteStore(sqlite_path, clock=clock) as second,
+    ):
+        session = await Session.open(first, "s", clock=clock)
+        sleeper = Desk(session=session, approver=Slow(), ran=ran, requires_approval=True)
+        task = asyncio.create_task(sleeper.call(1, "c1"))
+        await asked.wait()
+        clock.advance(3600)
+        async with await Session.open(second, "s", clock=clock) as taken:
+            desk = Desk(session=taken, ran=ran, requires_approval=True)
+            assert [kind_of(each) for each in await desk.decide("c1", Approve())] == ["completed"]
+            answer.set()
+
+            assert (await task).status == "waiting"
+            with pytest.raises(LeaseLost):
+                await sleeper.executor.resume()
+            assert len(ran) == len(desk.events(ToolInvoked)) == 1
 
 
 class TestTools:
