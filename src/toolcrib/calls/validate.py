@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -24,25 +24,35 @@ def encode_arguments(arguments: RawArguments) -> bytes:
 
     Raises `UsageError` for a mapping that JSON cannot hold: no model can send one.
     """
-    if type(arguments) is bytes:
-        return arguments or b"{}"
+    if isinstance(arguments, bytes):
+        return bytes(arguments) or b"{}"
     if isinstance(arguments, str):
         return arguments.encode(errors="surrogatepass") or b"{}"
     if arguments is None:
         return b"{}"
     try:
-        return to_json(arguments)
-    except PydanticSerializationError as error:
+        return to_json(arguments, fallback=_as_dict)
+    except (PydanticSerializationError, TypeError) as error:
         raise UsageError(f"the arguments are not JSON: {error}") from None
+
+
+def _as_dict(value: object) -> dict[Any, Any]:
+    """Any mapping can be written; the encoder knows only dicts."""
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[Any, Any]", value))
+    raise TypeError(f"there is a {type(value).__name__} in them")
 
 
 def validate(call: Call, max_bytes: int) -> None:
     """Turn raw arguments into typed params, or end the call with a fault per mistake."""
-    if len(call.arguments) > max_bytes:
+    size = len(call.arguments)
+    if size > max_bytes:
+        # The record names what was refused by its digest; keeping it would make the cap useless.
+        digest(call)
+        call.arguments = b""
         raise Halt(
             "invalid_arguments",
-            f"The arguments of `{call.name}` are {len(call.arguments)} bytes; "
-            f"at most {max_bytes} are taken.",
+            f"The arguments of `{call.name}` are {size} bytes; at most {max_bytes} are taken.",
         )
     call.params = parse_arguments(call, call.arguments)
 

@@ -61,7 +61,9 @@ class FunctionArguments:
 
     def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         fields = {field.argument.name: field.schema(handler) for field in self._fields}
-        return core_schema.typed_dict_schema(fields, extra_behavior="forbid")
+        # Said here again: fields that are no types of their own take their rules from nowhere else.
+        config = core_schema.CoreConfig(strict=True, allow_inf_nan=False)
+        return core_schema.typed_dict_schema(fields, extra_behavior="forbid", config=config)
 
 
 def _field(tool: str, argument: Argument, annotation: Any) -> _Field:
