@@ -115,9 +115,7 @@ class Executor:
         Calls that wait for approval do not hold up the others. Raises `UsageError` before anything
         runs when one of the requests cannot be made.
         """
-        ready = [
-            replace(each, arguments=encode_arguments(each.arguments)) for each in requests
-        ]
+        ready = [replace(each, arguments=encode_arguments(each.arguments)) for each in requests]
         self._check_ids([each.call_id for each in ready if each.call_id is not None])
 
         async def one(request: CallRequest) -> Outcome:
@@ -236,15 +234,15 @@ class Executor:
         )
 
     def _check_ids(self, call_ids: list[str]) -> None:
+        if len(set(call_ids)) < len(call_ids):
+            raise UsageError("two calls have the same id; give every call an id of its own")
         for call_id in call_ids:
-            if call_ids.count(call_id) > 1:
-                raise UsageError(f"two calls have the id {call_id!r}; give each an id of its own")
             if call_id not in self.session.waiting:
                 self._check_id(call_id)
 
     def _check_id(self, call_id: str) -> None:
         """Ids come from models and clients; one that no store takes must not reach the ledger."""
-        if call_id in self.session.running:
+        if call_id in self.session.running or call_id in self.session.claimed:
             raise UsageError(f"a call {call_id!r} is running; give every call an id of its own")
         if not 0 < len(call_id) <= MAX_ID_CHARS or not call_id.isprintable():
             raise UsageError(

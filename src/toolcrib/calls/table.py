@@ -50,6 +50,8 @@ class ToolTable:
     def remove(self, name: str) -> PreparedTool | None:
         """Take a tool away, at once; returns it, or None when there was none."""
         old = self._current.get(name)
+        if old is None:
+            return None
         self._current = {key: tool for key, tool in self._current.items() if key != name}
         self._pinned = {key: tool for key, tool in self._pinned.items() if key != name}
         self._declarations = None
