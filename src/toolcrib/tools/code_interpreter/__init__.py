@@ -12,7 +12,7 @@ from toolcrib.tools.code_interpreter.config import (
     MemoryLimit,
     NetworkPolicy,
 )
-from toolcrib.tools.code_interpreter.output import CodeInterpreterResult, GeneratedFile
+from toolcrib.tools.code_interpreter.output import CodeInterpreterResult, CodeRun, GeneratedFile
 from toolcrib.tools.hosted import HostedTool
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "AutoContainer",
     "CodeInterpreterConfig",
     "CodeInterpreterResult",
+    "CodeRun",
     "Container",
     "ExistingContainer",
     "GeneratedFile",

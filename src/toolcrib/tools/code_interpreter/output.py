@@ -6,6 +6,14 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class CodeRun:
+    """What one call was asked to run, and where."""
+
+    code: str = ""
+    container_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GeneratedFile:
     """A file that the code made. `filename` was chosen by a model: never use it as a path."""
 

@@ -1,0 +1,180 @@
+"""The code interpreter on the Responses API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Final, TypeAlias, assert_never
+
+from toolcrib.adapters.codec import Codec, Invocation, Item, UnsupportedOption
+from toolcrib.adapters.items import mappings_of, maybe_text, plain, text_of
+from toolcrib.adapters.openai.answer import Annotation, annotations_of
+from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.tools.code_interpreter import (
+    KIND,
+    AutoContainer,
+    CodeInterpreterConfig,
+    CodeInterpreterResult,
+    CodeRun,
+    Container,
+    ExistingContainer,
+    GeneratedFile,
+    NetworkPolicy,
+)
+from toolcrib.tools.code_interpreter.tracebacks import fatal_traceback
+from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
+
+CALL: Final = "code_interpreter_call"
+_UNFINISHED: Final = frozenset({"in_progress", "interpreting"})
+
+CodeTool: TypeAlias = HostedTool[CodeInterpreterConfig] | OpenAICodeInterpreterTool
+
+
+class OpenAICodeInterpreterCodec(Codec[CodeInterpreterConfig, CodeInterpreterResult]):
+    """Speaks for `code_interpreter`, also when it is declared as `OpenAICodeInterpreterTool`.
+
+    A call says neither how the code ended nor what it wrote to which stream: everything is one
+    text, and a traceback at its end is the only sign of a failure.
+    """
+
+    kind = KIND
+    call_types: ClassVar[frozenset[str]] = frozenset({CALL})
+    include: ClassVar[tuple[str, ...]] = ("code_interpreter_call.outputs",)
+
+    def serialize(self, tool: CodeTool) -> dict[str, Any]:
+        if isinstance(tool, OpenAICodeInterpreterTool) and tool.host_mounts:
+            raise UnsupportedOption(
+                KIND,
+                "host_mounts",
+                "openai",
+                "its containers take uploaded files only; upload them, then give the tool their "
+                "file_ids and no host_mounts",
+            )
+        return {"type": "code_interpreter", "container": _container(tool.config.container)}
+
+    def invocation(self, item: Item, items: Sequence[Item], tool: CodeTool) -> Invocation:
+        files = (note for note in _file_notes(items) if _maker(note, items) == item)
+        run = replace(_run(item), files=_files(files))
+        failure = _failure(item, run)
+        error = failure or _exception(run)
+        return Invocation(
+            item_id=text_of(item, "id"),
+            kind=self.kind,
+            params=CodeRun(run.code, run.container_id),
+            value=run if failure is None or _has_output(run) else None,
+            message="\n".join(filter(None, (failure, run.render()))),
+            success=error is None,
+            error=error,
+            raw=item,
+        )
+
+    def parse_output(
+        self, response_items: Sequence[Any], tool: CodeTool
+    ) -> CodeInterpreterResult | None:
+        """Code and output of all runs in order; how it ended is how the last run ended."""
+        items = [plain(each) for each in response_items]
+        runs = [_run(item) for item in items if item.get("type") == CALL]
+        if not runs:
+            return None
+        return replace(
+            runs[-1],
+            code=_joined(run.code for run in runs),
+            stdout=_joined(run.stdout for run in runs),
+            files=_files(_file_notes(items)),
+            images=tuple(image for run in runs for image in run.images),
+        )
+
+
+def _container(container: Container) -> str | dict[str, Any]:
+    match container:
+        case ExistingContainer(id=container_id):
+            return container_id
+        case AutoContainer():
+            wire: dict[str, Any] = {"type": "auto", "memory_limit": container.memory_limit}
+            if container.file_ids:
+                wire["file_ids"] = list(container.file_ids)
+            if container.network_policy is not None:
+                wire["network_policy"] = _network(container.network_policy)
+            return wire
+        case _:
+            assert_never(container)
+
+
+def _network(policy: NetworkPolicy) -> dict[str, Any]:
+    if not policy.allowed_domains:
+        return {"type": "disabled"}
+    return {"type": "allowlist", "allowed_domains": list(policy.allowed_domains)}
+
+
+def _run(item: Item) -> CodeInterpreterResult:
+    """What one call tells, without the files: the answer tells of those."""
+    outputs = mappings_of(item, "outputs")
+    stdout = _joined(text_of(each, "logs") for each in outputs if each.get("type") == "logs")
+    images = (text_of(each, "url") for each in outputs if each.get("type") == "image")
+    traceback = fatal_traceback(stdout)
+    return CodeInterpreterResult(
+        code=text_of(item, "code"),
+        stdout=stdout,
+        stderr=traceback,
+        exit_code=None if traceback is None else 1,
+        is_inferred=traceback is not None,
+        container_id=maybe_text(item, "container_id"),
+        images=tuple(filter(None, images)),
+    )
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """The texts, each on a line of its own."""
+    whole = ""
+    for text in filter(None, texts):
+        whole += text if not whole or whole.endswith("\n") else f"\n{text}"
+    return whole
+
+
+def _failure(item: Item, run: CodeInterpreterResult) -> str | None:
+    """Why the provider could not run the code, or not to its end."""
+    status = text_of(item, "status")
+    if status in _UNFINISHED and not _has_output(run):
+        return f"{CALL} did not finish: {status}"
+    return failure_of(item)
+
+
+def _exception(run: CodeInterpreterResult) -> str | None:
+    if run.stderr is None:
+        return None
+    return (
+        f"the code ended with an exception, to judge by its output: {run.stderr.splitlines()[-1]}"
+    )
+
+
+def _has_output(run: CodeInterpreterResult) -> bool:
+    return bool(run.stdout or run.images)
+
+
+def _file_notes(items: Sequence[Item]) -> Iterator[Annotation]:
+    return annotations_of(items, "container_file_citation")
+
+
+def _maker(note: Annotation, items: Sequence[Item]) -> Item | None:
+    """The last run in the file's container before the message that cites it.
+
+    Nothing says which run made a file. This rule gives each file to one run only.
+    """
+    container = maybe_text(note.facts, "container_id")
+    for item in reversed(items[: note.item_index]):
+        if item.get("type") == CALL and maybe_text(item, "container_id") == container:
+            return item
+    return None
+
+
+def _files(notes: Iterable[Annotation]) -> tuple[GeneratedFile, ...]:
+    """Each file once, where the text first mentions it."""
+    found: dict[tuple[str, str], GeneratedFile] = {}
+    for note in notes:
+        container_id, file_id = text_of(note.facts, "container_id"), text_of(note.facts, "file_id")
+        known = found.get((container_id, file_id))
+        if file_id and (known is None or known.span is None):
+            name = text_of(note.facts, "filename")
+            found[container_id, file_id] = GeneratedFile(container_id, file_id, name, note.span())
+    return tuple(found.values())

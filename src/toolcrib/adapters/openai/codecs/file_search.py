@@ -1,0 +1,151 @@
+"""File search on the Responses API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Final, assert_never
+
+from toolcrib.adapters.codec import Codec, Invocation, Item, UnsupportedOption
+from toolcrib.adapters.items import (
+    mapping_of,
+    mappings_of,
+    maybe_float,
+    maybe_text,
+    plain,
+    text_of,
+    texts_of,
+)
+from toolcrib.adapters.openai.answer import annotations_of, answer_text
+from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.tools.file_search import (
+    KIND,
+    Comparison,
+    Compound,
+    FileCitation,
+    FileFilter,
+    FileSearchConfig,
+    FileSearchHit,
+    FileSearchQuery,
+    FileSearchResult,
+    Ranking,
+)
+from toolcrib.tools.hosted import HostedTool
+
+MOST_RESULTS: Final = 50
+RANKERS: Final = ("auto", "default-2024-11-15")
+
+
+class OpenAIFileSearchCodec(Codec[FileSearchConfig, FileSearchResult]):
+    """Speaks for `file_search`."""
+
+    kind = KIND
+    call_types: ClassVar[frozenset[str]] = frozenset({"file_search_call"})
+    include: ClassVar[tuple[str, ...]] = ("file_search_call.results",)
+
+    def serialize(self, tool: HostedTool[FileSearchConfig]) -> dict[str, Any]:
+        config = tool.config
+        entry: dict[str, Any] = {
+            "type": "file_search",
+            "vector_store_ids": list(config.vector_store_ids),
+        }
+        if config.max_results is not None:
+            entry["max_num_results"] = _max_results(config.max_results)
+        if config.filters is not None:
+            entry["filters"] = _filter(config.filters)
+        if config.ranking and (ranking := _ranking(config.ranking)):
+            entry["ranking_options"] = ranking
+        return entry
+
+    def invocation(
+        self, item: Item, items: Sequence[Item], tool: HostedTool[FileSearchConfig]
+    ) -> Invocation:
+        failure = failure_of(item)
+        queries = tuple(texts_of(item, "queries"))
+        value = FileSearchResult(results=tuple(_hits(item)), queries=queries)
+        return Invocation(
+            item_id=text_of(item, "id"),
+            kind=self.kind,
+            params=FileSearchQuery(queries),
+            value=None if failure else value,
+            message=failure or value.render(),
+            success=failure is None,
+            error=failure,
+            raw=item,
+        )
+
+    def parse_output(
+        self, response_items: Sequence[Any], tool: HostedTool[FileSearchConfig]
+    ) -> FileSearchResult | None:
+        items = [plain(each) for each in response_items]
+        calls = [item for item in items if item.get("type") == "file_search_call"]
+        if not calls:
+            return None
+        done = [call for call in calls if failure_of(call) is None]
+        queries = dict.fromkeys(query for call in calls for query in texts_of(call, "queries"))
+        return FileSearchResult(
+            results=tuple(hit for call in done for hit in _hits(call)),
+            queries=tuple(queries),
+            citations=tuple(_citations(items)),
+            text=answer_text(items),
+        )
+
+
+def _max_results(count: int) -> int:
+    if count > MOST_RESULTS:
+        raise _unsupported("max_results", f"it gives at most {MOST_RESULTS} results, not {count}")
+    return count
+
+
+def _ranking(ranking: Ranking) -> dict[str, Any]:
+    wire: dict[str, Any] = {}
+    if ranking.ranker is not None:
+        if ranking.ranker not in RANKERS:
+            why = f"it has no ranker {ranking.ranker!r}, only {' and '.join(RANKERS)}"
+            raise _unsupported("ranking.ranker", why)
+        wire["ranker"] = ranking.ranker
+    if ranking.score_threshold is not None:
+        wire["score_threshold"] = ranking.score_threshold
+    if ranking.hybrid is not None:
+        wire["hybrid_search"] = {
+            "embedding_weight": ranking.hybrid.embedding,
+            "text_weight": ranking.hybrid.text,
+        }
+    return wire
+
+
+def _filter(found: FileFilter) -> dict[str, Any]:
+    match found:
+        case Comparison(key, operator, value):
+            wire = list(value) if isinstance(value, tuple) else value
+            return {"type": operator, "key": key, "value": wire}
+        case Compound(operator, filters):
+            return {"type": operator, "filters": [_filter(member) for member in filters]}
+        case _:
+            assert_never(found)
+
+
+def _unsupported(option: str, why: str) -> UnsupportedOption:
+    return UnsupportedOption(KIND, option, "openai", why)
+
+
+def _hits(item: Item) -> Iterator[FileSearchHit]:
+    for found in mappings_of(item, "results"):
+        attributes = mapping_of(found, "attributes")
+        yield FileSearchHit(
+            file_id=text_of(found, "file_id"),
+            filename=text_of(found, "filename"),
+            text=text_of(found, "text"),
+            score=maybe_float(found, "score"),
+            attributes={
+                key: value
+                for key, value in attributes.items()
+                if isinstance(value, str | int | float)
+            },
+            vector_store_id=maybe_text(found, "vector_store_id"),
+        )
+
+
+def _citations(items: Sequence[Item]) -> Iterator[FileCitation]:
+    for note in annotations_of(items, "file_citation"):
+        if file_id := text_of(note.facts, "file_id"):
+            yield FileCitation(file_id, text_of(note.facts, "filename"), note.point())

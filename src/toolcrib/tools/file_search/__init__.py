@@ -1,0 +1,44 @@
+"""File search: the provider searches files that were put into its stores."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolcrib.tools.file_search.config import FileSearchConfig, HybridWeights, Ranking
+from toolcrib.tools.file_search.filters import Comparison, Compound, FileFilter
+from toolcrib.tools.file_search.output import (
+    FileCitation,
+    FileSearchHit,
+    FileSearchQuery,
+    FileSearchResult,
+)
+from toolcrib.tools.hosted import HostedTool
+
+__all__ = [
+    "KIND",
+    "Comparison",
+    "Compound",
+    "FileCitation",
+    "FileFilter",
+    "FileSearchConfig",
+    "FileSearchHit",
+    "FileSearchQuery",
+    "FileSearchResult",
+    "HybridWeights",
+    "Ranking",
+    "file_search_tool",
+]
+
+KIND: Final = "file_search"
+
+
+def file_search_tool(
+    config: FileSearchConfig, *, name: str = "file_search"
+) -> HostedTool[FileSearchConfig]:
+    """A search of these stores. There is no default: a search without stores finds nothing."""
+    return HostedTool[FileSearchConfig](
+        kind=KIND,
+        name=name,
+        description="Search uploaded files for relevant passages and cite them.",
+        config=config,
+    )
