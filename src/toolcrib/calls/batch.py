@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from toolcrib.calls.call import Caller
 from toolcrib.calls.validate import RawArguments
+from toolcrib.errors import UsageError
 
 T = TypeVar("T")
 
@@ -30,7 +31,9 @@ async def run_all(
 
     When one raises (a lost lease, a cancellation), the others are cancelled and it is raised.
     """
-    slots = asyncio.Semaphore(max_parallel) if max_parallel else None
+    if max_parallel is not None and max_parallel < 1:
+        raise UsageError(f"max_parallel must be 1 or more, not {max_parallel!r}")
+    slots = asyncio.Semaphore(max_parallel) if max_parallel is not None else None
 
     async def run(work: Callable[[], Awaitable[T]]) -> T:
         if slots is None:

@@ -16,7 +16,12 @@ from toolcrib.calls.halt import Halt, Suspend
 from toolcrib.calls.hooks import HookChain, run_post_hooks, run_pre_hooks
 from toolcrib.calls.nesting import check_nesting
 from toolcrib.calls.outcome import NOTHING, Outcome
-from toolcrib.calls.recording import record_finish, record_finish_soon, record_start
+from toolcrib.calls.recording import (
+    record_finish,
+    record_finish_soon,
+    record_start,
+    settle_start,
+)
 from toolcrib.calls.redact import shown_failure
 from toolcrib.calls.shape import shape
 from toolcrib.calls.validate import freeze, validate
@@ -89,15 +94,18 @@ class Path:
     async def _perform(self, call: Call, chain: HookChain | None) -> None:
         while not call.is_settled:
             if self._admission.is_free_for(call):
-                await self._attempt(call)
+                asked = await self._attempt(call)
             else:
                 async with await self._admission.enter(call):
-                    await self._attempt(call)
+                    asked = await self._attempt(call)
+            if asked is not None:
+                # Out of the slot: whoever takes long to answer holds up no other call.
+                await self._ask(call, asked)
         if chain is not None and chain.has_post:
             await run_post_hooks(call, chain)
         shape(call, self._limits.max_result_chars)
 
-    async def _attempt(self, call: Call) -> None:
+    async def _attempt(self, call: Call) -> ApprovalRequired | None:
         """Start and execute. A handler may find out now that it needs a yes; then it is asked
         for, and the caller tries again.
         """
@@ -107,11 +115,16 @@ class Path:
         try:
             await self._execution.execute(call)
         except ApprovalRequired as asked:
-            if call.is_approved:
-                call.fail(RuntimeError(f"{call.name} asked for approval again after it was given"))
-                return
-            call.approval_metadata = asked.metadata or {}
-            await self._gate.ask(call, ASKED_BY_TOOL, subject_of(call))
+            return asked
+        return None
+
+    async def _ask(self, call: Call, asked: ApprovalRequired) -> None:
+        if call.is_approved:
+            call.fail(RuntimeError(f"{call.name} asked for approval again after it was given"))
+            return
+        settle_start(call)
+        call.approval_metadata = asked.metadata or {}
+        await self._gate.ask(call, ASKED_BY_TOOL, subject_of(call))
 
     async def _conclude(self, call: Call, work: Awaitable[None]) -> Outcome:
         try:

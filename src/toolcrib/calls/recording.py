@@ -34,12 +34,19 @@ def record_start(call: Call) -> Awaitable[None] | None:
     call.attempt += 1
     call.started_at = session.clock()
     ledger = session.ledger
-    if call.attempt > 1 or call.approval_id is not None or ledger.is_durable or session.is_heard:
-        # A later attempt changes the call, so this event is built now.
-        opened = CallOpened(open_call(call, "started"))
-        return session.record(build_started(call), (opened,))
+    if _is_kept_open(call):
+        return session.record(build_started(call), (CallOpened(open_call(call, "started")),))
+    if session.is_heard:
+        return session.record(build_started(call))
     ledger.append((CallStarted.kind, call.started_at, call.call_id, encode_started, call))
     return None
+
+
+def settle_start(call: Call) -> None:
+    """Have the start of the call encoded as it was: what comes now may change the call."""
+    ledger = call.session.ledger
+    if not ledger.is_durable:
+        ledger.head()
 
 
 def record_finish(call: Call) -> Awaitable[None] | None:
@@ -79,9 +86,16 @@ def _close(call: Call) -> None:
         call.session.waiting.discard(call.call_id)
 
 
+def _is_kept_open(call: Call) -> bool:
+    """Whether the call lies beside the ledger while it is open. In memory only those do that were
+    asked about, because nobody else could take the others up.
+    """
+    return call.attempt > 1 or call.approval_id is not None or call.session.ledger.is_durable
+
+
 def _finish_effects(call: Call) -> tuple[Effect, ...]:
     """What becomes durable together with the end of the call."""
-    is_kept_open = call.session.ledger.is_durable or call.approval_id is not None
+    is_kept_open = _is_kept_open(call)
     if not is_kept_open and call.whole_text is None:
         return ()
     effects: list[Effect] = []
