@@ -15,11 +15,12 @@ def plain(item: Any) -> dict[str, Any]:
     """An item as plain JSON, whether the SDK gave a model or a mapping."""
     if isinstance(item, Mapping):
         return dict(cast("Mapping[str, Any]", item))
-    dump = getattr(item, "to_dict", None) or getattr(item, "model_dump", None)
-    if callable(dump):
-        found = dump()
-        return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-    return {}
+    dump = getattr(item, "model_dump", None)
+    if not callable(dump):
+        return {}
+    # What the SDK did not expect is no reason to warn whoever asked.
+    found = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def text_of(item: Mapping[str, Any], key: str) -> str:

@@ -38,6 +38,11 @@ class EventBus:
 
         return unsubscribe
 
+    def forward_to(self, other: EventBus) -> None:
+        """Let another bus hear everything too; asking twice changes nothing."""
+        if other is not self and other.publish not in self.subscribers.get(Event, ()):
+            self.subscribe(Event, other.publish)
+
     def publish(self, event: Event) -> None:
         """Deliver `event` to whoever subscribed to its type or to a base of it."""
         for event_type in type(event).__mro__[:-1]:

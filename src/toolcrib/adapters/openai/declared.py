@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from toolcrib.adapters.codec import Codec, Contribution, HostedToolCodec, UnsupportedOption
 from toolcrib.adapters.wire_names import wire_names
@@ -30,13 +30,13 @@ class Hosted:
     def call_types(self) -> frozenset[str]:
         """The item types that are calls of this tool."""
         if isinstance(self.codec, Codec):
-            return cast("Codec[Any, Any]", self.codec).call_types
+            return self.codec.call_types
         return frozenset({f"{self.tool.kind}_call"})
 
     def contribute(self) -> Contribution:
         """What the tool adds to a request."""
         if isinstance(self.codec, Codec):
-            return cast("Codec[Any, Any]", self.codec).contribute(self.tool)
+            return self.codec.contribute(self.tool)
         return Contribution((self.codec.serialize(self.tool),))
 
 
@@ -62,7 +62,7 @@ class Declared:
         for hosted in self.hosted:
             if hosted.tool.name == wanted:
                 if isinstance(hosted.codec, Codec):
-                    return cast("Codec[Any, Any]", hosted.codec).choice(hosted.tool)
+                    return hosted.codec.choice(hosted.tool)
                 return {"type": hosted.codec.serialize(hosted.tool)["type"]}
         known = ", ".join([*self.wire, *(hosted.tool.name for hosted in self.hosted)]) or "none"
         raise PromptEvaluationError(

@@ -1,0 +1,64 @@
+"""Whether a response is an answer, and if not, why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from toolcrib.adapters.codec import Item
+from toolcrib.adapters.items import mapping_of, mappings_of, maybe_text, text_of
+from toolcrib.errors import PromptEvaluationError
+
+if TYPE_CHECKING:
+    from toolcrib.adapters.openai.wire import Reply
+
+
+def check_status(reply: Reply, prompt_name: str) -> None:
+    """Raise `PromptEvaluationError` (phase response) unless the response is complete."""
+    problem = _problem(reply)
+    if problem is not None:
+        raise PromptEvaluationError(
+            problem, prompt_name=prompt_name, phase="response", request_id=reply.request_id
+        )
+
+
+def _problem(reply: Reply) -> str | None:
+    body = reply.body
+    status = maybe_text(body, "status")
+    items = mappings_of(body, "output")
+    match status:
+        case "failed":
+            error = mapping_of(body, "error")
+            code, message = text_of(error, "code"), text_of(error, "message")
+            return f"the provider failed: {code or 'no code'}: {message or 'it does not say why'}"
+        case "incomplete":
+            reason = text_of(mapping_of(body, "incomplete_details"), "reason")
+            return _incomplete(reason)
+        case "cancelled" | "queued" | "in_progress":
+            return f"the response is {status}, not complete"
+        case _:
+            pass
+    if not items:
+        return "the response is empty: the model gave neither an answer nor a call"
+    refusal = refusal_of(items)
+    return None if refusal is None else f"the model refused: {refusal}"
+
+
+def _incomplete(reason: str) -> str:
+    match reason:
+        case "content_filter":
+            return "the answer was filtered (content_filter); nothing of it can be used"
+        case "max_output_tokens":
+            return "the answer was cut off (max_output_tokens); allow more output tokens"
+        case _:
+            return f"the answer is incomplete ({reason or 'the provider does not say why'})"
+
+
+def refusal_of(items: Sequence[Item]) -> str | None:
+    """What the model says when it refuses; None when it does not."""
+    for item in items:
+        if item.get("type") == "message":
+            for part in mappings_of(item, "content"):
+                if part.get("type") == "refusal":
+                    return text_of(part, "refusal") or "it does not say why"
+    return None
