@@ -1,0 +1,72 @@
+"""Where an answer's annotations point."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.adapters.openai.answer import annotations_of, answer_text
+
+
+def message(*parts: tuple[str, list[Any]]) -> dict[str, Any]:
+    content = [{"type": "output_text", "text": text, "annotations": notes} for text, notes in parts]
+    return {"type": "message", "content": content}
+
+
+def note(start: int, end: int) -> dict[str, Any]:
+    return {"type": "mark", "start_index": start, "end_index": end, "index": start}
+
+
+def test_the_text_is_every_text_part_in_order() -> None:
+    """H38, P19: refusals and other parts are not text, nor is what is no message."""
+    refusal = {"type": "refusal", "refusal": "no"}
+    items = [
+        {"type": "reasoning", "content": [{"type": "output_text", "text": "hidden"}]},
+        message(("one ", []), ("two ", [])),
+        {"type": "message", "content": [refusal, {"type": "output_text", "text": None}]},
+        message(("three", [])),
+    ]
+
+    assert answer_text(items) == "one two three"
+
+
+def test_only_annotations_of_the_type_are_given() -> None:
+    """E4: unknown types are passed over."""
+    items = [message(("text", [note(0, 1), {"type": "other"}, "junk"]))]
+
+    assert [each.facts["type"] for each in annotations_of(items, "mark")] == ["mark"]
+
+
+def test_an_annotation_knows_its_item() -> None:
+    """C25: the order of runs and messages says to which run a file belongs."""
+    items = [{"type": "reasoning"}, message(("a", [])), message(("b", [note(0, 1)]))]
+
+    assert [each.item_index for each in annotations_of(items, "mark")] == [2]
+
+
+@given(st.lists(st.lists(st.text(max_size=5), max_size=3), max_size=3), st.data())
+def test_spans_are_shifted_by_all_text_before_them(texts: list[list[str]], data: Any) -> None:
+    """H38, E6: whatever the split into parts and messages, a span marks the same characters."""
+    items: list[dict[str, Any]] = []
+    marked: list[str] = []
+    for parts in texts:
+        made: list[tuple[str, list[Any]]] = []
+        for text in parts:
+            start = data.draw(st.integers(0, len(text)))
+            end = data.draw(st.integers(start, len(text)))
+            made.append((text, [note(start, end)]))
+            if start < end:
+                marked.append(text[start:end])
+        items.append(message(*made))
+
+    whole = answer_text(items)
+    spans = [each.span() for each in annotations_of(items, "mark")]
+
+    assert [whole[slice(*span)] for span in spans if span] == marked
+
+
+def test_a_point_may_stand_at_the_end_of_its_part() -> None:
+    """E6: a citation follows the sentence that it is for."""
+    items = [message(("12", []), ("345", [note(3, 3), note(4, 4)]))]
+
+    assert [each.point() for each in annotations_of(items, "mark")] == [5, None]
