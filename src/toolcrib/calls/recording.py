@@ -57,14 +57,7 @@ def record_finish(call: Call) -> Awaitable[None] | None:
     durable = session.ledger.append(entry, _finish_effects(call))
     if durable is None and not session.is_heard:
         return None
-    return _announced(call, durable)
-
-
-async def _announced(call: Call, durable: Awaitable[None] | None) -> None:
-    if durable is not None:
-        await durable
-    if call.session.is_heard:
-        call.session.announce(build_live(call))
+    return session.announce_when(durable, lambda: build_live(call))
 
 
 def record_finish_soon(call: Call) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Protocol
 
+from toolcrib.errors import LeaseLost
 from toolcrib.session.encoding import encode_event
 from toolcrib.session.events import Event
 from toolcrib.session.record import GENESIS, Head, Record, link, seal_payload
@@ -64,6 +65,10 @@ class Ledger(Protocol):
         """Return when everything appended so far is durable."""
         ...
 
+    def close(self) -> None:
+        """Take nothing more: the lease is given back. Reading goes on."""
+        ...
+
 
 class MemoryLedger:
     """A ledger in this process's memory. Entries are sealed when somebody first reads them."""
@@ -78,16 +83,21 @@ class MemoryLedger:
         self._entries: list[Any] = [_sealed(record) for record in restored]
         self._sealed = len(self._entries)
         self._sealing = threading.Lock()
+        self._is_closed = False
         store.attach(lease.session_id, self.records)
 
     def append(self, entry: Entry, effects: Sequence[Effect] = ()) -> None:
+        if self._is_closed:
+            raise LeaseLost(f"session {self.lease.session_id!r} was closed; open it again")
         # One atomic append: several threads may note events while another seals.
         self._entries.append(entry)
         if effects:
             self._store.apply(self.lease, effects)
 
     def note(self, entry: Entry, effects: Sequence[Effect] = ()) -> None:
-        self.append(entry, effects)
+        # Like any store's: nobody waits for what is noted, so nobody is told that it was too late.
+        if not self._is_closed:
+            self.append(entry, effects)
 
     def records(self, after: int = 0) -> Iterator[Record]:
         self._seal_all()
@@ -113,6 +123,9 @@ class MemoryLedger:
 
     async def flush(self) -> None:
         return None
+
+    def close(self) -> None:
+        self._is_closed = True
 
     def _seal_all(self) -> None:
         session_id = self.lease.session_id
@@ -188,6 +201,10 @@ class DurableLedger:
         waiter = asyncio.get_running_loop().create_future()
         self._enqueue(_Waiting(None, (), waiter))
         await waiter
+
+    def close(self) -> None:
+        # The store itself refuses what comes under a lease that was given back.
+        return None
 
     def _enqueue(self, waiting: _Waiting) -> None:
         with self._lock:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
@@ -120,9 +120,22 @@ class Session:
     async def record(self, event: Event, effects: Sequence[Effect] = ()) -> None:
         """Append an event and its effects, wait until they are durable, and announce it."""
         durable = self.ledger.append(entry_of(event), effects)
-        if durable is not None:
-            await durable
-        self.announce(event)
+        await self.announce_when(durable, lambda: event)
+
+    async def announce_when(
+        self, durable: Awaitable[None] | None, build: Callable[[], Event]
+    ) -> None:
+        """Announce an event as soon as it is durable. Who stops waiting does not undo it: what is
+        on its way into the ledger is announced at once then.
+        """
+        try:
+            if durable is not None:
+                await durable
+        except asyncio.CancelledError:
+            self.announce(build())
+            raise
+        if self.is_heard:
+            self.announce(build())
 
     def announce(self, event: Event) -> None:
         """Tell reducers and subscribers of an event that is in the ledger."""
@@ -133,9 +146,7 @@ class Session:
         self, key: str, event_type: type[E], reducer: Callable[[S, E], S], initial: S
     ) -> None:
         """Fold every event of a type, past ones included, into the state `key`."""
-        self.reducers.add(key, event_type, reducer, initial)
-        for event in events(self.records()):
-            self.reducers.fold(key, event)
+        self.reducers.add(key, event_type, reducer, initial, events(self.records()))
 
     def state(self, key: str) -> Any:
         """The current state of a reducer."""
@@ -204,6 +215,8 @@ class Session:
         )
         self.artifacts = Artifacts(self.store, self.session_id)
         self.waiting = {call.call_id for call in state.open_calls}
+        for event in events(state.records):
+            self.reducers.apply(event)
 
     async def delete_payloads(self, by: str) -> None:
         """Delete what the records so far hold. The chain stays and still verifies."""
@@ -222,6 +235,7 @@ class Session:
         await self.ledger.flush()
         await self.ask_store(self.save_settings)
         await self.ask_store(self.store.release, self.lease)
+        self.ledger.close()
 
     def _recover(self) -> None:
         """Report calls that an earlier writer started and did not finish, once each."""
