@@ -6,12 +6,12 @@ Session, time and call id are fields of the record itself and are not repeated i
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, cast
 
 from pydantic import TypeAdapter
-from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from toolcrib.errors import LedgerBroken
 from toolcrib.session.events import ALL_EVENTS, Event, ToolInvoked
@@ -32,7 +32,7 @@ def encode_facts(facts: Any) -> bytes:
         return to_json(facts, inf_nan_mode="strings")
     except PydanticSerializationError:
         # One name that cannot be encoded must not make the whole ledger unreadable.
-        return to_json(_encodable(to_jsonable_python(facts, inf_nan_mode="strings")))
+        return to_json(_encodable(facts), inf_nan_mode="strings")
 
 
 def decode_event(
@@ -64,15 +64,17 @@ def _read(payload: bytes) -> dict[str, Any]:
 
 
 def _encodable(data: Any) -> Any:
-    """JSON data whose text can be encoded: lone surrogates are spelt out."""
+    """The facts with text that can be encoded: lone surrogates are spelt out."""
     match data:
         case str():
             return data.encode(errors="backslashreplace").decode()
-        case list():
+        case list() | tuple():
             return [_encodable(each) for each in cast("list[Any]", data)]
         case dict():
-            members = cast("dict[str, Any]", data).items()
+            members = cast("dict[Any, Any]", data).items()
             return {_encodable(key): _encodable(value) for key, value in members}
+        case _ if is_dataclass(data):
+            return {f.name: _encodable(getattr(data, f.name)) for f in fields(data)}
         case _:
             return data
 
