@@ -87,7 +87,7 @@ def test_code_that_cannot_be_read_has_failed(report: str) -> None:
         "Traceback (most recent call last):",
         "see Traceback (most recent call last): it says\nValueError: x",
         f"{RULE}\nname    score\n{RULE}\nann     3",
-        NOTEBOOK,
+        f"the report reads:\n{NOTEBOOK}",
     ],
 )
 def test_other_output_says_nothing_of_a_failure(output: str) -> None:
