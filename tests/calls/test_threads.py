@@ -57,7 +57,7 @@ class TestGivingUp:
         let_go.set()
 
         async with asyncio.timeout(10):
-            serving: list[int] = []
+            serving: tuple[int, ...] = ()
             while not blocked or blocked[0] not in serving:
                 serving = await asyncio.gather(workers.submit(both), workers.submit(both))
 
