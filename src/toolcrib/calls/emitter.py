@@ -149,3 +149,19 @@ def _check_number(name: str, number: object) -> None:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
+
+
+_making = threading.Lock()
+
+
+def emitter_of(call: Call) -> Emitter:
+    """The call's emitter, made when it is first wanted: most calls say nothing.
+
+    A call that ends meanwhile either closes it or is seen here to be over.
+    """
+    with _making:
+        if call.emitter is None:
+            call.emitter = Emitter(call)
+            if call.is_over:
+                call.emitter.close()
+        return call.emitter

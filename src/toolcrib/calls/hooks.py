@@ -10,7 +10,8 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import isawaitable
-from typing import Any
+from types import CoroutineType
+from typing import Any, cast
 
 from pydantic_core import from_json, to_json
 
@@ -146,7 +147,7 @@ async def _apply_pre(
     call: Call, chain: HookChain, run: Callable[[dict[str, Any]], Awaitable[Any]], hook: object
 ) -> None:
     try:
-        reply = await _within(chain, run(from_json(call.arguments)), hook)
+        reply = await _bounded(chain, run(from_json(call.arguments)), hook)
     except ApprovalRequired as asked:
         # The hook asks and changes nothing. Later hooks still run, and what earlier ones rewrote
         # stays: the approver must see exactly what will run.
@@ -193,7 +194,7 @@ async def _apply_post(
 ) -> None:
     shown = call.value if call.error is None else call.error
     try:
-        reply = await _within(chain, run(shown), hook)
+        reply = await _bounded(chain, run(shown), hook)
     except ApprovalRequired:
         _fail(
             call,
@@ -227,21 +228,26 @@ def _fail(call: Call, error: Exception) -> None:
     call.fail(error)
 
 
-async def _within(chain: HookChain, reply: object, hook: object) -> Any:
-    if not isawaitable(reply):
+def _bounded(chain: HookChain, reply: object, hook: object) -> Awaitable[Any]:
+    """What a hook returned, to be awaited for no longer than hooks may take."""
+    # The quick test first: what an `async def` returns is nearly always a coroutine.
+    if type(reply) is not CoroutineType and not isawaitable(reply):
         raise HookFailed(
             f"hook {_name(hook)} returned {type(reply).__name__} without being awaited; "
             "hooks are async functions: write `async def`"
         )
-    if chain.timeout is None:
-        return await reply
+    awaitable = cast("Awaitable[Any]", reply)
+    return awaitable if chain.timeout is None else _within(chain.timeout, awaitable, hook)
+
+
+async def _within(seconds: float, awaitable: Awaitable[Any], hook: object) -> Any:
     loop = asyncio.get_running_loop()
-    ends_at = loop.time() + chain.timeout
+    ends_at = loop.time() + seconds
     scope = asyncio.timeout_at(ends_at)
-    late = ToolTimeout(f"hook {_name(hook)} took longer than {chain.timeout:g} s")
+    late = ToolTimeout(f"hook {_name(hook)} took longer than {seconds:g} s")
     try:
         async with scope:
-            result = await reply
+            result = await awaitable
     except TimeoutError:
         if not scope.expired():
             raise

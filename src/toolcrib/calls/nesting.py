@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.calls.emitter import Emitter
+from toolcrib.calls.emitter import emitter_of
 from toolcrib.calls.halt import Halt
 
 if TYPE_CHECKING:
@@ -39,22 +39,20 @@ def check_nesting(call: Call, parent: Call, max_depth: int) -> None:
 class CallBinding:
     """Ties a `ToolContext` to its call."""
 
-    __slots__ = ("_call", "_emitter", "_executor")
+    __slots__ = ("_call", "_executor")
 
     def __init__(self, executor: Executor, call: Call) -> None:
         self._executor = executor
         self._call = call
-        # Made now and not when it is first used: by then the call may be over.
-        self._emitter = call.emitter = Emitter(call)
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
         return await self._executor.call_nested(self._call, name, arguments)
 
     def progress(self, current: float, total: float | None, message: str | None) -> None:
-        self._emitter.progress(current, total, message)
+        emitter_of(self._call).progress(current, total, message)
 
     def output(self, chunk: str) -> None:
-        self._emitter.output(chunk)
+        emitter_of(self._call).output(chunk)
 
     def emit(self, type: str, data: Any) -> None:
-        self._emitter.emit(type, data)
+        emitter_of(self._call).emit(type, data)
