@@ -1,6 +1,7 @@
 """Decisions: in time, by somebody, about exactly this call, and one of them counts."""
 
 import asyncio
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -13,7 +14,7 @@ from toolcrib.approval.request import ApprovalRequest
 from toolcrib.errors import InvalidDecision
 from toolcrib.session.events import ApprovalDecided
 from toolcrib.session.session import Session
-from toolcrib.store import MemoryStore
+from toolcrib.store import MemoryStore, SqliteStore
 from toolcrib.testing import FakeClock, run_in_virtual_time
 
 
@@ -75,17 +76,21 @@ class TestDeadline:
 
 
 class TestDeciding:
-    async def test_only_one_of_racing_deciders_wins(self) -> None:
+    async def test_only_one_of_racing_deciders_wins(self, sqlite_path: Path) -> None:
         """Of several decisions exactly one is taken; the others are told, and it is what counts."""
-        desk = Desk(requires_approval=True)
-        await desk.call(call_id="c1")
-        decide = desk.session.approvals.decide
+        with SqliteStore(sqlite_path) as store:
+            async with await Session.open(store, "s") as session:
+                desk = Desk(session=session, requires_approval=True)
+                await desk.call(call_id="c1")
 
-        replies = await asyncio.gather(
-            *(decide("c1", Deny(name), by=name) for name in ("ada", "bob", "cy")),
-            return_exceptions=True,
-        )
-        (outcome,) = await desk.executor.resume()
+                replies = await asyncio.gather(
+                    *(
+                        session.approvals.decide("c1", Deny(name), by=name)
+                        for name in ("ada", "bob", "cy")
+                    ),
+                    return_exceptions=True,
+                )
+                (outcome,) = await desk.executor.resume()
 
         (won,) = [each for each in replies if isinstance(each, Decided)]
         assert sum(isinstance(each, InvalidDecision) for each in replies) == 2

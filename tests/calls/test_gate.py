@@ -1,6 +1,7 @@
 """The one gate: policy, the session's list, deadlines, and who decided."""
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,13 @@ from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.pattern import Between
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.approval.request import ApprovalRequest
+from toolcrib.calls.hooks import Hooks
 from toolcrib.errors import ApprovalRequired, InvalidDecision, UsageError
 from toolcrib.session.events import ApprovalDecided, ApprovalRequested, ToolInvoked
 from toolcrib.session.session import Session
+from toolcrib.store import SqliteStore
 from toolcrib.testing import FakeClock
+from toolcrib.tools.context import ToolContext
 from toolcrib.tools.decorator import tool
 from toolcrib.tools.rules import ToolRules
 
@@ -103,6 +107,15 @@ class TestSessionList:
 
         assert kind_of(await desk.call(500)) == "not_permitted"
 
+    async def test_the_list_is_durable_before_anybody_is_asked(self, sqlite_path: Path) -> None:
+        """T45: a crash while a call waits does not shorten the list."""
+        with SqliteStore(sqlite_path) as store:
+            async with await Session.open(store, "s") as session:
+                session.need_user_approve_tools.append("pay")
+                await Desk(session=session).call()
+
+                assert store.session("s").settings["need_user_approve_tools"] == ["pay"]
+
     async def test_the_list_is_read_at_every_call(self) -> None:
         """T42: a change works from the next call on."""
         desk = Desk()
@@ -182,6 +195,24 @@ class TestRequest:
         assert outcome.approval is not None
         assert outcome.approval.metadata == {"risk": "money"}
 
+    async def test_a_pre_hook_can_ask(self) -> None:
+        """What a hook finds worth asking is asked, whatever the policy allows; the hook does not
+        run again.
+        """
+        asked: list[object] = []
+
+        async def pre(_: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+            asked.append(arguments)
+            raise ApprovalRequired({"why": "odd"})
+
+        desk = Desk(SMALL, hooks=Hooks(pre={"pay": pre}))
+
+        waiting = await desk.call(5, "c1")
+        assert waiting.approval is not None
+        assert waiting.approval.metadata == {"why": "odd"}
+        assert [kind_of(each) for each in await desk.decide("c1", Approve())] == ["completed"]
+        assert (len(asked), len(desk.ran)) == (1, 1)
+
     async def test_a_handler_can_ask_while_it_runs(self) -> None:
         """A tool that finds out late that it needs a yes runs again once it is given, and says
         why in the request.
@@ -222,6 +253,20 @@ class TestNobodyThere:
             Actor("rule", "unanswered")
         ]
         assert session.approvals.pending() == session.open_calls() == desk.ran == []
+
+    async def test_a_nested_call_does_not_wait(self) -> None:
+        """R48: its caller is on the stack; without an approver it is denied, and told why."""
+        desk = Desk(requires_approval=True)
+
+        @tool(uses=("pay",))
+        async def shop(ctx: ToolContext) -> str:
+            """Shop."""
+            return kind_of(await ctx.call_tool("pay", {"amount": 1}))
+
+        desk.executor.register(shop)
+
+        assert (await desk.executor.call("shop")).value == "denied"
+        assert desk.session.approvals.pending() == desk.session.open_calls() == desk.ran == []
 
     async def test_what_waits_can_be_withdrawn_once(self) -> None:
         """R42: a withdrawn call is cancelled and can no longer be approved."""

@@ -144,6 +144,7 @@ async def test_an_idempotent_call_runs_again_with_its_key(heir: Heir) -> None:
     assert heir.ran == [first]
     assert [each.attempt for each in heir.events("idempotent", CallStarted)] == [1, 2]
     assert await heir.resume("idempotent") == []
+    assert (await heir.executor.call("put", {"text": "y"}, call_id="idempotent")).ok
 
 
 @pytest.mark.parametrize("call_id", ["plain", "approved", "granted"])

@@ -121,6 +121,7 @@ async def test_an_old_answer_of_the_store_runs_nothing_again(sqlite_path: Path) 
 
             assert [kind_of(each) for each in quick] == ["completed"]
             assert await slow == []
+            assert session.claimed == set()
             assert len(desk.ran) == 1
             assert len(desk.events(ToolInvoked)) == len(desk.events(CallStarted)) == 1
 
@@ -161,7 +162,8 @@ class TestTools:
     @pytest.mark.parametrize("change", ["gone", "version", "schema", "source"])
     async def test_a_tool_that_is_not_the_same_does_not_run(self, desk: Desk, change: str) -> None:
         """R50: a yes for one tool is not used for another; an event and the outcome say so."""
-        await desk.call(1, "c1")
+        asked = await desk.call(1, "c1")
+        assert asked.approval is not None
         await desk.session.approvals.decide("c1", Approve(), by="jo")
         ran: list[object] = []
         match change:
@@ -180,7 +182,8 @@ class TestTools:
         assert desk.ran == ran == []
         (event,) = desk.events(ToolUnavailable)
         assert (event.call_id, event.tool) == ("c1", desk.executor.tools["pay"].ref)
-        assert desk.events(ToolInvoked)[0].tool == event.tool
+        (finished,) = desk.events(ToolInvoked)
+        assert (finished.tool, finished.arguments_digest) == (event.tool, asked.approval.digest)
         assert await desk.executor.resume() == desk.session.open_calls() == []
 
     async def test_withdrawing_a_call_of_a_changed_tool_shows_no_secret(self) -> None:
@@ -260,21 +263,21 @@ class TestHooks:
 class TestClaims:
     async def test_a_call_that_is_being_asked_about_is_not_taken_up(self) -> None:
         """Nobody is asked twice, and the call cannot be withdrawn from under its approver."""
-        asked = asyncio.Event()
+        asked: asyncio.Queue[str] = asyncio.Queue()
         answer = asyncio.Event()
 
         class Slow:
             async def ask(self, request: ApprovalRequest) -> Reply | None:
-                asked.set()
+                asked.put_nowait(request.call_id)
                 await answer.wait()
                 return Reply(Approve(), JO)
 
         desk = Desk(approver=Slow(), requires_approval=True)
-        task = asyncio.create_task(desk.call(1, "c1"))
-        await asked.wait()
+        task = asyncio.create_task(desk.call(1))
+        call_id = await asked.get()
 
         assert await desk.executor.resume() == []
-        for again in (desk.call(1, "c1"), desk.executor.withdraw("c1")):
+        for again in (desk.call(1, call_id), desk.executor.withdraw(call_id)):
             with pytest.raises(UsageError, match="being worked on"):
                 await again
         answer.set()

@@ -11,6 +11,7 @@ from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.executor import Executor
+from toolcrib.session.events import ApprovalDecided
 from toolcrib.session.session import Session
 from toolcrib.session.state import ResumableState
 from toolcrib.tools.context import ToolContext
@@ -20,11 +21,11 @@ NO_PAYMENTS = Policy((Rule("deny", "pay", id="no payments"),))
 
 
 async def went_on(desk: Desk, state: ResumableState) -> list[str]:
-    """How the calls of a state end in a new session; nothing may have run."""
+    """How the calls of a state end in a new session; nothing is obeyed and nothing runs."""
     session = Session().with_state(state)
     other = Desk(session=session, ran=desk.ran, requires_approval=True)
     outcomes = await other.executor.resume()
-    assert desk.ran == []
+    assert desk.ran == other.events(ApprovalDecided) == []
     return [kind_of(each) for each in outcomes]
 
 
@@ -65,16 +66,32 @@ async def test_a_yes_that_was_used_is_not_used_again() -> None:
     assert await went_on(desk, state) == ["unavailable"]
 
 
-async def test_a_decision_taken_up_later_is_still_for_one_call() -> None:
-    """Arguments that were changed after the decision do not run."""
+@pytest.mark.parametrize("is_obeyed", [True, False])
+async def test_a_decision_taken_up_later_is_still_for_one_call(is_obeyed: bool) -> None:
+    """Arguments that were changed after the decision do not run, whether the decision lies in the
+    inbox or beside the call.
+    """
     desk = Desk(requires_approval=True)
     await desk.call(1, "c1")
     await desk.session.approvals.decide("c1", Approve(), by="jo")
     state = desk.session.export_state()
     (call,), (filed,) = state.open_calls, state.approvals
-    forged = replace(call, arguments=b'{"amount":1000}', decided=filed.decided)
+    decided = filed.decided if is_obeyed else None
+    forged = replace(call, arguments=b'{"amount":1000}', decided=decided)
 
     assert await went_on(desk, replace(state, open_calls=(forged,))) == ["unavailable"]
+
+
+async def test_a_call_in_doubt_is_not_run_by_the_yes_to_its_first_run() -> None:
+    """An open request of before the crash, or a grant for it, does not answer the new question."""
+    desk = Desk(requires_approval=True)
+    await desk.call(1, "c1")
+    await desk.call(2, "c2")
+    await desk.session.approvals.decide("c1", Approve(), by="jo", grant=NewGrant("session"))
+    state = desk.session.export_state()
+    doubted = tuple(replace(call, state="in_doubt", attempt=1) for call in state.open_calls)
+
+    assert await went_on(desk, replace(state, open_calls=doubted)) == ["waiting", "waiting"]
 
 
 async def test_a_nested_call_does_not_go_on_without_its_caller() -> None:
