@@ -35,7 +35,8 @@ class UnsupportedOption(UsageError):
 class Contribution:
     """What a hosted tool adds to a request: tool entries, `include` values, other body fields."""
 
-    tools: tuple[dict[str, Any], ...]
+    tools: tuple[dict[str, Any], ...] = field(repr=False)
+    """Not shown: an entry may hold a server's credentials."""
     include: tuple[str, ...] = ()
     body: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -105,10 +106,10 @@ class Codec(ABC, Generic[C, O]):
     def parse_output(self, response_items: Sequence[Any], tool: HostedTool[C]) -> O | None:
         """The typed output over all items of all steps; None when the tool was not invoked."""
 
+    def is_call(self, item: Item, tool: HostedTool[C]) -> bool:
+        """Whether the item is a call of this tool that the provider ran."""
+        return text_of(item, "type") in self.call_types
+
     def invocations(self, items: Sequence[Item], tool: HostedTool[C]) -> list[Invocation]:
         """Every call among the items of one step, in order."""
-        return [
-            self.invocation(item, items, tool)
-            for item in items
-            if text_of(item, "type") in self.call_types
-        ]
+        return [self.invocation(item, items, tool) for item in items if self.is_call(item, tool)]

@@ -1,0 +1,127 @@
+"""Calls whose shape the provider owns and that run here: read from an item, answered with one.
+
+The turn stalls until such an item is answered, so every readable one gets an answer, if only that
+the call failed. Between the two the call takes the same path as any other.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, cast
+
+from toolcrib.adapters.codec import Item
+from toolcrib.adapters.items import mapping_of, maybe_text, text_of
+from toolcrib.tools.provider import ProviderTool
+from toolcrib.tools.tool import Tool
+
+AnyProviderTool = ProviderTool[Any, Any, Any]
+
+UNFINISHED = frozenset({"in_progress", "incomplete"})
+"""A call that broke off in the middle says only part of what it means to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCall:
+    """A call that the model asks this process to run."""
+
+    call_id: str
+    tool_name: str
+    arguments: dict[str, Any] = field(hash=False)
+    """What the executor validates; whatever the item lacks is lacking here too."""
+    item: Item = field(hash=False, repr=False)
+    """The item itself, verbatim."""
+
+
+class ClientItems(ABC):
+    """Reads one type of item that must be answered, and writes the answer."""
+
+    call_type: ClassVar[str]
+    output_type: ClassVar[str]
+    id_field: ClassVar[str] = "call_id"
+    """The field in which an answer names its call."""
+
+    @abstractmethod
+    def arguments(self, item: Item) -> dict[str, Any]:
+        """The arguments of the call. Never raises: what is missing is for the executor to say."""
+
+    @abstractmethod
+    def output(
+        self, call: ClientCall, text: str, *, success: bool, value: Any, failure: str | None
+    ) -> dict[str, Any]:
+        """What the answer says besides its type and whose it is."""
+
+    def is_call(self, item: Item) -> bool:
+        """Whether the item waits for an answer of ours."""
+        return text_of(item, "type") == self.call_type
+
+    def id_of(self, item: Item) -> str:
+        """What the answer must name; empty when the item cannot be answered."""
+        return text_of(item, "call_id")
+
+    def call(self, item: Item, tool_name: str) -> ClientCall | None:
+        """The call of an item; None when the item is none of ours or cannot be answered.
+
+        A call that broke off has no arguments, so that it fails instead of running by halves.
+        """
+        call_id = self.id_of(item)
+        if not self.is_call(item) or not call_id:
+            return None
+        is_whole = maybe_text(item, "status") not in UNFINISHED
+        return ClientCall(call_id, tool_name, self.arguments(item) if is_whole else {}, item)
+
+    def calls(self, items: Sequence[Item], tool_name: str) -> list[ClientCall]:
+        """Every call among the items, in order."""
+        found = (self.call(item, tool_name) for item in items)
+        return [call for call in found if call is not None]
+
+    def output_item(
+        self,
+        call: ClientCall,
+        text: str,
+        *,
+        success: bool,
+        value: Any = None,
+        failure: str | None = None,
+    ) -> dict[str, Any]:
+        """The answer to a call: `text` is what the model sees, `value` the typed result where
+        there is one, `failure` the kind of failure.
+        """
+        answer = self.output(call, text, success=success, value=value, failure=failure)
+        return {"type": self.output_type, self.id_field: call.call_id, **answer}
+
+
+class ClientCodec(ClientItems):
+    """Speaks for a kind of tool that the provider defines and this process runs."""
+
+    kind: ClassVar[str]
+    provider: ClassVar[str]
+    config_type: ClassVar[type[Any]]
+    """The type of configuration that tells tools of this kind."""
+
+    @abstractmethod
+    def serialize(self, tool: AnyProviderTool) -> dict[str, Any]:
+        """The tool as an entry of the request's `tools`."""
+
+    def choice(self, tool: AnyProviderTool) -> Any:
+        """The `tool_choice` that makes the model use this tool."""
+        return {"type": self.serialize(tool)["type"]}
+
+    def speaks_for(self, tool: Tool[Any, Any]) -> bool:
+        """Whether this codec is the one for a tool."""
+        if not isinstance(tool, ProviderTool) or tool.handler is None:
+            return False
+        found = cast("AnyProviderTool", tool)
+        return found.provider == self.provider and isinstance(found.config, self.config_type)
+
+
+def present(item: Item, *keys: str) -> dict[str, Any]:
+    """The members of an object that are there and not null, whatever their types."""
+    return {key: item[key] for key in keys if item.get(key) is not None}
+
+
+def caller_of(item: Item) -> dict[str, Any]:
+    """Who made the call, to be said again in the answer: a program finds its answers by this."""
+    caller = mapping_of(item, "caller")
+    return {"caller": caller} if caller else {}

@@ -1,0 +1,160 @@
+"""Image generation on the Responses API."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+
+from toolcrib.adapters.codec import Codec, Invocation, Item
+from toolcrib.adapters.items import mapping_of, maybe_text, plain, text_of
+from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.image_generation import (
+    KIND,
+    GeneratedImage,
+    ImageError,
+    ImageGenerationConfig,
+    ImageGenerationResult,
+    ImageMask,
+    ImageRequest,
+    SvgAuthor,
+)
+
+CALL: Final = "image_generation_call"
+
+_AS_THEY_ARE: Final = (
+    "action",
+    "background",
+    "complexity",
+    "frame_count",
+    "frame_duration_ms",
+    "input_fidelity",
+    "model",
+    "moderation",
+    "output_compression",
+    "output_format",
+    "partial_images",
+    "quality",
+    "size",
+)
+_SIGNATURES: Final = (
+    (b"\x89PNG\r\n\x1a\n", "png"),
+    (b"\xff\xd8\xff", "jpeg"),
+    (b"GIF8", "gif"),
+    (b"<svg", "svg"),
+    (b"<?xml", "svg"),
+)
+
+
+class OpenAIImageGenerationCodec(Codec[ImageGenerationConfig, ImageGenerationResult]):
+    """Speaks for `image_generation`. A call holds its image; a call without one has failed,
+    whatever its status says.
+    """
+
+    kind = KIND
+    call_types: ClassVar[frozenset[str]] = frozenset({CALL})
+
+    def serialize(self, tool: HostedTool[ImageGenerationConfig]) -> dict[str, Any]:
+        config = tool.config
+        found = {name: getattr(config, name) for name in _AS_THEY_ARE}
+        entry: dict[str, Any] = {"type": "image_generation"}
+        entry |= {name: value for name, value in found.items() if value is not None}
+        if config.mask is not None:
+            entry["input_image_mask"] = _mask(config.mask)
+        if config.svg is not None:
+            entry["svg"] = _svg(config.svg)
+        return entry
+
+    def invocation(
+        self, item: Item, items: Sequence[Item], tool: HostedTool[ImageGenerationConfig]
+    ) -> Invocation:
+        found = _read(item)
+        image = found if isinstance(found, GeneratedImage) else None
+        failure = found.message if isinstance(found, ImageError) else None
+        return Invocation(
+            item_id=text_of(item, "id"),
+            kind=self.kind,
+            params=ImageRequest(_prompt(item), maybe_text(item, "action")),
+            value=image,
+            message=failure or (image.render() if image else ""),
+            success=failure is None,
+            error=failure,
+            raw=item,
+        )
+
+    def parse_output(
+        self, response_items: Sequence[Any], tool: HostedTool[ImageGenerationConfig]
+    ) -> ImageGenerationResult | None:
+        items = [plain(each) for each in response_items]
+        found = [_read(item) for item in items if self.is_call(item, tool)]
+        if not found:
+            return None
+        return ImageGenerationResult(
+            images=tuple(each for each in found if isinstance(each, GeneratedImage)),
+            errors=tuple(each for each in found if isinstance(each, ImageError)),
+        )
+
+
+def _mask(mask: ImageMask) -> dict[str, str]:
+    wire = {"file_id": mask.file_id, "image_url": mask.image_url}
+    return {key: value for key, value in wire.items() if value is not None}
+
+
+def _svg(author: SvgAuthor) -> dict[str, Any]:
+    wire: dict[str, Any] = {}
+    if author.model is not None:
+        wire["model"] = author.model
+    if author.effort is not None:
+        wire["reasoning"] = {"effort": author.effort}
+    return wire
+
+
+def _read(item: Item) -> GeneratedImage | ImageError:
+    """The image of a call, or why there is none."""
+    failure = failure_of(item)
+    if failure is not None:
+        return _error(item, failure)
+    head, _, text = text_of(item, "result").rpartition(",")
+    if not text:
+        status = maybe_text(item, "status")
+        return _error(item, f"{CALL} has no image" + (f": {status}" if status else ""))
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return _error(item, f"{CALL} has an image that is not base64")
+    return GeneratedImage(
+        base64=text,
+        format=maybe_text(item, "output_format") or _format(head, data),
+        size=maybe_text(item, "size"),
+        quality=maybe_text(item, "quality"),
+        background=maybe_text(item, "background"),
+        prompt=_prompt(item),
+    )
+
+
+def _error(item: Item, message: str) -> ImageError:
+    told = mapping_of(item, "error")
+    code = told.get("code")
+    return ImageError(
+        message=message,
+        code=str(code) if isinstance(code, str | int) else None,
+        type=maybe_text(told, "type"),
+        param=maybe_text(told, "param"),
+    )
+
+
+def _prompt(item: Item) -> str | None:
+    """The prompt as it was drawn; some providers of this API tell only the one they were given."""
+    return maybe_text(item, "revised_prompt") or maybe_text(item, "prompt")
+
+
+def _format(head: str, data: bytes) -> str | None:
+    """The format by the head of a `data:` URL, else by the first bytes of the image."""
+    if head.startswith("data:image/"):
+        return head.removeprefix("data:image/").partition(";")[0].partition("+")[0] or None
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "webp"
+    start = data.lstrip()[:8]
+    return next((name for mark, name in _SIGNATURES if start.startswith(mark)), None)

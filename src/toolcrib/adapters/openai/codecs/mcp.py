@@ -1,0 +1,216 @@
+"""Remote MCP servers on the Responses API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final, assert_never
+
+from toolcrib.adapters.codec import Codec, Invocation, Item, UnsupportedOption
+from toolcrib.adapters.items import (
+    json_object_of,
+    mapping_of,
+    mappings_of,
+    maybe_text,
+    plain,
+    text_of,
+    texts_of,
+)
+from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.mcp import (
+    KIND,
+    ApprovalFilter,
+    McpAnswer,
+    McpConfig,
+    McpRequest,
+    McpResult,
+    McpTool,
+    RequireApproval,
+    ToolFilter,
+)
+from toolcrib.tools.redaction import Scrubber
+
+CALL: Final = "mcp_call"
+LISTING: Final = "mcp_list_tools"
+
+# Closed in the API and deprecated there for models released after 2026-09-01.
+CONNECTORS: Final = tuple(
+    f"connector_{name}"
+    for name in (
+        "dropbox",
+        "gmail",
+        "googlecalendar",
+        "googledrive",
+        "microsoftteams",
+        "outlookcalendar",
+        "outlookemail",
+        "sharepoint",
+    )
+)
+_TUNNEL: Final = re.compile(r"tunnel_[a-z0-9]{32}")
+_UNFINISHED: Final = frozenset({"in_progress", "calling"})
+
+
+class OpenAIMcpCodec(Codec[McpConfig, McpResult]):
+    """Speaks for `mcp`. Items name their server, so a request may have several.
+
+    The server's credentials are hidden wherever a server repeats them.
+    """
+
+    kind = KIND
+    call_types: ClassVar[frozenset[str]] = frozenset({CALL})
+
+    def serialize(self, tool: HostedTool[McpConfig]) -> dict[str, Any]:
+        config = tool.config
+        entry: dict[str, Any] = {"type": "mcp", "server_label": config.server_label}
+        entry |= _place(config)
+        if config.description is not None:
+            entry["server_description"] = config.description
+        if config.authorization is not None:
+            entry["authorization"] = config.authorization
+        if config.headers:
+            entry["headers"] = dict(config.headers)
+        if config.allowed_tools is not None:
+            entry["allowed_tools"] = _allowed(config.allowed_tools)
+        entry["require_approval"] = _approval(config.require_approval)
+        if config.defer_loading:
+            entry["defer_loading"] = True
+        return entry
+
+    def choice(self, tool: HostedTool[McpConfig]) -> Any:
+        return {"type": "mcp", "server_label": tool.config.server_label}
+
+    def is_call(self, item: Item, tool: HostedTool[McpConfig]) -> bool:
+        return super().is_call(item, tool) and _is_from(item, tool)
+
+    def invocation(
+        self, item: Item, items: Sequence[Item], tool: HostedTool[McpConfig]
+    ) -> Invocation:
+        shown = _shown(item, tool)
+        answer = _answer(shown)
+        is_kept = answer.error is None or bool(answer.output) or _is_tools_own(shown)
+        return Invocation(
+            item_id=text_of(shown, "id"),
+            kind=self.kind,
+            params=_request(shown),
+            value=answer if is_kept else None,
+            message=answer.render(),
+            success=answer.error is None,
+            error=answer.error,
+            raw=shown,
+        )
+
+    def parse_output(
+        self, response_items: Sequence[Any], tool: HostedTool[McpConfig]
+    ) -> McpResult | None:
+        """None when the server was not called, unless that is because it could not be asked."""
+        items = [plain(each) for each in response_items]
+        calls = [_answer(_shown(item, tool)) for item in items if self.is_call(item, tool)]
+        listings = [_shown(item, tool) for item in items if _is_listing(item, tool)]
+        errors = [failure for listing in listings if (failure := failure_of(listing))]
+        if not calls and not errors:
+            return None
+        tools = {made.name: made for listing in listings for made in _tools(listing)}
+        return McpResult(tuple(calls), tuple(tools.values()), errors[-1] if errors else None)
+
+
+def _place(config: McpConfig) -> dict[str, str]:
+    if config.connector_id is not None:
+        if config.connector_id not in CONNECTORS:
+            known = ", ".join(CONNECTORS)
+            raise UnsupportedOption(KIND, "connector_id", "openai", f"it knows only {known}")
+        return {"connector_id": config.connector_id}
+    if config.tunnel_id is not None:
+        if not _TUNNEL.fullmatch(config.tunnel_id):
+            why = "a tunnel's id is tunnel_ and 32 small letters or digits"
+            raise UnsupportedOption(KIND, "tunnel_id", "openai", why)
+        return {"tunnel_id": config.tunnel_id}
+    return {"server_url": config.server_url or ""}
+
+
+def _allowed(allowed: tuple[str, ...] | ToolFilter) -> Any:
+    return _filter(allowed) if isinstance(allowed, ToolFilter) else list(allowed)
+
+
+def _filter(chosen: ToolFilter) -> dict[str, Any]:
+    wire: dict[str, Any] = {"tool_names": list(chosen.names)} if chosen.names else {}
+    return wire if chosen.read_only is None else {**wire, "read_only": chosen.read_only}
+
+
+def _approval(required: RequireApproval) -> Any:
+    match required:
+        case "always" | "never":
+            return required
+        case ApprovalFilter(always=always, never=never):
+            sides = {"always": always, "never": never}
+            return {side: _filter(found) for side, found in sides.items() if found is not None}
+        case _:
+            assert_never(required)
+
+
+def _is_from(item: Item, tool: HostedTool[Any]) -> bool:
+    """Whether the item is this server's. One without a label may be anybody's, and is not lost."""
+    label = maybe_text(item, "server_label")
+    own = getattr(tool.config, "server_label", None)
+    return label is None or own is None or label == own
+
+
+def _is_listing(item: Item, tool: HostedTool[Any]) -> bool:
+    return text_of(item, "type") == LISTING and _is_from(item, tool)
+
+
+def _shown(item: Item, tool: HostedTool[Any]) -> Item:
+    """The item without the server's credentials."""
+    secrets: tuple[str, ...] = getattr(tool.config, "secrets", ())
+    return Scrubber(list(secrets)).scrub(dict(item)) if secrets else item
+
+
+def _request(item: Item) -> McpRequest:
+    return McpRequest(
+        text_of(item, "server_label"), text_of(item, "name"), json_object_of(item, "arguments")
+    )
+
+
+def _answer(item: Item) -> McpAnswer:
+    return McpAnswer(
+        tool=text_of(item, "name"),
+        output=text_of(item, "output"),
+        error=_error(item),
+        approval_request_id=maybe_text(item, "approval_request_id"),
+    )
+
+
+def _error(item: Item) -> str | None:
+    error = mapping_of(item, "error")
+    if not error:
+        status = text_of(item, "status")
+        is_open = status in _UNFINISHED and maybe_text(item, "output") is None
+        return f"{CALL} did not finish: {status}" if is_open else failure_of(item)
+    code = error.get("code")
+    name = " ".join(filter(None, (text_of(error, "type"), _text(code))))
+    said = text_of(error, "message") or _text(error.get("content"))
+    return ": ".join(filter(None, (f"{CALL} failed", name, said)))
+
+
+def _is_tools_own(item: Item) -> bool:
+    """Whether the tool ran and failed, as against a server that could not be reached."""
+    return mapping_of(item, "error").get("type") == "mcp_tool_execution_error"
+
+
+def _text(value: Any) -> str:
+    """What a server says of an error: a text, a number, or parts that hold texts."""
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return str(value)
+    parts = mappings_of({"parts": value if isinstance(value, list) else [value]}, "parts")
+    texts = [*texts_of({"parts": value}, "parts"), *(text_of(part, "text") for part in parts)]
+    return "\n".join(filter(None, texts))
+
+
+def _tools(listing: Item) -> list[McpTool]:
+    return [
+        McpTool(
+            text_of(each, "name"), text_of(each, "description"), mapping_of(each, "input_schema")
+        )
+        for each in mappings_of(listing, "tools")
+    ]

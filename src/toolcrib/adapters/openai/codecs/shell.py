@@ -1,0 +1,168 @@
+"""The shell in a container, on the Responses API."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Final, assert_never
+
+from toolcrib.adapters.codec import Codec, Invocation, Item
+from toolcrib.adapters.items import (
+    mapping_of,
+    mappings_of,
+    maybe_int,
+    maybe_text,
+    plain,
+    text_of,
+    texts_of,
+)
+from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.tools.code_interpreter import AutoContainer, ExistingContainer, NetworkPolicy
+from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.shell import (
+    KIND,
+    CommandOutput,
+    InlineSkill,
+    ShellConfig,
+    ShellParams,
+    ShellResult,
+    Skill,
+    SkillReference,
+)
+
+CALL: Final = "shell_call"
+OUTPUT: Final = "shell_call_output"
+
+
+class OpenAIShellCodec(Codec[ShellConfig, ShellResult]):
+    """Speaks for `shell` in a container. A call and its output are two items with one `call_id`."""
+
+    kind = KIND
+    call_types: ClassVar[frozenset[str]] = frozenset({CALL})
+
+    def serialize(self, tool: HostedTool[ShellConfig]) -> dict[str, Any]:
+        return {"type": "shell", "environment": _environment(tool.config)}
+
+    def is_call(self, item: Item, tool: HostedTool[ShellConfig]) -> bool:
+        # Commands for this machine come in the same shape, and nobody has run them yet.
+        is_local = mapping_of(item, "environment").get("type") == "local"
+        return super().is_call(item, tool) and not is_local
+
+    def invocation(
+        self, item: Item, items: Sequence[Item], tool: HostedTool[ShellConfig]
+    ) -> Invocation:
+        answers = list(_answers(item, items))
+        result = _result(item, answers)
+        failure = _failure(item, answers)
+        error = failure or result.fault
+        return Invocation(
+            item_id=text_of(item, "id"),
+            kind=self.kind,
+            params=_asked(item),
+            value=result if failure is None or result.outputs else None,
+            message="\n".join(filter(None, (failure, result.render()))),
+            success=error is None,
+            error=error,
+            raw=item,
+        )
+
+    def parse_output(
+        self, response_items: Sequence[Any], tool: HostedTool[ShellConfig]
+    ) -> ShellResult | None:
+        """The outputs of all commands of all calls, in order."""
+        items = [plain(each) for each in response_items]
+        calls = [item for item in items if self.is_call(item, tool)]
+        if not calls:
+            return None
+        results = [_result(call, list(_answers(call, items))) for call in calls]
+        return ShellResult(
+            tuple(output for result in results for output in result.outputs),
+            results[-1].container_id,
+        )
+
+
+def _environment(config: ShellConfig) -> dict[str, Any]:
+    container = config.container
+    match container:
+        case ExistingContainer(id=container_id):
+            return {"type": "container_reference", "container_id": container_id}
+        case AutoContainer():
+            wire: dict[str, Any] = {
+                "type": "container_auto",
+                "memory_limit": container.memory_limit,
+            }
+            if container.file_ids:
+                wire["file_ids"] = list(container.file_ids)
+            if container.network_policy is not None:
+                wire["network_policy"] = _network(container.network_policy)
+            if config.skills:
+                wire["skills"] = [_skill(skill) for skill in config.skills]
+            return wire
+        case _:
+            assert_never(container)
+
+
+def _network(policy: NetworkPolicy) -> dict[str, Any]:
+    if not policy.allowed_domains:
+        return {"type": "disabled"}
+    return {"type": "allowlist", "allowed_domains": list(policy.allowed_domains)}
+
+
+def _skill(skill: Skill) -> dict[str, Any]:
+    match skill:
+        case SkillReference(id=skill_id, version=version):
+            wire = {"type": "skill_reference", "skill_id": skill_id}
+            return wire if version is None else {**wire, "version": version}
+        case InlineSkill():
+            source = {
+                "type": "base64",
+                "media_type": "application/zip",
+                "data": base64.b64encode(skill.archive).decode(),
+            }
+            return {
+                "type": "inline",
+                "name": skill.name,
+                "description": skill.description,
+                "source": source,
+            }
+        case _:
+            assert_never(skill)
+
+
+def _asked(item: Item) -> ShellParams:
+    action = mapping_of(item, "action")
+    return ShellParams(
+        texts_of(action, "commands"),
+        maybe_int(action, "timeout_ms"),
+        maybe_int(action, "max_output_length"),
+    )
+
+
+def _answers(item: Item, items: Sequence[Item]) -> Iterator[Item]:
+    call_id = text_of(item, "call_id")
+    for each in items:
+        if call_id and text_of(each, "type") == OUTPUT and text_of(each, "call_id") == call_id:
+            yield each
+
+
+def _result(item: Item, answers: Sequence[Item]) -> ShellResult:
+    outputs = [_output(chunk) for each in answers for chunk in mappings_of(each, "output")]
+    return ShellResult(tuple(outputs), maybe_text(mapping_of(item, "environment"), "container_id"))
+
+
+def _output(chunk: Item) -> CommandOutput:
+    outcome = mapping_of(chunk, "outcome")
+    return CommandOutput(
+        stdout=text_of(chunk, "stdout"),
+        stderr=text_of(chunk, "stderr"),
+        exit_code=maybe_int(outcome, "exit_code"),
+        timed_out=outcome.get("type") == "timeout",
+    )
+
+
+def _failure(item: Item, answers: Sequence[Item]) -> str | None:
+    """Why the provider could not run the commands, or not to their end."""
+    failures = [failure_of(each) for each in (item, *answers)]
+    if told := [failure for failure in failures if failure is not None]:
+        return told[0]
+    return None if answers else f"{CALL} has no output"

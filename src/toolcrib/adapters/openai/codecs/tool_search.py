@@ -1,0 +1,109 @@
+"""The provider's search for tools, on the Responses API."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Final
+
+from toolcrib.adapters.codec import Codec, Invocation, Item
+from toolcrib.adapters.items import mapping_of, mappings_of, maybe_text, plain, text_of
+from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.tool_search import KIND, FoundTool, ToolSearchConfig, ToolSearchResult
+
+CALL: Final = "tool_search_call"
+OUTPUT: Final = "tool_search_output"
+
+FORCED: Final = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "tool_search"}]}
+"""The `tool_choice`: `tool_search` is none of its own."""
+
+
+class OpenAIToolSearchCodec(Codec[ToolSearchConfig, ToolSearchResult]):
+    """Speaks for `tool_search` on the server. A search and what it found are two items, which
+    usually share no id.
+    """
+
+    kind = KIND
+    call_types: ClassVar[frozenset[str]] = frozenset({CALL})
+
+    def serialize(self, tool: HostedTool[ToolSearchConfig]) -> dict[str, Any]:
+        return {"type": "tool_search", "execution": "server"}
+
+    def choice(self, tool: HostedTool[ToolSearchConfig]) -> Any:
+        return dict(FORCED)
+
+    def is_call(self, item: Item, tool: HostedTool[ToolSearchConfig]) -> bool:
+        return super().is_call(item, tool) and not _is_local(item)
+
+    def invocation(
+        self, item: Item, items: Sequence[Item], tool: HostedTool[ToolSearchConfig]
+    ) -> Invocation:
+        answer = next((found for call, found in _pairs(items) if _is_same(call, item)), None)
+        failure = failure_of(item) or (failure_of(answer) if answer is not None else None)
+        if answer is None and failure is None:
+            failure = f"{CALL} has no output"
+        result = ToolSearchResult(tuple(_found(answer or {})))
+        return Invocation(
+            item_id=text_of(item, "id"),
+            kind=self.kind,
+            params=mapping_of(item, "arguments"),
+            value=None if failure else result,
+            message=failure or result.render(),
+            success=failure is None,
+            error=failure,
+            raw=item,
+        )
+
+    def parse_output(
+        self, response_items: Sequence[Any], tool: HostedTool[ToolSearchConfig]
+    ) -> ToolSearchResult | None:
+        """The tools of all searches, in order."""
+        items = [plain(each) for each in response_items]
+        if not any(self.is_call(item, tool) for item in items):
+            return None
+        return ToolSearchResult(tuple(tool for _, found in _pairs(items) for tool in _found(found)))
+
+
+def _is_local(item: Item) -> bool:
+    return text_of(item, "execution") == "client"
+
+
+def _pairs(items: Sequence[Item]) -> Iterator[tuple[Item, Item]]:
+    """Each search with what it found: by id where there is one, else in order."""
+    searching: deque[Item] = deque()
+    for item in items:
+        kind = text_of(item, "type")
+        if kind == CALL and not _is_local(item) and failure_of(item) is None:
+            searching.append(item)
+        elif kind == OUTPUT and not _is_local(item) and searching:
+            call = next((each for each in searching if _share_id(each, item)), searching[0])
+            _drop(searching, call)
+            yield call, item
+
+
+def _is_same(call: Item, item: Item) -> bool:
+    return call is item or (bool(text_of(call, "id")) and call.get("id") == item.get("id"))
+
+
+def _share_id(call: Item, output: Item) -> bool:
+    call_id = maybe_text(call, "call_id")
+    return bool(call_id) and call_id == maybe_text(output, "call_id")
+
+
+def _drop(searching: deque[Item], call: Item) -> None:
+    # By identity: two searches may well be equal.
+    kept = [each for each in searching if each is not call]
+    searching.clear()
+    searching.extend(kept)
+
+
+def _found(output: Item, namespace: str | None = None) -> Iterator[FoundTool]:
+    for entry in mappings_of(output, "tools"):
+        name = text_of(entry, "name") or text_of(entry, "server_label") or text_of(entry, "type")
+        if entry.get("type") == "namespace" and namespace is None:
+            yield from _found(entry, name)
+        else:
+            yield FoundTool(
+                name, text_of(entry, "description"), mapping_of(entry, "parameters"), namespace
+            )

@@ -1,0 +1,48 @@
+"""Image generation: the model describes an image and the provider draws it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.image_generation.config import (
+    ImageFormat,
+    ImageGenerationConfig,
+    ImageMask,
+    SvgAuthor,
+)
+from toolcrib.tools.image_generation.output import (
+    GeneratedImage,
+    ImageError,
+    ImageGenerationResult,
+    ImageRequest,
+)
+
+__all__ = [
+    "KIND",
+    "GeneratedImage",
+    "ImageError",
+    "ImageFormat",
+    "ImageGenerationConfig",
+    "ImageGenerationResult",
+    "ImageMask",
+    "ImageRequest",
+    "SvgAuthor",
+    "image_generation_tool",
+]
+
+KIND: Final = "image_generation"
+
+_AS_IT_COMES: Final = ImageGenerationConfig()
+
+
+def image_generation_tool(
+    config: ImageGenerationConfig = _AS_IT_COMES, *, name: str = "image_generation"
+) -> HostedTool[ImageGenerationConfig]:
+    """Image generation with these options."""
+    return HostedTool[ImageGenerationConfig](
+        kind=KIND,
+        name=name,
+        description="Draw images, or change ones that were given.",
+        config=config,
+    )

@@ -1,0 +1,10 @@
+"""The options of the first local shell: there are none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyShellConfig:
+    """Marks a tool as the first local shell, which older models were trained on."""

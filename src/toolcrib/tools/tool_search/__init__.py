@@ -1,0 +1,59 @@
+"""Tool search: the model looks for tools instead of being shown all of them."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar, Unpack
+
+from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.provider import ProviderTool
+from toolcrib.tools.rules import ToolRules
+from toolcrib.tools.tool import Handler
+from toolcrib.tools.tool_search.config import LocalToolSearchConfig, ToolSearchConfig
+from toolcrib.tools.tool_search.output import FoundTool, ToolQuery, ToolSearchResult
+
+__all__ = [
+    "KIND",
+    "FoundTool",
+    "LocalToolSearchConfig",
+    "ToolQuery",
+    "ToolSearchConfig",
+    "ToolSearchResult",
+    "local_tool_search_tool",
+    "tool_search_tool",
+]
+
+P = TypeVar("P")
+
+KIND: Final = "tool_search"
+DESCRIPTION: Final = "Search for tools that are not shown yet, by words in their descriptions."
+
+
+def tool_search_tool(*, name: str = "tool_search") -> HostedTool[ToolSearchConfig]:
+    """A search that the provider makes."""
+    return HostedTool[ToolSearchConfig](
+        kind=KIND, name=name, description=DESCRIPTION, config=ToolSearchConfig()
+    )
+
+
+def local_tool_search_tool(
+    handler: Handler[P, ToolSearchResult],
+    params_type: type[P] = ToolQuery,
+    *,
+    name: str = "tool_search",
+    description: str = DESCRIPTION,
+    provider: str = "openai",
+    **rules: Unpack[ToolRules],
+) -> ProviderTool[P, ToolSearchResult, LocalToolSearchConfig]:
+    """A search that `handler` makes. The model reads `description` and the fields of
+    `params_type`.
+    """
+    return ProviderTool[P, ToolSearchResult, LocalToolSearchConfig](
+        name=name,
+        description=description,
+        provider=provider,
+        config=LocalToolSearchConfig(),
+        handler=handler,
+        params_type=params_type,
+        result_type=ToolSearchResult,
+        **rules,
+    )
