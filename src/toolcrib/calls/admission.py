@@ -25,9 +25,9 @@ class Admission:
 
     def is_free_for(self, call: Call) -> bool:
         """True when the call need not wait for anything."""
-        return (
-            self._parallel is None and not _needs_thread(call) and not call.tool.tool.one_at_a_time
-        )
+        tool = call.tool
+        has_thread = tool.is_async or tool.ref.place != "local"
+        return self._parallel is None and has_thread and not tool.tool.one_at_a_time
 
     async def enter(self, call: Call) -> AsyncExitStack:
         """Wait for the call's turn; it is over when the returned stack is closed."""

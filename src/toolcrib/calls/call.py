@@ -85,7 +85,7 @@ class Call:
         arguments: bytes,
         session: Session,
         *,
-        created_at: float,
+        created_at: float | None = None,
         parent: Call | None = None,
         caller: Caller | None = None,
         deadline: float | None = None,

@@ -154,7 +154,7 @@ class Executor:
         Raises `CallFailed` when the call would fail before anything is decided.
         """
         frozen = encode_arguments(arguments)
-        call = Call("explain", name, frozen, self.session, created_at=self.session.clock())
+        call = Call("explain", name, frozen, self.session)
         try:
             self._table.resolve(call)
             validate(call, self.limits.max_arguments_bytes)
@@ -225,9 +225,8 @@ class Executor:
         return Call(
             call_id,
             name,
-            encode_arguments(arguments),
+            arguments if type(arguments) is bytes and arguments else encode_arguments(arguments),
             session,
-            created_at=session.clock(),
             parent=parent,
             caller=caller,
             deadline=deadline,

@@ -34,7 +34,9 @@ def record_start(call: Call) -> Awaitable[None] | None:
     call.attempt += 1
     call.started_at = session.clock()
     ledger = session.ledger
-    if _is_kept_open(call):
+    # In memory only calls that were asked about lie beside the ledger, because nobody else could
+    # take the others up.
+    if call.approval_id is not None or ledger.is_durable or call.attempt > 1:
         return session.record(build_started(call), (CallOpened(open_call(call, "started")),))
     if session.is_heard:
         return session.record(build_started(call))
@@ -79,16 +81,11 @@ def _close(call: Call) -> None:
         call.session.waiting.discard(call.call_id)
 
 
-def _is_kept_open(call: Call) -> bool:
-    """Whether the call lies beside the ledger while it is open. In memory only those do that were
-    asked about, because nobody else could take the others up.
-    """
-    return call.attempt > 1 or call.approval_id is not None or call.session.ledger.is_durable
-
-
 def _finish_effects(call: Call) -> tuple[Effect, ...]:
     """What becomes durable together with the end of the call."""
-    is_kept_open = _is_kept_open(call)
+    is_kept_open = (
+        call.approval_id is not None or call.session.ledger.is_durable or call.attempt > 1
+    )
     if not is_kept_open and call.whole_text is None:
         return ()
     effects: list[Effect] = []
@@ -105,6 +102,8 @@ def _finish_effects(call: Call) -> tuple[Effect, ...]:
 def open_call(call: Call, state: OpenCallState, decided: Decided | None = None) -> OpenCall:
     """The call as it lies beside the ledger while it is open."""
     caller = call.caller
+    if call.created_at is None:
+        call.created_at = call.session.clock()
     return OpenCall(
         call_id=call.call_id,
         tool=call.tool.ref,

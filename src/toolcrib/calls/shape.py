@@ -36,7 +36,8 @@ def shape(call: Call, default_max_chars: int) -> None:
         call.failure = failure_of(call, call.error)
     else:
         _render(call)
-    _hide_secrets(call)
+    if call.failure is not None or call.tool.redactor is not None:
+        _hide_secrets(call)
     if call.was_edited:
         call.is_plain_text = False
         call.text += _edit_note(call)
@@ -63,7 +64,7 @@ def _render(call: Call) -> None:
             call.failure = Failure("tool_error", message or f"`{call.name}` failed.")
     try:
         call.value_json = _encode(value)
-        call.text = _checked(message or _text(value, call))
+        call.text = _checked(message) if message else _text(value, call)
     except PydanticSerializationError as error:
         _refuse(call, value, str(error))
     except Exception as error:
@@ -114,12 +115,12 @@ def _hide_secrets(call: Call) -> None:
         call.text = rendered(shown_value(call)) if is_plain else scrub(call, call.text)
 
 
-def _text(value: Any, call: Call) -> object:
+def _text(value: Any, call: Call) -> str:
     if call.failure is not None:
-        return call.failure.message
+        return _checked(call.failure.message)
     # Not isinstance against the protocol: that costs more than the rest of the call.
     if not isinstance(value, str) and hasattr(value, "render"):
-        return cast("ToolRenderableResult", value).render()
+        return _checked(cast("ToolRenderableResult", value).render())
     encoded = call.value_json
     assert encoded is not None
     call.is_plain_text = True

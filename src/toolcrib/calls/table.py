@@ -84,7 +84,7 @@ class ToolTable:
         prepared = self._pinned.get(call.name)
         if prepared is None:
             raise Halt("not_found", self._not_found(call.name))
-        call.resolve(prepared)
+        call.prepared = call.tool = prepared
         return prepared
 
     def _not_found(self, name: str) -> str:

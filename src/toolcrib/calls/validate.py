@@ -54,17 +54,23 @@ def validate(call: Call, max_bytes: int) -> None:
             "invalid_arguments",
             f"The arguments of `{call.name}` are {size} bytes; at most {max_bytes} are taken.",
         )
-    call.params = parse_arguments(call, call.arguments)
+    try:
+        call.params = call.tool.parse(call.arguments)
+    except Exception as error:
+        raise _invalid(call, error, "") from None
 
 
 def parse_arguments(call: Call, arguments: bytes, *, after: str = "") -> Any:
     """Typed params from JSON, or `Halt` naming every fault by JSON pointer."""
-    tool = call.tool
     try:
-        return tool.parse(arguments)
+        return call.tool.parse(arguments)
     except Exception as error:
-        faults = tool.params.faults(error)
-        raise Halt("invalid_arguments", describe(call.name, faults, after), faults=faults) from None
+        raise _invalid(call, error, after) from None
+
+
+def _invalid(call: Call, error: Exception, after: str) -> Halt:
+    faults = call.tool.params.faults(error)
+    return Halt("invalid_arguments", describe(call.name, faults, after), faults=faults)
 
 
 def describe(name: str, faults: tuple[Fault, ...], after: str = "") -> str:

@@ -97,11 +97,16 @@ def link(
 ) -> str:
     """The hash of one record.
 
-    One field a line, text as an ASCII literal: a crafted call id cannot pass for other fields.
+    Every field but the last says how long it is, or can hold nothing that ends it: the two digests
+    have a fixed length, which `verify` checks. So a crafted call id cannot pass for other fields.
     """
+    named = "" if call_id is None else f"={call_id}"
     # A database gives whole seconds back as a float; the hash must not tell the two apart.
-    named = f"{session_id!a}\n{seq}\n{kind!a}\n{float(at)!r}\n{call_id!a}"
-    return sha256(f"{previous!a}\n{named}\n{payload_digest!a}".encode("ascii")).hexdigest()
+    chained = (
+        f"{previous}{payload_digest}{seq}|{float(at)!r}|{len(kind)}|{kind}"
+        f"|{len(session_id)}|{session_id}|{named}"
+    )
+    return sha256(chained.encode(errors="surrogatepass")).hexdigest()
 
 
 def verify(records: Iterable[Record], head: Head | None = None) -> Head | None:
@@ -141,6 +146,8 @@ def _check_link(record: Record, last: Record | None) -> None:
         raise LedgerBroken(
             f"record {record.seq} does not follow record {expected_seq - 1}", seq=record.seq
         )
+    if len(record.payload_digest) != len(GENESIS):
+        raise LedgerBroken(f"record {record.seq} was changed", seq=record.seq)
     if record.payload is not None:
         digest = sha256(record.payload).hexdigest()
         if digest != record.payload_digest:
