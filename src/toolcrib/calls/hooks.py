@@ -98,9 +98,9 @@ def _check_callable(what: str, hook: object) -> None:
 
 
 class HookChain:
-    """The hooks of one tool, looked up once."""
+    """The hooks of one tool, in the order they run; each with whether it gets the tool's name."""
 
-    __slots__ = ("global_post", "global_pre", "has_post", "has_pre", "post", "pre", "timeout")
+    __slots__ = ("has_post", "has_pre", "post", "pre", "timeout")
 
     def __init__(
         self,
@@ -110,14 +110,19 @@ class HookChain:
         global_post: GlobalPostHook | None,
         timeout: float | None,
     ) -> None:
-        self.global_pre = global_pre
-        self.pre = pre
-        self.post = post
-        self.global_post = global_post
+        self.pre = _present((global_pre, True), (pre, False))
+        self.post = _present((post, False), (global_post, True))
         self.timeout = timeout
-        # Not by truth: a hook may be an object that is callable and empty.
-        self.has_pre = global_pre is not None or pre is not None
-        self.has_post = global_post is not None or post is not None
+        self.has_pre = bool(self.pre)
+        self.has_post = bool(self.post)
+
+
+AnyHook = Callable[..., Awaitable[Any]]
+
+
+def _present(*hooks: tuple[AnyHook | None, bool]) -> tuple[tuple[AnyHook, bool], ...]:
+    # Not by truth: a hook may be an object that is callable and empty.
+    return tuple((hook, is_global) for hook, is_global in hooks if hook is not None)
 
 
 async def run_pre_hooks(call: Call, chain: HookChain) -> None:
@@ -127,32 +132,29 @@ async def run_pre_hooks(call: Call, chain: HookChain) -> None:
     it.
     """
     try:
-        if chain.global_pre is not None:
-            global_hook = chain.global_pre
-            await _apply_pre(
-                call, chain, lambda shown: global_hook(call.context, call.name, shown), global_hook
-            )
-        if chain.pre is not None and not call.is_settled:
-            hook = chain.pre
-            await _apply_pre(call, chain, lambda shown: hook(call.context, shown), hook)
+        for hook, is_global in chain.pre:
+            # A copy for each: a hook that keeps it cannot change what the next one sees.
+            shown = from_json(call.arguments)
+            named = (call.name, shown) if is_global else (shown,)
+            try:
+                reply = await _bounded(chain, hook(call.context, *named), hook)
+            except ApprovalRequired as asked:
+                # The hook asks and changes nothing. Later hooks still run, and what earlier ones
+                # rewrote stays: the approver must see exactly what will run.
+                call.approval_metadata = asked.metadata or call.approval_metadata or {}
+            else:
+                _accept(call, reply, hook)
+            if call.is_settled:
+                return
     except (ControlFlow, Halt):
         raise
     except Exception as error:
         call.fail(error)
-    if not call.is_settled:
-        call.params = parse_arguments(call, call.arguments, after=" after its pre hooks")
-
-
-async def _apply_pre(
-    call: Call, chain: HookChain, run: Callable[[dict[str, Any]], Awaitable[Any]], hook: object
-) -> None:
-    try:
-        reply = await _bounded(chain, run(from_json(call.arguments)), hook)
-    except ApprovalRequired as asked:
-        # The hook asks and changes nothing. Later hooks still run, and what earlier ones rewrote
-        # stays: the approver must see exactly what will run.
-        call.approval_metadata = asked.metadata or call.approval_metadata or {}
         return
+    call.params = parse_arguments(call, call.arguments, after=" after its pre hooks")
+
+
+def _accept(call: Call, reply: object, hook: object) -> None:
     match reply:
         case dict():
             call.arguments = _encode(call, reply, hook)  # pyright: ignore[reportUnknownArgumentType]
@@ -179,36 +181,25 @@ def _encode(call: Call, arguments: dict[str, Any], hook: object) -> bytes:
 
 async def run_post_hooks(call: Call, chain: HookChain) -> None:
     """Let the post hooks see and replace the value or the exception."""
-    if chain.post is not None:
-        hook = chain.post
-        await _apply_post(call, chain, lambda shown: hook(call.context, shown), hook)
-    if chain.global_post is not None:
-        global_hook = chain.global_post
-        await _apply_post(
-            call, chain, lambda shown: global_hook(call.context, call.name, shown), global_hook
-        )
-
-
-async def _apply_post(
-    call: Call, chain: HookChain, run: Callable[[Any], Awaitable[Any]], hook: object
-) -> None:
-    shown = call.value if call.error is None else call.error
-    try:
-        reply = await _bounded(chain, run(shown), hook)
-    except ApprovalRequired:
-        _fail(
-            call,
-            HookFailed(
-                f"post hook {_name(hook)} of {call.name!r} asked for approval when the tool had "
-                "run already; ask in a pre hook"
-            ),
-        )
-    except ControlFlow:
-        raise
-    except Exception as error:
-        _fail(call, error)
-    else:
-        _replace(call, shown, reply)
+    for hook, is_global in chain.post:
+        shown = call.value if call.error is None else call.error
+        named = (call.name, shown) if is_global else (shown,)
+        try:
+            reply = await _bounded(chain, hook(call.context, *named), hook)
+        except ApprovalRequired:
+            _fail(
+                call,
+                HookFailed(
+                    f"post hook {_name(hook)} of {call.name!r} asked for approval when the tool "
+                    "had run already; ask in a pre hook"
+                ),
+            )
+        except ControlFlow:
+            raise
+        except Exception as error:
+            _fail(call, error)
+        else:
+            _replace(call, shown, reply)
 
 
 def _replace(call: Call, shown: object, reply: object) -> None:
