@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from toolcrib.calls.limits import Limits
     from toolcrib.calls.outcome import Outcome
     from toolcrib.errors import ApprovalRequired, CallFailed, ModelRetry, ToolcribError
+    from toolcrib.prompt.prompt import Prompt
+    from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.prompt.section import MarkdownSection, Section
     from toolcrib.session.bus import EventBus
     from toolcrib.session.events import Event, ToolInvoked
     from toolcrib.session.session import Session
@@ -60,17 +63,21 @@ _HOMES = {
     "Hooks": "calls.hooks",
     "HostedTool": "tools.hosted",
     "Limits": "calls.limits",
+    "MarkdownSection": "prompt.section",
     "MemoryStore": "store.memory",
     "ModelRetry": "errors",
     "NativeTool": "tools.native",
     "NewGrant": "approval.grant",
     "Outcome": "calls.outcome",
     "Policy": "approval.policy",
+    "Prompt": "prompt.prompt",
     "ProviderTool": "tools.provider",
     "Refuse": "calls.hooks",
+    "RenderedPrompt": "prompt.rendering",
     "Reply": "approval.approvers",
     "Rule": "approval.rule",
     "Secret": "tools.secrets",
+    "Section": "prompt.section",
     "Session": "session.session",
     "SqliteStore": "store.sqlite",
     "TerminalApprover": "approval.terminal",
@@ -103,17 +110,21 @@ __all__ = [
     "Hooks",
     "HostedTool",
     "Limits",
+    "MarkdownSection",
     "MemoryStore",
     "ModelRetry",
     "NativeTool",
     "NewGrant",
     "Outcome",
     "Policy",
+    "Prompt",
     "ProviderTool",
     "Refuse",
+    "RenderedPrompt",
     "Reply",
     "Rule",
     "Secret",
+    "Section",
     "Session",
     "SqliteStore",
     "TerminalApprover",

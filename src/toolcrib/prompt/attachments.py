@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import mimetypes
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from toolcrib.errors import InvalidPrompt
+
+_MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +18,10 @@ class TextAttachment:
 
     text: str
     title: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidPrompt(f"attached text is a str, not {type(self.text).__name__}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +41,15 @@ class FileAttachment:
         given = [part for part in (self.path, self.data, self.file_id) if part is not None]
         if len(given) != 1:
             raise InvalidPrompt("an attachment is given by exactly one of path, data and file_id")
+        _check_kind("path", self.path, Path)
+        _check_kind("data", self.data, bytes)
+        _check_kind("file_id", self.file_id, str)
         if self.data is not None and not (self.name or self.media_type):
             raise InvalidPrompt("attached bytes need a name or a media_type")
         if self.file_id is not None and not self.file_id.strip():
             raise InvalidPrompt("file_id is empty")
+        if self.media_type is not None and not _MEDIA_TYPE.fullmatch(self.media_type):
+            raise InvalidPrompt(f"media_type is written like 'image/png', not {self.media_type!r}")
 
     @property
     def file_name(self) -> str:
@@ -53,7 +65,13 @@ class FileAttachment:
     @property
     def is_image(self) -> bool:
         """Whether the provider should look at it as an image."""
-        return self.kind.startswith("image/")
+        return self.kind.lower().startswith("image/")
+
+    def check(self) -> None:
+        """Refuse a path at which there is no file to read."""
+        # Also keeps out a named pipe, at which reading would wait for ever.
+        if self.path is not None and not self.path.is_file():
+            raise InvalidPrompt(f"cannot attach {self.path}: there is no such file")
 
     def read(self, max_bytes: int) -> bytes:
         """The bytes, unless they are more than `max_bytes` or lie with the provider."""
@@ -68,6 +86,7 @@ class FileAttachment:
         return data
 
     def _read_path(self, path: Path, max_bytes: int) -> bytes:
+        self.check()
         try:
             with path.open("rb") as file:
                 return file.read(max_bytes + 1)
@@ -76,3 +95,19 @@ class FileAttachment:
 
 
 Attachment = TextAttachment | FileAttachment
+
+
+def check_attachment(attachment: object) -> None:
+    """Refuse what is no attachment."""
+    if not isinstance(attachment, TextAttachment | FileAttachment):
+        raise InvalidPrompt(
+            f"{type(attachment).__name__} is no attachment; "
+            "write TextAttachment(...) or FileAttachment(...)"
+        )
+
+
+def _check_kind(field_name: str, value: object, expected: type) -> None:
+    if value is not None and not isinstance(value, expected):
+        raise InvalidPrompt(
+            f"{field_name} of an attachment is a {expected.__name__}, not {type(value).__name__}"
+        )

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, is_dataclass
-from typing import Any, Generic, TypeVar
-
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args
 
 from toolcrib.errors import InvalidPrompt
+from toolcrib.tools.faults import HIDDEN, explain
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
 
 O_co = TypeVar("O_co", covariant=True)
+
+_MOST_FAULTS = 5
 
 
 class OutputMismatch(ValueError):
@@ -26,24 +30,50 @@ class OutputSchema(Generic[O_co]):
 
     def parse(self, text: str) -> O_co:
         """The value in the answer. Raises `OutputMismatch`."""
+        from pydantic import ValidationError
+
         try:
             return self.adapter.validate_json(text)
         except ValidationError as error:
-            faults = error.errors(include_input=False, include_url=False)
-            where = "; ".join(
-                f"/{'/'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
-                for fault in faults[:5]
-            )
-            raise OutputMismatch(f"the answer is not a {self.name}: {where}") from None
+            what = "; ".join(_faults(error, self.schema)[:_MOST_FAULTS])
+            raise OutputMismatch(f"the answer does not fit {self.name}: {what}") from None
+
+
+def check_output_type(output_type: object) -> None:
+    """Refuse what has no fields that an answer could be made of."""
+    found = cast("Any", output_type)
+    # The attribute tells a pydantic model without importing pydantic.
+    has_fields = is_dataclass(found) or hasattr(found, "__pydantic_fields__")
+    if isinstance(output_type, type) and has_fields:
+        return
+    raise InvalidPrompt(
+        f"a prompt's output is a dataclass or a pydantic model, not {output_type!r}; "
+        "leave it out for plain text"
+    )
 
 
 def output_schema(output_type: Any) -> OutputSchema[Any]:
     """The schema of a dataclass or a pydantic model."""
-    is_type = isinstance(output_type, type)
-    if not (is_type and (is_dataclass(output_type) or issubclass(output_type, BaseModel))):
+    from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
+
+    check_output_type(output_type)
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(output_type)
+        return OutputSchema(output_type.__name__, adapter.json_schema(), adapter)
+    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         raise InvalidPrompt(
-            f"a prompt's output is a dataclass or a pydantic model, not {output_type!r}; "
-            "leave it out for plain text"
-        )
-    adapter: TypeAdapter[Any] = TypeAdapter(output_type)
-    return OutputSchema(output_type.__name__, adapter.json_schema(), adapter)
+            f"the output type {output_type.__name__} has no JSON schema: {error.message}"
+        ) from error
+
+
+def _faults(error: ValidationError, schema: dict[str, Any]) -> list[str]:
+    from pydantic_core.core_schema import ErrorType
+
+    # Anything else comes from a validator of the type's own, whose words may quote the answer.
+    known = {*get_args(ErrorType)} - {"value_error", "assertion_error"}
+    kinds = [found["type"] for found in error.errors(include_url=False, include_input=False)]
+    return [
+        f"{fault.pointer}: {message}" if fault.pointer else message
+        for kind, fault in zip(kinds, explain(error, schema), strict=True)
+        for message in [fault.message if kind in known else HIDDEN]
+    ]

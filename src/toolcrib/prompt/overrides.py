@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from types import MappingProxyType
 
 from toolcrib.errors import InvalidPrompt
 
@@ -26,27 +27,45 @@ class Override:
 class Overrides:
     """Overrides of section texts by path (`task/details`) and of tool descriptions by name."""
 
-    sections: Mapping[str, Override] = field(default_factory=dict[str, Override])
-    tools: Mapping[str, Override] = field(default_factory=dict[str, Override])
+    sections: Mapping[str, Override] = field(default_factory=dict[str, Override], hash=False)
+    tools: Mapping[str, Override] = field(default_factory=dict[str, Override], hash=False)
 
-    def section(self, path: str, source: str, *, accepts: bool) -> str:
-        """The text of a section, overridden if there is an override that fits."""
-        return _applied(self.sections.get(path), f"section {path!r}", source, accepts)
+    def __post_init__(self) -> None:
+        for what in ("sections", "tools"):
+            given = dict(getattr(self, what))
+            for name, override in given.items():
+                if not isinstance(override, Override):
+                    raise InvalidPrompt(
+                        f"{what}[{name!r}] must be an Override, with the digest of what it "
+                        f"replaces, not {type(override).__name__}"
+                    )
+            object.__setattr__(self, what, MappingProxyType(given))
 
-    def tool(self, name: str, description: str, *, accepts: bool) -> str:
-        """The description of a tool, overridden if there is an override that fits."""
-        return _applied(self.tools.get(name), f"tool {name!r}", description, accepts)
+    def section(self, path: str, source: str, *, accepts: bool) -> str | None:
+        """What stands in for the text of a section; None when nothing does."""
+        return _checked(self.sections.get(path), "the section", source, accepts)
 
-    def check_used(self, sections: set[str], tools: set[str]) -> None:
-        """Refuse overrides of what is not there: a misspelt path must not go unnoticed."""
-        lost = sorted({*self.sections} - sections) or sorted({*self.tools} - tools)
-        if lost:
-            raise InvalidPrompt(f"there is an override of {lost[0]!r}, which the prompt has not")
+    def tool(self, name: str, description: str, *, accepts: bool) -> str | None:
+        """What stands in for the description of a tool; None when nothing does."""
+        return _checked(self.tools.get(name), f"tool {name!r}", description, accepts)
+
+    def check_known(self, sections: Collection[str], tools: Collection[str]) -> None:
+        """Refuse overrides of what is not there: a misspelt name must not go unnoticed."""
+        for what, given, known in (
+            ("section", self.sections, sections),
+            ("tool", self.tools, tools),
+        ):
+            lost = sorted(set(given).difference(known))
+            if lost:
+                raise InvalidPrompt(
+                    f"there is an override of {what} {lost[0]!r}, but no such {what}; "
+                    f"there are: {', '.join(sorted(known)) or 'none'}"
+                )
 
 
-def _applied(override: Override | None, what: str, original: str, accepts: bool) -> str:
+def _checked(override: Override | None, what: str, original: str, accepts: bool) -> str | None:
     if override is None:
-        return original
+        return None
     if not accepts:
         raise InvalidPrompt(f"{what} does not accept overrides")
     if override.replaces != digest_of(original):

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic
 
 from toolcrib.errors import InvalidPrompt
-from toolcrib.prompt.attachments import Attachment
-from toolcrib.prompt.output import OutputSchema, output_schema
+from toolcrib.prompt.attachments import Attachment, check_attachment
+from toolcrib.prompt.located import located
+from toolcrib.prompt.output import check_output_type, output_schema
 from toolcrib.prompt.overrides import Overrides
-from toolcrib.prompt.rendering import RenderedPrompt, render
-from toolcrib.prompt.section import Section
+from toolcrib.prompt.rendering import O, RenderedPrompt, render
+from toolcrib.prompt.section import Section, check_siblings, walk
+from toolcrib.prompt.type_argument import type_argument
 from toolcrib.tools.type_arguments import TypeArguments
 
-O = TypeVar("O")  # noqa: E741
-
 _PART = re.compile(r"[a-z0-9_.-]{1,64}")
+_set = object.__setattr__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +43,14 @@ class Prompt(TypeArguments, Generic[O]):
         for part in (self.ns, self.key):
             if not _PART.fullmatch(part):
                 raise InvalidPrompt(f"ns and key must match {_PART.pattern}; {part!r} does not")
-        object.__setattr__(self, "sections", tuple(self.sections))
-        seen: set[str] = set()
-        for path, _ in walk(self.sections):
-            if path in seen:
-                raise InvalidPrompt(f"prompt {self.name!r} has two sections at {path!r}")
-            seen.add(path)
+        _set(self, "sections", tuple(self.sections))
+        _set(self, "params", MappingProxyType(dict(self.params)))
+        _set(self, "values", MappingProxyType(dict(self.values)))
+        _set(self, "attachments", tuple(self.attachments))
+        if self.output_type is None:
+            _set(self, "output_type", type_argument(type(self), Prompt))
+        with located(f"prompt {self.name!r}"):
+            self._check()
 
     @property
     def name(self) -> str:
@@ -54,22 +58,19 @@ class Prompt(TypeArguments, Generic[O]):
         return f"{self.ns}:{self.key}"
 
     def bind(
-        self, *params: Any, attachments: Sequence[Attachment] = (), **values: Any
+        self, /, *params: Any, attachments: Sequence[Attachment] = (), **values: Any
     ) -> Prompt[O]:
         """This prompt with values for its placeholders.
 
         `params` are instances of the dataclasses that sections name; `values` fill sections that
         name none.
         """
-        known = {section.params_type for _, section in walk(self.sections)}
-        for each in params:
-            if type(each) not in known:
-                raise InvalidPrompt(
-                    f"no section of prompt {self.name!r} takes {type(each).__name__} params"
-                )
+        given: dict[type[Any], Any] = {type(each): each for each in params}
+        if len(given) < len(params):
+            raise InvalidPrompt(f"prompt {self.name!r}: bind got two params of one type")
         return replace(
             self,
-            params={**self.params, **{type(each): each for each in params}},
+            params={**self.params, **given},
             values={**self.values, **values},
             attachments=(*self.attachments, *attachments),
         )
@@ -80,30 +81,31 @@ class Prompt(TypeArguments, Generic[O]):
 
     def render(self) -> RenderedPrompt[O]:
         """Text, tools and output schema. Raises `InvalidPrompt` naming what is missing."""
-        schema: OutputSchema[O] | None = None
-        if self.output_type is not None and self.output_type is not str:
-            schema = output_schema(self.output_type)
+        schema = None if self._is_plain else output_schema(self.output_type)
         return render(self, schema)
 
-    def values_for(self, section: Section[Any]) -> tuple[Any, Mapping[str, Any]]:
-        """The params of a section (None when it takes none) and its values by name."""
-        if section.params_type is None:
-            return None, self.values
-        bound = self.params.get(section.params_type)
-        if bound is None:
-            try:
-                bound = section.params_type()
-            except TypeError:
+    @property
+    def _is_plain(self) -> bool:
+        return self.output_type is None or self.output_type is str
+
+    def _check(self) -> None:
+        check_siblings(self.sections)
+        if not self._is_plain:
+            check_output_type(self.output_type)
+        for attachment in self.attachments:
+            check_attachment(attachment)
+        if self.params:
+            self._check_params()
+
+    def _check_params(self) -> None:
+        known = {section.params_type for _, section in walk(self.sections)} - {None}
+        for wanted, given in self.params.items():
+            if type(given) is not wanted:
+                raise InvalidPrompt(f"params of {wanted!r} are given as {type(given).__name__}")
+            if isinstance(given, type) and given in known:
+                raise InvalidPrompt(f"bind an instance of {given.__name__}, not the class")
+            if wanted not in known:
+                names = ", ".join(sorted(each.__name__ for each in known if each)) or "none"
                 raise InvalidPrompt(
-                    f"section {section.key!r} needs {section.params_type.__name__}; bind one: "
-                    f"prompt.bind({section.params_type.__name__}(...))"
-                ) from None
-        return bound, {field.name: getattr(bound, field.name) for field in fields(bound)}
-
-
-def walk(sections: Sequence[Section[Any]], above: str = "") -> Iterator[tuple[str, Section[Any]]]:
-    """Every section with its path, depth first."""
-    for section in sections:
-        path = f"{above}{section.key}"
-        yield path, section
-        yield from walk(section.children, f"{path}/")
+                    f"no section is filled from {wanted.__name__}; they are filled from: {names}"
+                )

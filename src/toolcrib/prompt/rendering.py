@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Generic
+
+from typing_extensions import TypeVar
 
 from toolcrib.errors import InvalidPrompt
-from toolcrib.prompt.attachments import Attachment
+from toolcrib.prompt.attachments import Attachment, FileAttachment
+from toolcrib.prompt.examples import shown_examples
+from toolcrib.prompt.located import located
 from toolcrib.prompt.output import OutputSchema
-from toolcrib.prompt.section import MarkdownSection, Section, fill
+from toolcrib.prompt.section import Section, walk
+from toolcrib.prompt.template import check_placeholders, fill, placeholders
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
     from toolcrib.prompt.prompt import Prompt
 
-O = TypeVar("O")  # noqa: E741
+O = TypeVar("O", default=str)  # noqa: E741
+
+_DEEPEST_HEADING = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +33,7 @@ class RenderedPrompt(Generic[O]):
     text: str
     declared: tuple[Tool[Any, Any], ...] = ()
     output: OutputSchema[O] | None = None
-    attachments: tuple[Attachment, ...] = field(default=())
+    attachments: tuple[Attachment, ...] = ()
 
     @property
     def tools(self) -> tuple[Tool[Any, Any], ...]:
@@ -41,9 +48,14 @@ class RenderedPrompt(Generic[O]):
 
 def render(prompt: Prompt[O], output: OutputSchema[O] | None) -> RenderedPrompt[O]:
     """Render every enabled section, depth first."""
-    rendering = _Rendering(prompt)
-    rendering.add(prompt.sections, depth=2, above="", offers_tools=True)
-    prompt.overrides.check_used(rendering.paths, set(rendering.tools) | rendering.left_out)
+    with located(f"prompt {prompt.name!r}"):
+        _check_overrides(prompt)
+        _check_values(prompt)
+        for attachment in prompt.attachments:
+            if isinstance(attachment, FileAttachment):
+                attachment.check()
+        rendering = _Rendering(prompt)
+        rendering.add(prompt.sections, depth=2)
     return RenderedPrompt(
         name=prompt.name,
         text="\n\n".join(rendering.blocks),
@@ -56,60 +68,112 @@ def render(prompt: Prompt[O], output: OutputSchema[O] | None) -> RenderedPrompt[
 class _Rendering:
     def __init__(self, prompt: Prompt[Any]) -> None:
         self._prompt = prompt
+        self._offered_by: dict[str, str] = {}
         self.blocks: list[str] = []
         self.tools: dict[str, Tool[Any, Any]] = {}
-        self.paths: set[str] = set()
-        self.left_out: set[str] = set()
 
-    def add(
-        self, sections: Sequence[Section[Any]], *, depth: int, above: str, offers_tools: bool
-    ) -> None:
+    def add(self, sections: Sequence[Section[Any]], *, depth: int, above: str = "") -> None:
         for section in sections:
             path = f"{above}{section.key}"
-            self.paths.add(path)
-            params, values = self._prompt.values_for(section)
-            if not section.is_enabled(params):
-                self._leave_out(section)
-                continue
-            is_full = section.visibility == "full"
-            self._add_text(section, path, values, depth)
-            if is_full and offers_tools:
-                self._add_tools(section, path)
-            if is_full:
-                self.add(
-                    section.children, depth=depth + 1, above=f"{path}/", offers_tools=offers_tools
-                )
-            else:
-                self._leave_out(section)
+            with located(f"section {path!r}"):
+                is_open = self._add_section(section, path, depth)
+            if is_open:
+                self.add(section.children, depth=depth + 1, above=f"{path}/")
 
-    def _add_text(self, section: Section[Any], path: str, values: Any, depth: int) -> None:
-        heading = f"{'#' * min(depth, 6)} {section.title}"
+    def _add_section(self, section: Section[Any], path: str, depth: int) -> bool:
+        """Whether the section's children are to follow."""
+        params, values = _bound(self._prompt, section)
+        if not section.is_enabled(params):
+            return False
+        heading = f"{'#' * min(depth, _DEEPEST_HEADING)} {section.title}"
         if section.visibility == "summary":
-            text = fill(section.key, section.summary or "", values)
-        elif isinstance(section, MarkdownSection):
-            template = self._prompt.overrides.section(
-                path, section.source, accepts=section.accepts_overrides
-            )
-            text = fill(section.key, template, values)
-        else:
-            text = section.body(values)
-        self.blocks.append(f"{heading}\n\n{text}".rstrip())
+            self._add_block(heading, fill(section.summary or "", values))
+            return False
+        tools = [self._add_tool(tool, path) for tool in section.tools()]
+        examples = [shown_examples(tool) for tool in tools if tool.examples]
+        self._add_block(heading, self._text(section, path, values), *examples)
+        return True
 
-    def _add_tools(self, section: Section[Any], path: str) -> None:
-        for tool in section.tools():
-            if tool.name in self.tools:
-                raise InvalidPrompt(
-                    f"prompt {self._prompt.name!r}: section {path!r} offers a second tool named "
-                    f"{tool.name!r}; names must be unique in a prompt"
-                )
-            description = self._prompt.overrides.tool(
-                tool.name, tool.description, accepts=tool.accepts_overrides
-            )
-            is_same = description == tool.description
-            self.tools[tool.name] = tool if is_same else replace(tool, description=description)
+    def _add_block(self, *parts: str) -> None:
+        self.blocks.append("\n\n".join(part for part in parts if part))
 
-    def _leave_out(self, section: Section[Any]) -> None:
-        """Know what is not offered, so that an override of it is no mistake."""
-        self.left_out.update(tool.name for tool in section.tools())
-        for child in section.children:
-            self._leave_out(child)
+    def _text(self, section: Section[Any], path: str, values: Mapping[str, Any]) -> str:
+        overrides = self._prompt.overrides
+        text = overrides.section(path, section.source, accepts=section.accepts_overrides)
+        if text is None:
+            return section.body(values)
+        with located("its override"):
+            check_placeholders(text, section.params_type)
+            return fill(text, values)
+
+    def _add_tool(self, tool: Tool[Any, Any], path: str) -> Tool[Any, Any]:
+        if tool.name in self.tools:
+            raise InvalidPrompt(
+                f"there is a second tool named {tool.name!r}, after the one of section "
+                f"{self._offered_by[tool.name]!r}; names must be unique in a prompt"
+            )
+        description = self._prompt.overrides.tool(
+            tool.name, tool.description, accepts=tool.accepts_overrides
+        )
+        if description is not None:
+            with located("its override"):
+                tool = replace(tool, description=description)
+        self.tools[tool.name] = tool
+        self._offered_by[tool.name] = path
+        return tool
+
+
+def _bound(prompt: Prompt[Any], section: Section[Any]) -> tuple[Any, Mapping[str, Any]]:
+    """The params of a section (None when it takes none) and its values by name."""
+    wanted = section.params_type
+    if wanted is None:
+        return None, prompt.values
+    params = prompt.params.get(wanted)
+    if params is None:
+        params = _by_default(wanted)
+    return params, {field.name: getattr(params, field.name) for field in fields(wanted)}
+
+
+def _by_default(wanted: type[Any]) -> Any:
+    required = [
+        field.name
+        for field in fields(wanted)
+        if field.init and field.default is MISSING and field.default_factory is MISSING
+    ]
+    if required:
+        arguments = ", ".join(f"{name}=..." for name in required)
+        raise InvalidPrompt(
+            f"it is filled from {wanted.__name__}, which is missing; bind one: "
+            f"prompt.bind({wanted.__name__}({arguments}))"
+        )
+    return wanted()
+
+
+def _check_overrides(prompt: Prompt[Any]) -> None:
+    overrides = prompt.overrides
+    if not overrides.sections and not overrides.tools:
+        return
+    sections = dict(walk(prompt.sections))
+    # Also of sections that are out this time: their overrides are no mistake.
+    tools = {tool.name for section in sections.values() for tool in section.tools()}
+    overrides.check_known(sections, tools)
+
+
+def _check_values(prompt: Prompt[Any]) -> None:
+    """Refuse values that nothing asks for: a misspelt name must not go unnoticed."""
+    known: set[str] = set()
+    for path, section in walk(prompt.sections):
+        if section.params_type is not None:
+            continue
+        if section.placeholders is None:
+            return
+        known |= section.placeholders
+        if path in prompt.overrides.sections:
+            known |= placeholders(prompt.overrides.sections[path].text)
+    unknown = sorted(prompt.values.keys() - known)
+    if unknown:
+        names = ", ".join(sorted(known)) or "none"
+        raise InvalidPrompt(
+            f"there is a value for ${unknown[0]}, which no section without params uses; "
+            f"they use: {names}"
+        )

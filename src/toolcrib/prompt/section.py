@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from string import Template
-from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from typing import Any, ClassVar, Generic, Self, Unpack
 
 from toolcrib.errors import InvalidPrompt
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.prompt.located import located
+from toolcrib.prompt.options import P, SectionChanges, SectionOptions, Visibility
+from toolcrib.prompt.section_rules import (
+    check_key,
+    check_params_type,
+    check_title,
+    check_visibility,
+    provider_run,
+)
+from toolcrib.prompt.template import check_placeholders, fill
+from toolcrib.prompt.type_argument import type_argument
 from toolcrib.tools.prepared import as_tool
 from toolcrib.tools.tool import Tool
 from toolcrib.tools.type_arguments import TypeArguments
-
-P = TypeVar("P")
-Visibility = Literal["full", "summary"]
-Enabled = Callable[[Any], bool]
-"""Says, from the section's params (None when it has none), whether it takes part."""
-
-_KEY = re.compile(r"[a-z0-9_-]{1,64}")
 
 
 class Section(TypeArguments, ABC, Generic[P]):
     """A part of a prompt. `Section[Params]` names the dataclass its text is filled from.
 
-    With `visibility="summary"` only the summary is rendered and no tool of the section or of its
-    children is offered.
+    `enabled` says from the params (None when there are none) whether the section takes part. With
+    `visibility="summary"` only the summary is rendered: no tool, no child.
     """
 
     _type_fields: ClassVar[tuple[str, ...]] = ("params_type",)
@@ -38,28 +39,25 @@ class Section(TypeArguments, ABC, Generic[P]):
         title: str,
         key: str,
         children: Sequence[Section[Any]] = (),
-        enabled: Enabled | None = None,
-        tools: Sequence[Any] = (),
-        hosted_tools: Sequence[HostedTool[Any]] = (),
+        enabled: Callable[[P], bool] | None = None,
+        tools: Sequence[object] = (),
+        hosted_tools: Sequence[Tool[Any, Any]] = (),
         visibility: Visibility = "full",
         summary: str | None = None,
         accepts_overrides: bool = True,
         params_type: type[P] | None = None,
     ) -> None:
-        self.title = _check_title(title)
-        self.key = _check_key(key)
+        self.title = title
+        self.key = key
         self.children = tuple(children)
         self.enabled = enabled
         self.visibility: Visibility = visibility
         self.summary = summary
         self.accepts_overrides = accepts_overrides
-        self.params_type = _check_params_type(key, params_type)
-        self._tools = (*(as_tool(tool) for tool in tools), *hosted_tools)
-        if visibility not in ("full", "summary"):
-            raise InvalidPrompt(f"section {key!r}: visibility is 'full' or 'summary'")
-        if visibility == "summary" and not summary:
-            raise InvalidPrompt(f"section {key!r} shows its summary but has none; give `summary`")
-        _check_children(key, self.children)
+        self.params_type: type[P] | None = params_type or type_argument(type(self), Section)
+        with located(f"section {key!r}"):
+            self._tools = (*map(as_tool, tools), *map(provider_run, hosted_tools))
+        self._check()
 
     @abstractmethod
     def body(self, values: Mapping[str, Any]) -> str:
@@ -70,95 +68,100 @@ class Section(TypeArguments, ABC, Generic[P]):
     def source(self) -> str:
         """What an override replaces: the text before it is filled."""
 
+    @property
+    def placeholders(self) -> frozenset[str] | None:
+        """The names that the text is filled from; None when only rendering can tell."""
+        return None
+
     def tools(self) -> tuple[Tool[Any, Any], ...]:
         """The tools this section offers, wherever they run."""
-        mine = self._tools
-        return (*mine, *(tool for tool in self.hosted_tools() if tool not in mine))
+        hosted = {id(tool): tool for tool in map(provider_run, self.hosted_tools())}
+        # What an overridden hosted_tools() leaves out is not offered, whoever declared it.
+        mine = [tool for tool in self._tools if tool.place != "provider" or id(tool) in hosted]
+        known = {id(tool) for tool in mine}
+        return (*mine, *(tool for number, tool in hosted.items() if number not in known))
 
-    def hosted_tools(self) -> tuple[HostedTool[Any], ...]:
+    def hosted_tools(self) -> tuple[Tool[Any, Any], ...]:
         """The provider-run tools this section offers; override it to compute them."""
-        return tuple(
-            cast("HostedTool[Any]", tool) for tool in self._tools if isinstance(tool, HostedTool)
-        )
+        return tuple(tool for tool in self._tools if tool.place == "provider")
 
-    def is_enabled(self, params: Any) -> bool:
+    def is_enabled(self, params: P) -> bool:
         """Whether the section takes part, given its params."""
-        return self.enabled is None or bool(self.enabled(params))
+        if self.enabled is None:
+            return True
+        answer = self.enabled(params)
+        # A coroutine or the text "no" would count as true and offer what was to stay out.
+        if not isinstance(answer, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidPrompt(f"enabled must return True or False, not {type(answer).__name__}")
+        return answer
+
+    def clone(self, **changes: Unpack[SectionChanges[P]]) -> Self:
+        """A copy of this section, with another key for instance."""
+        unknown = sorted(changes.keys() - SectionChanges.__annotations__)
+        if unknown:
+            raise InvalidPrompt(
+                f"section {self.key!r}: a clone cannot change {unknown[0]!r}, only "
+                f"{', '.join(SectionChanges.__annotations__)}"
+            )
+        cloned = copy(self)
+        for name, value in changes.items():
+            setattr(cloned, name, value)
+        cloned.children = tuple(cloned.children)
+        cloned._check()
+        return cloned
+
+    def _check(self) -> None:
+        check_key(self.key)
+        with located(f"section {self.key!r}"):
+            check_title(self.title)
+            check_visibility(self.visibility, self.summary)
+            check_params_type(self.params_type)
+            check_siblings(self.children)
+            self._summary_names = check_placeholders(self.summary or "", self.params_type)
 
 
 class MarkdownSection(Section[P]):
     """A section whose text is a template: `$name` is filled from the params, `$$` is a dollar."""
 
-    def __init__(self, *, template: str, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(
+        self, *, title: str, key: str, template: str, **options: Unpack[SectionOptions[P]]
+    ) -> None:
         self.template = template
-        self.placeholders = _placeholders(self.key, template)
-        self._check_placeholders()
+        super().__init__(title=title, key=key, **options)
+        with located(f"section {key!r}"):
+            self._names = check_placeholders(template, self.params_type)
 
     @property
     def source(self) -> str:
         """The template."""
         return self.template
 
+    @property
+    def placeholders(self) -> frozenset[str] | None:
+        """The names in template and summary; None when a subclass writes its own body."""
+        is_plain = type(self).body is MarkdownSection.body
+        return self._names | self._summary_names if is_plain else None
+
     def body(self, values: Mapping[str, Any]) -> str:
         """The template, filled."""
-        return fill(self.key, self.template, values)
-
-    def _check_placeholders(self) -> None:
-        if self.params_type is None:
-            return
-        known = {field.name for field in fields(self.params_type)}
-        unknown = sorted(self.placeholders - known)
-        if unknown:
-            raise InvalidPrompt(
-                f"section {self.key!r}: the template uses ${unknown[0]}, but "
-                f"{self.params_type.__name__} has only: {', '.join(sorted(known)) or 'no fields'}"
-            )
+        return fill(self.template, values)
 
 
-def fill(key: str, template: str, values: Mapping[str, Any]) -> str:
-    """A template with its placeholders replaced; values are not templates themselves."""
-    try:
-        return Template(template).substitute(values)
-    except KeyError as missing:
-        raise InvalidPrompt(
-            f"section {key!r}: no value for ${missing.args[0]}; bind it: "
-            f"prompt.bind({missing.args[0]}=...)"
-        ) from None
+def walk(sections: Sequence[Section[Any]]) -> Iterator[tuple[str, Section[Any]]]:
+    """Every section with its path, depth first."""
+    waiting = [(section.key, section) for section in reversed(sections)]
+    while waiting:
+        path, section = waiting.pop()
+        yield path, section
+        waiting.extend((f"{path}/{child.key}", child) for child in reversed(section.children))
 
 
-def _placeholders(key: str, template: str) -> frozenset[str]:
-    found = Template(template)
-    if not found.is_valid():
-        raise InvalidPrompt(
-            f"section {key!r}: the template has a '$' that starts no name; write '$$' for a dollar"
-        )
-    return frozenset(found.get_identifiers())
-
-
-def _check_title(title: str) -> str:
-    if not title.strip() or "\n" in title:
-        raise InvalidPrompt(f"a section's title is one line of text, not {title!r}")
-    return title
-
-
-def _check_key(key: str) -> str:
-    if not _KEY.fullmatch(key):
-        raise InvalidPrompt(f"a section's key must match {_KEY.pattern}; {key!r} does not")
-    return key
-
-
-def _check_params_type(key: str, params_type: Any) -> Any:
-    if params_type is not None and not (
-        isinstance(params_type, type) and is_dataclass(params_type)
-    ):
-        raise InvalidPrompt(f"section {key!r}: params must be a dataclass, not {params_type!r}")
-    return params_type
-
-
-def _check_children(key: str, children: Sequence[Section[Any]]) -> None:
+def check_siblings(sections: Sequence[object]) -> None:
+    """Refuse what is no section, and two sections under one key."""
     seen: set[str] = set()
-    for child in children:
-        if child.key in seen:
-            raise InvalidPrompt(f"section {key!r} has two children with the key {child.key!r}")
-        seen.add(child.key)
+    for section in sections:
+        if not isinstance(section, Section):
+            raise InvalidPrompt(f"{section!r} is not a section; write MarkdownSection(...)")
+        if section.key in seen:
+            raise InvalidPrompt(f"there are two sections with the key {section.key!r}")
+        seen.add(section.key)

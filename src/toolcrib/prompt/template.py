@@ -1,0 +1,48 @@
+"""Templates: text in which `$name` stands for a value and `$$` for a dollar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from string import Template
+from typing import Any
+
+from toolcrib.errors import InvalidPrompt
+
+
+def placeholders(text: str) -> frozenset[str]:
+    """The names that a template uses. Refuses a `$` that starts none."""
+    names: set[str] = set()
+    for found in Template.pattern.finditer(text):
+        if found["invalid"] is not None:
+            line = text.count("\n", 0, found.start()) + 1
+            raise InvalidPrompt(
+                f"the '$' in line {line} of the text starts no name; write '$$' for a dollar"
+            )
+        names.update(filter(None, (found["named"], found["braced"])))
+    return frozenset(names)
+
+
+def fill(text: str, values: Mapping[str, Any]) -> str:
+    """A template with its placeholders replaced; values are not templates themselves."""
+    missing = sorted(placeholders(text).difference(values))
+    if missing:
+        named = ", ".join(f"${name}" for name in missing)
+        arguments = ", ".join(f"{name}=..." for name in missing)
+        raise InvalidPrompt(f"no value for {named}; bind it: prompt.bind({arguments})")
+    return Template(text).substitute(values)
+
+
+def check_placeholders(text: str, params_type: type[Any] | None) -> frozenset[str]:
+    """The names that a template uses, each of which must be a field where there are params."""
+    names = placeholders(text)
+    if params_type is None:
+        return names
+    known = {field.name for field in fields(params_type)}
+    unknown = sorted(names - known)
+    if unknown:
+        raise InvalidPrompt(
+            f"the text uses ${unknown[0]}, but {params_type.__name__} has only: "
+            f"{', '.join(sorted(known)) or 'no fields'}"
+        )
+    return names
