@@ -96,7 +96,6 @@ async def test_what_was_running_is_reported_once(dead: Path, tmp_path: Path) -> 
     folder = copy_of(dead, tmp_path / "heir")
     for _ in range(2):
         heir = await open_heir(folder)
-        await heir.session.ledger.flush()
         doubts = [each for each in history(heir.session) if isinstance(each, CallInDoubt)]
         names = [each.call_id for each in doubts if each.call_id in RUNNING]
 

@@ -1,19 +1,24 @@
 """What is not clear when a call goes on does not run."""
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.calls.desk import Desk, kind_of
+from tests.calls.places import Trace, executor_at, history, pay_tool
 from toolcrib.approval.approvers import Reply
 from toolcrib.approval.decision import Approve
 from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.executor import Executor
-from toolcrib.session.events import ApprovalDecided
+from toolcrib.session.events import ApprovalDecided, CallStarted
 from toolcrib.session.session import Session
 from toolcrib.session.state import ResumableState
+from toolcrib.store import SqliteStore
+from toolcrib.testing import FakeClock
 from toolcrib.tools.context import ToolContext
 from toolcrib.tools.decorator import tool
 
@@ -128,3 +133,39 @@ async def test_a_nested_call_does_not_go_on_without_its_caller() -> None:
 
     assert [kind_of(each) for each in outcomes] == ["cancelled"]
     assert ran == desk.ran == []
+
+
+async def test_a_client_that_is_not_connected_runs_nothing(tmp_path: Path) -> None:
+    """The call fails as a new one would, before anything is said to have started."""
+    session = Session(clock=FakeClock())
+    trace = Trace(tmp_path / "runs")
+    await executor_at("client", session, trace).call("pay", {"amount": 1}, call_id="c1")
+    await session.approvals.decide("c1", Approve(), by="jo")
+
+    (outcome,) = await Executor(session, [pay_tool("client", trace)]).resume()
+
+    assert kind_of(outcome) == "unavailable"
+    assert not any(isinstance(event, CallStarted) for event in history(session))
+
+
+async def test_an_edit_whose_file_is_lost_does_not_run_without_it(sqlite_path: Path) -> None:
+    """A copy of the database without the files beside it has a yes to arguments it has not."""
+    ran: list[bool] = []
+
+    @tool(requires_approval=True)
+    async def clean(dry_run: bool = False) -> str:
+        """Clean."""
+        ran.append(dry_run)
+        return "cleaned"
+
+    with SqliteStore(sqlite_path) as store:
+        async with await Session.open(store, "s") as session:
+            await Executor(session, [clean]).call("clean", call_id="c1")
+            await session.approvals.decide("c1", Approve({"dry_run": True}), by="jo")
+    shutil.rmtree(f"{sqlite_path}-open")
+    with SqliteStore(sqlite_path) as store:
+        async with await Session.open(store, "s") as session:
+            (outcome,) = await Executor(session, [clean]).resume()
+
+    assert kind_of(outcome) == "unavailable"
+    assert ran == []

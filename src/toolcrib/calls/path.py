@@ -89,6 +89,8 @@ class Path:
         if call.prepared is not None:
             call.context = self._make_context(call)
         await decision
+        if not call.is_settled and call.tool.ref.place != "local":
+            self._execution.check_place(call)
         await self._perform(call, chain)
 
     async def _perform(self, call: Call, chain: HookChain | None) -> None:

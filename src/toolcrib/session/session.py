@@ -94,7 +94,10 @@ class Session:
 
         Takes the options of `Session`. Raises `LeaseHeld` while another process writes it.
         """
-        return await asyncio.to_thread(lambda: cls(session_id, store=store, **options))
+        session = await asyncio.to_thread(lambda: cls(session_id, store=store, **options))
+        # Whoever asks what is in doubt right away must see what was just found.
+        await session.ledger.flush()
+        return session
 
     async def __aenter__(self) -> Session:
         return self

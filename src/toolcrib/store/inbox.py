@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from toolcrib.approval.decision import Decided
@@ -36,9 +35,12 @@ def filed_approval(row: tuple[Any, ...], vault: Vault) -> FiledApproval:
     request, state, data, name = row
     decided = decode_decided(data) if data else None
     if decided is not None and name is not None:
-        # The approval may have been used, and its file erased, since the row was read.
-        with suppress(FileNotFoundError):
+        try:
             decided = put_back_edit(decided, vault.read(name))
+        except FileNotFoundError:
+            # Used, and its file erased, since the row was read; or lost with its file. Either way
+            # nobody may act on it: without its edit it is not what was decided.
+            state = "used"
     return FiledApproval(decode_request(request), state, decided)
 
 
