@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from toolcrib.prompt.section import MarkdownSection
 from toolcrib.tools.hosted import HostedTool
@@ -17,12 +17,12 @@ nothing useful, say so."""
 _ANYWHERE: Final = WebSearchConfig()
 
 
-class WebSearchSection(MarkdownSection[Any]):
+class WebSearchSection(MarkdownSection[None]):
     """Offers a web search and says when to use it."""
 
     def __init__(self, config: WebSearchConfig = _ANYWHERE, *, key: str = "web_search") -> None:
-        super().__init__(title="Web Search", key=key, template=_TEMPLATE)
         self._tool = web_search_tool(config)
+        super().__init__(title="Web Search", key=key, template=_TEMPLATE)
 
     def hosted_tools(self) -> tuple[HostedTool[WebSearchConfig], ...]:
         return (self._tool,)
