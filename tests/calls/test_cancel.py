@@ -158,7 +158,9 @@ class TestOneCall:
         assert failure(outcome) == "cancelled"
 
     async def test_a_thread_is_given_up(self) -> None:
-        """A call whose handler blocks a thread can be cancelled, too."""
+        """R18: a call whose handler blocks a thread can be cancelled, too; as nobody can stop the
+        thread, the outcome says that it goes on.
+        """
         let_go, running = threading.Event(), asyncio.Event()
         loop = asyncio.get_running_loop()
 
@@ -180,7 +182,39 @@ class TestOneCall:
         await cancelling
         let_go.set()
 
-        assert failure(outcome) == "cancelled"
+        assert outcome.failure is not None
+        assert outcome.failure.kind == "cancelled"
+        assert outcome.failure.still_running
+        assert "still running" in outcome.text
+
+    def test_a_deaf_handler_is_given_up(self) -> None:
+        """R18: a handler with a limit that ignores its cancellation is left behind after a grace,
+        and the outcome says that it goes on.
+        """
+        let_go = asyncio.Event()
+
+        @tool(timeout=60)
+        async def deaf() -> str:
+            """Never stop."""
+            while not let_go.is_set():
+                try:
+                    await let_go.wait()
+                except asyncio.CancelledError:
+                    continue
+            return "done"
+
+        async def scene() -> Outcome:
+            executor = Executor(Session(), [deaf])
+            asyncio.get_running_loop().call_later(1, executor.cancel, "c1")
+            outcome = await executor.call("deaf", call_id="c1")
+            let_go.set()
+            return outcome
+
+        outcome = run_in_virtual_time(scene())
+
+        assert outcome.failure is not None
+        assert outcome.failure.kind == "cancelled"
+        assert outcome.failure.still_running
 
     async def test_other_calls_of_a_batch_go_on(self) -> None:
         """Cancelling one of several calls leaves the others alone."""
@@ -229,6 +263,7 @@ class TestTheAwaiter:
         (ended,) = invoked(bench.session)
         assert ended.failure is not None
         assert ended.failure.kind == "cancelled"
+        assert not ended.failure.still_running
         assert [event.failure for event in heard] == [ended.failure]
 
     @LIMITS

@@ -8,12 +8,8 @@ from typing import Any
 import pytest
 
 from tests.calls.runs import Run, found, kinds, run
-from toolcrib import Executor, Session, ToolContext, tool
-from toolcrib.calls.emitter import (
-    MAX_EVENT_BYTES,
-    MAX_EVENTS_PER_CALL,
-    PROGRESS_INTERVAL_SECONDS,
-)
+from toolcrib import ApprovalRequired, Executor, Session, ToolContext, tool
+from toolcrib.calls.emitter import MAX_EVENT_BYTES, MAX_EVENTS_PER_CALL, PROGRESS_INTERVAL_SECONDS
 from toolcrib.errors import InvalidEvent, UsageError
 from toolcrib.session.events import Event, ToolEmitted, ToolOutput, ToolProgress
 from toolcrib.testing import FakeClock, Recorder, run_in_virtual_time
@@ -324,6 +320,23 @@ class TestAfterTheEnd:
 
         assert len(caught) == 1
         assert kinds(session)[-1] == "tool.invoked"
+
+    async def test_a_call_that_waits_says_nothing_more(self) -> None:
+        """R51: a handler that asked for approval is over; when the call goes on it runs anew."""
+        kept: list[ToolContext] = []
+
+        def ask(ctx: ToolContext) -> None:
+            kept.append(ctx)
+            ctx.progress(1)
+            ctx.progress(2)
+            raise ApprovalRequired
+
+        ended = await say(ask, Session(clock=FakeClock()))
+
+        assert ended.outcome.status == "waiting"
+        assert [event.current for event in found(ended.session, ToolProgress)] == [1, 2]
+        with pytest.raises(InvalidEvent, match="is over"):
+            kept[0].output("late")
 
     def test_a_context_made_by_hand_says_what_it_lacks(self) -> None:
         """A context without a call explains why it cannot emit."""

@@ -1,5 +1,6 @@
 """A secret argument reaches the handler and nothing else: no record, event, log or failure."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from toolcrib import (
     tool,
 )
 from toolcrib.approval.request import ApprovalRequest
-from toolcrib.testing import Recorder
+from toolcrib.testing import Recorder, run_in_virtual_time
 
 TOKEN = "tok-live-1234567890"
 QUOTED = 'tok"with\\quotes\nand lines'
@@ -143,6 +144,31 @@ async def test_no_piece_of_a_secret_is_left_by_cutting(limit: int) -> None:
     watched = await watch(echo, max_result_chars=limit)
 
     assert "tok-" not in watched.seen
+
+
+def test_a_handler_that_was_given_up_leaks_nothing_later(caplog: pytest.LogCaptureFixture) -> None:
+    """R46: what a forgotten handler raises is logged without what it may quote."""
+    let_go = asyncio.Event()
+
+    @tool(timeout=5)
+    async def deaf(token: SecretStr) -> str:
+        """Never stop, then fail."""
+        while not let_go.is_set():
+            try:
+                await let_go.wait()
+            except asyncio.CancelledError:
+                continue
+        raise PermissionError(token.get_secret_value())
+
+    async def scene() -> None:
+        await run(deaf, {"token": TOKEN})
+        let_go.set()
+        await asyncio.sleep(1)
+
+    run_in_virtual_time(scene())
+
+    assert "was given up and failed later" in caplog.text
+    assert TOKEN not in caplog.text
 
 
 async def test_the_handler_gets_the_secret() -> None:

@@ -39,10 +39,11 @@ class Admission:
                 await stack.enter_async_context(lock)
             if self._parallel is not None and call.depth == 0:
                 await stack.enter_async_context(self._parallel)
-            if _needs_thread(call):
+            if needs_thread(call):
                 await stack.enter_async_context(self._threads)
             return stack.pop_all()
 
 
-def _needs_thread(call: Call) -> bool:
+def needs_thread(call: Call) -> bool:
+    """Whether the handler is a sync one, which runs off the loop."""
     return not call.tool.is_async and call.tool.ref.place == "local"

@@ -56,6 +56,7 @@ class Call:
         "finished_at",
         "frozen_ref",
         "is_approved",
+        "is_left_running",
         "is_over",
         "is_plain_text",
         "is_settled",
@@ -115,6 +116,8 @@ class Call:
         self.attempt = 0
         self.started_at: float | None = None
         self.finished_at = 0.0
+        self.is_left_running = False
+        """True when the handler could not be stopped and goes on without the call."""
         self.is_over = False
         """True once the call has its last record, or is about to get it."""
         self.is_settled = False

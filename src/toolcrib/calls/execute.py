@@ -6,9 +6,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from toolcrib.calls.admission import needs_thread
+from toolcrib.calls.failure import Failure
 from toolcrib.calls.halt import Halt
+from toolcrib.calls.redact import loggable
 from toolcrib.calls.threads import WorkerThreads
 from toolcrib.errors import ControlFlow, ToolTimeout
 from toolcrib.tools.ref import Place
@@ -62,7 +66,11 @@ class Execution:
                 call.succeed(await self._begin(call))
             else:
                 call.succeed(await self._limited(call, limit))
-        except (asyncio.CancelledError, ControlFlow, Halt):
+        except asyncio.CancelledError:
+            call.is_left_running = call.is_left_running or needs_thread(call)
+            if not call.cancels:
+                raise
+        except (ControlFlow, Halt):
             if not call.cancels:
                 raise
         except Exception as error:
@@ -111,30 +119,29 @@ class Execution:
         """
         if limit <= 0:
             # What has no time left is not begun.
-            raise _timed_out(call, limit, still_running=False)
+            raise _timed_out(call, limit)
         loop = asyncio.get_running_loop()
         expires_at = loop.time() + limit
         work = asyncio.ensure_future(self._begin(call))
         try:
             await asyncio.wait((work,), timeout=limit)
         except asyncio.CancelledError:
-            await self._stop(work)
+            await self._stop(call, work)
             raise
         if not work.done():
-            stopped = await self._stop(work)
-            raise _timed_out(call, limit, still_running=not stopped)
+            await self._stop(call, work)
+            raise _timed_out(call, limit)
         if loop.time() > expires_at:
             # It blocked the loop past its limit; a late result is not a result.
             _retrieve(work)
-            raise _timed_out(call, limit, still_running=False)
+            raise _timed_out(call, limit)
         return work.result()
 
-    async def _stop(self, work: asyncio.Future[Any]) -> bool:
-        """Cancel `work`; False when it does not stop within the grace and is given up."""
-        is_task = isinstance(work, asyncio.Task)
+    async def _stop(self, call: Call, work: asyncio.Future[Any]) -> None:
+        """Cancel the handler; one that does not stop within the grace is given up."""
         work.cancel()
         try:
-            if is_task:
+            if isinstance(work, asyncio.Task):
                 await asyncio.wait((work,), timeout=STOP_GRACE_SECONDS)
         finally:
             # Also when the wait itself is cancelled: somebody must look at what becomes of it.
@@ -142,14 +149,20 @@ class Execution:
                 _retrieve(work)
             else:
                 self._given_up.add(work)
-                work.add_done_callback(self._forget)
-        # A thread's future is done as soon as it is cancelled, but the thread goes on.
-        return is_task and work.done()
+                work.add_done_callback(partial(self._forget, call))
+            # A thread's future is done as soon as it is cancelled, but the thread goes on.
+            call.is_left_running = not work.done() or needs_thread(call)
 
-    def _forget(self, work: asyncio.Future[Any]) -> None:
+    def _forget(self, call: Call, work: asyncio.Future[Any]) -> None:
         self._given_up.discard(work)
-        if not work.cancelled() and work.exception() is not None:
-            logger.warning("a handler that was given up failed later", exc_info=work.exception())
+        error = None if work.cancelled() else work.exception()
+        if error is not None:
+            logger.warning(
+                "call %s of %s was given up and failed later",
+                call.call_id,
+                call.name,
+                exc_info=loggable(call, error),
+            )
 
 
 async def _end_cancelled(call: Call, task: asyncio.Task[Any], cancelled_before: int) -> None:
@@ -164,15 +177,22 @@ async def _end_cancelled(call: Call, task: asyncio.Task[Any], cancelled_before: 
         task.uncancel()
     if task.cancelling() > cancelled_before:
         raise asyncio.CancelledError
-    raise Halt("cancelled", f"The call of `{call.name}` was cancelled.")
+    raise Halt.of(cancelled(call))
 
 
-def _timed_out(call: Call, limit: float, *, still_running: bool) -> ToolTimeout:
-    note = " It could not be stopped and is still running." if still_running else ""
-    return ToolTimeout(
-        f"`{call.name}` did not finish within {limit:g} seconds.{note}",
-        still_running=still_running,
-    )
+def cancelled(call: Call) -> Failure:
+    """The failure of a call that was cancelled while, or before, it ran."""
+    message = f"The call of `{call.name}` was cancelled.{_left_running(call)}"
+    return Failure("cancelled", message, still_running=call.is_left_running)
+
+
+def _timed_out(call: Call, limit: float) -> ToolTimeout:
+    message = f"`{call.name}` did not finish within {limit:g} seconds.{_left_running(call)}"
+    return ToolTimeout(message, still_running=call.is_left_running)
+
+
+def _left_running(call: Call) -> str:
+    return " It could not be stopped and is still running." if call.is_left_running else ""
 
 
 def _retrieve(work: asyncio.Future[Any]) -> None:

@@ -19,10 +19,16 @@ class Halt(Exception):
         message: str,
         *,
         faults: tuple[Fault, ...] = (),
-        still_running: bool = False,
     ) -> None:
         super().__init__(message)
-        self.failure = Failure(kind, message, faults=faults, still_running=still_running)
+        self.failure = Failure(kind, message, faults=faults)
+
+    @classmethod
+    def of(cls, failure: Failure) -> Halt:
+        """The end of a call whose failure is known already."""
+        halt = cls(failure.kind, failure.message)
+        halt.failure = failure
+        return halt
 
 
 class Suspend(Exception):

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from toolcrib.calls.execute import cancelled
 from toolcrib.calls.failure import Failure
 from toolcrib.calls.gate import ASKED_BY_TOOL, Gate, subject_of
 from toolcrib.calls.halt import Halt, Suspend
@@ -17,6 +18,7 @@ from toolcrib.calls.hooks import HookChain, run_post_hooks, run_pre_hooks
 from toolcrib.calls.nesting import check_nesting
 from toolcrib.calls.outcome import NOTHING, Outcome
 from toolcrib.calls.recording import (
+    put_down,
     record_finish,
     record_finish_soon,
     record_start,
@@ -143,6 +145,7 @@ class Path:
                 await durable
             return outcome
         except Suspend as suspended:
+            put_down(call)
             return _waiting(call, suspended.request)
         except BaseException as error:
             _leave(call, error)
@@ -167,7 +170,7 @@ def _leave(call: Call, error: BaseException) -> None:
         name = type(error).__name__
         end(call, Failure("tool_error", f"The call was left by {name}.", error_type=name))
     else:
-        end(call, Failure("cancelled", f"The call of `{call.name}` was cancelled."))
+        end(call, cancelled(call))
     record_finish_soon(call)
 
 

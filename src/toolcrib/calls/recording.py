@@ -72,11 +72,16 @@ def record_finish_soon(call: Call) -> None:
         session.announce(build_live(call))
 
 
-def _close(call: Call) -> None:
-    call.finished_at = call.session.clock()
+def put_down(call: Call) -> None:
+    """The handler has nothing more to say or do: the call is over, or goes on as another one."""
     call.is_over = True
     if call.emitter is not None:
         call.emitter.close()
+
+
+def _close(call: Call) -> None:
+    call.finished_at = call.session.clock()
+    put_down(call)
     if call.approval_id is not None:
         call.session.waiting.discard(call.call_id)
 
