@@ -55,5 +55,10 @@ def prompt(*sections: Section[Any], **fields: Any) -> Prompt[str]:
     return Prompt[str](ns="tests", key="sample", sections=sections, **fields)
 
 
+def never(_: object) -> bool:
+    """A predicate that keeps a section out."""
+    return False
+
+
 def names(tools: tuple[Tool[Any, Any], ...]) -> list[str]:
     return [each.name for each in tools]
