@@ -61,8 +61,9 @@ def output_schema(output_type: Any) -> OutputSchema[Any]:
         adapter: TypeAdapter[Any] = TypeAdapter(output_type)
         return OutputSchema(output_type.__name__, adapter.json_schema(), adapter)
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+        why = error.message.partition("\n")[0]
         raise InvalidPrompt(
-            f"the output type {output_type.__name__} has no JSON schema: {error.message}"
+            f"the output type {output_type.__name__} has no JSON schema: {why}"
         ) from error
 
 

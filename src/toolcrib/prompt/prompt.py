@@ -81,8 +81,8 @@ class Prompt(TypeArguments, Generic[O]):
 
     def render(self) -> RenderedPrompt[O]:
         """Text, tools and output schema. Raises `InvalidPrompt` naming what is missing."""
-        schema = None if self._is_plain else output_schema(self.output_type)
-        return render(self, schema)
+        with located(f"prompt {self.name!r}"):
+            return render(self, None if self._is_plain else output_schema(self.output_type))
 
     @property
     def _is_plain(self) -> bool:

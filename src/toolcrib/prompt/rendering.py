@@ -48,14 +48,13 @@ class RenderedPrompt(Generic[O]):
 
 def render(prompt: Prompt[O], output: OutputSchema[O] | None) -> RenderedPrompt[O]:
     """Render every enabled section, depth first."""
-    with located(f"prompt {prompt.name!r}"):
-        _check_overrides(prompt)
-        _check_values(prompt)
-        for attachment in prompt.attachments:
-            if isinstance(attachment, FileAttachment):
-                attachment.check()
-        rendering = _Rendering(prompt)
-        rendering.add(prompt.sections, depth=2)
+    _check_overrides(prompt)
+    _check_values(prompt)
+    for attachment in prompt.attachments:
+        if isinstance(attachment, FileAttachment):
+            attachment.check()
+    rendering = _Rendering(prompt)
+    rendering.add(prompt.sections, depth=2)
     return RenderedPrompt(
         name=prompt.name,
         text="\n\n".join(rendering.blocks),
