@@ -2,8 +2,10 @@
 
 import asyncio
 import contextvars
+import gc
 import threading
 import traceback
+import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -253,6 +255,29 @@ class TestErrors:
         assert ended.record.failure.error_type == "ModelRetry"
         with pytest.raises(ModelRetry):
             ended.outcome.unwrap()
+
+
+class Load:
+    """Something that a handler holds."""
+
+
+async def test_a_session_does_not_keep_what_a_failed_handler_held() -> None:
+    """A ledger in memory keeps the facts of a call, not the frames that its traceback holds."""
+    held: list[weakref.ref[Load]] = []
+
+    @tool
+    async def fail() -> str:
+        """Fail with something in hand."""
+        load = Load()
+        held.append(weakref.ref(load))
+        raise LookupError
+
+    session = Session()
+    await Executor(session, [fail]).call("fail")
+    gc.collect()
+
+    assert held[0]() is None
+    assert len(invoked(session)) == 1
 
 
 class TestSignals:

@@ -137,6 +137,42 @@ class TestCaps:
 
         assert (gauge.most, mixed.most) == (1, 2)
 
+    def test_the_queue_of_one_tool_leaves_slots_to_the_others(self) -> None:
+        """Calls that wait for their tool hold no general slot."""
+        gauge = Gauge()
+
+        async def scene() -> float:
+            executor = Executor(Session(), gauge.tools, limits=Limits(max_parallel=2))
+            started_at = asyncio.get_running_loop().time()
+            queue = asyncio.create_task(executor.call_many(requests("alone", 4)))
+            await asyncio.sleep(0)
+            await executor.call("work", {"number": 9})
+            seconds = asyncio.get_running_loop().time() - started_at
+            await queue
+            return seconds
+
+        assert run_in_virtual_time(scene()) < 2
+        assert gauge.most == 2
+
+    def test_a_slot_and_a_tool_are_never_waited_for_crosswise(self) -> None:
+        """R48: a call in the only slot calls a tool that runs one at a time, while another call
+        of that tool waits for the slot. Neither may wait for the other for ever.
+        """
+
+        @tool(uses=("alone",))
+        async def outer(ctx: ToolContext) -> Any:
+            """Call the busy tool."""
+            await asyncio.sleep(1)
+            return (await ctx.call_tool("alone", {"number": 7})).value
+
+        async def scene() -> list[Any]:
+            executor = Executor(Session(), [outer, *Gauge().tools], limits=Limits(max_parallel=1))
+            async with asyncio.timeout(100):
+                outcomes = await executor.call_many([CallRequest("outer"), *requests("alone", 2)])
+            return [outcome.value for outcome in outcomes]
+
+        assert run_in_virtual_time(scene()) == [7, 0, 1]
+
     def test_waiting_for_a_turn_costs_no_time_limit(self) -> None:
         """A call's limit begins when it starts, not when it queues."""
 

@@ -22,6 +22,7 @@ class Admission:
         self._parallel = asyncio.Semaphore(limits.max_parallel) if limits.max_parallel else None
         self._threads = asyncio.Semaphore(limits.max_threads)
         self._alone: dict[str, asyncio.Lock] = {}
+        self._next: dict[str, asyncio.Lock] = {}
 
     def is_free_for(self, call: Call) -> bool:
         """True when the call need not wait for anything."""
@@ -31,17 +32,30 @@ class Admission:
 
     async def enter(self, call: Call) -> AsyncExitStack:
         """Wait for the call's turn; it is over when the returned stack is closed."""
-        tool = call.tool
+        slots = self._parallel if call.depth == 0 else None
         async with AsyncExitStack() as stack:
-            # The narrowest first: a call that waits for its tool must not hold a general slot.
-            if tool.tool.one_at_a_time:
-                lock = self._alone.setdefault(tool.ref.name, asyncio.Lock())
-                await stack.enter_async_context(lock)
-            if self._parallel is not None and call.depth == 0:
-                await stack.enter_async_context(self._parallel)
+            if call.tool.tool.one_at_a_time:
+                await self._enter_alone(stack, call.name, slots)
+            elif slots is not None:
+                await stack.enter_async_context(slots)
             if needs_thread(call):
                 await stack.enter_async_context(self._threads)
             return stack.pop_all()
+
+    async def _enter_alone(
+        self, stack: AsyncExitStack, name: str, slots: asyncio.Semaphore | None
+    ) -> None:
+        tool = self._alone.setdefault(name, asyncio.Lock())
+        if slots is None:
+            await stack.enter_async_context(tool)
+            return
+        async with self._next.setdefault(name, asyncio.Lock()):
+            # No slot is held while the tool is busy, or its queue would fill them all.
+            async with tool:
+                pass
+            # The tool is not held while a slot is waited for: the call in that slot may need it.
+            await stack.enter_async_context(slots)
+            await stack.enter_async_context(tool)
 
 
 def needs_thread(call: Call) -> bool:

@@ -159,6 +159,8 @@ class Call:
         self.params = None
         self.context = None
         self.value = None
+        # Its traceback holds everything the handler held.
+        self.error = None
         self.task = None
         if self.approval_id is not None:
             self.session.claimed.discard(self.call_id)
