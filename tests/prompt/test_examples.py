@@ -90,6 +90,17 @@ def test_examples_stay_when_a_text_is_empty() -> None:
     assert rendered(local(examples=(SEARCH,)), template="").startswith("## Task\n\nExamples of")
 
 
+def test_only_what_there_is_is_shown() -> None:
+    """N13: a tool without a result has an example without one."""
+    tool = Tool[Question, None](
+        name="note",
+        description="Note.",
+        examples=(ToolExample(description="Note it.", input=Question("?"), output=None),),
+    )
+
+    assert rendered(tool).endswith('- Note it.\n  - input: {"question":"?"}')
+
+
 def test_a_value_that_json_cannot_hold_is_shown_as_text() -> None:
     """N13: an example never keeps a prompt from being rendered."""
 
