@@ -28,8 +28,8 @@ class GeneratedImage:
 
     @property
     def data(self) -> bytes:
-        """The image itself."""
-        return base64.b64decode(self.base64)
+        """The image itself. Raises ValueError when the provider's text is not base64."""
+        return base64.b64decode(self.base64, validate=True)
 
     def render(self) -> str:
         """One line about the image; the image is not text."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
@@ -120,13 +119,9 @@ def _read(item: Item) -> GeneratedImage | ImageError:
     if not text:
         status = maybe_text(item, "status")
         return _error(item, f"{CALL} has no image" + (f": {status}" if status else ""))
-    try:
-        data = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return _error(item, f"{CALL} has an image that is not base64")
     return GeneratedImage(
         base64=text,
-        format=maybe_text(item, "output_format") or _format(head, data),
+        format=maybe_text(item, "output_format") or _format(head, text),
         size=maybe_text(item, "size"),
         quality=maybe_text(item, "quality"),
         background=maybe_text(item, "background"),
@@ -150,11 +145,15 @@ def _prompt(item: Item) -> str | None:
     return maybe_text(item, "revised_prompt") or maybe_text(item, "prompt")
 
 
-def _format(head: str, data: bytes) -> str | None:
+def _format(head: str, text: str) -> str | None:
     """The format by the head of a `data:` URL, else by the first bytes of the image."""
     if head.startswith("data:image/"):
         return head.removeprefix("data:image/").partition(";")[0].partition("+")[0] or None
+    try:
+        data = base64.b64decode(text[:64], validate=True)
+    except ValueError:
+        return None
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "webp"
-    start = data.lstrip()[:8]
+    start = data.lstrip()
     return next((name for mark, name in _SIGNATURES if start.startswith(mark)), None)
