@@ -95,6 +95,7 @@ class TestPages:
         name = str(ended.outcome.artifact_id)
 
         assert artifacts.read(name, limit=4) == Page("0123", 0, 10, 4)
+        assert artifacts.read(name, offset=9, limit=1) == Page("9", 9, 10, None)
         assert artifacts.read(name, offset=4, limit=4) == Page("4567", 4, 10, 8)
         assert artifacts.read(name, offset=8, limit=4) == Page("89", 8, 10, None)
         assert artifacts.read(name) == Page(DIGITS, 0, 10, None)

@@ -140,6 +140,14 @@ class TestBounds:
         assert ping_got[0].ok
         assert outcome.ok
 
+    async def test_a_tool_that_calls_itself_is_refused(self) -> None:
+        """R48: the smallest circle is a circle."""
+        outer, got = calling("outer")
+
+        await Executor(Session(), [outer]).call("outer")
+
+        assert failure(got[0]) == "recursion_limit"
+
     @pytest.mark.parametrize(("max_depth", "is_ok"), [(3, True), (2, False)])
     async def test_depth_is_limited(self, max_depth: int, is_ok: bool) -> None:
         """R48: a chain of calls ends at the limit, also without a circle."""

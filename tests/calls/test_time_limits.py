@@ -45,6 +45,19 @@ class TestAsync:
 
         assert ended.outcome.value == "done"
 
+    def test_a_limit_may_be_less_than_a_second(self) -> None:
+        """A short limit is a limit like others."""
+
+        @tool(timeout=0.5)
+        async def quick(seconds: float) -> str:
+            """Be quick."""
+            await asyncio.sleep(seconds)
+            return "done"
+
+        assert run_in_virtual_time(run(quick, {"seconds": 0.4})).outcome.ok
+        late = run_in_virtual_time(run(quick, {"seconds": 0.6}))
+        assert late.outcome.text == "`quick` did not finish within 0.5 seconds."
+
     def test_the_handler_is_cancelled(self) -> None:
         """R18: at the limit the handler is told to stop, and can clean up."""
         seen: list[str] = []

@@ -75,6 +75,7 @@ class TestForms:
 
         assert ended.failure == "invalid_arguments"
         assert pointers(ended) == [""]
+        assert ended.outcome.text.startswith("The arguments of `ping` are not valid:\n- /: ")
         assert ended.record.params is None
         assert kinds(ended.session) == ["session.opened", "tool.invoked"]
 

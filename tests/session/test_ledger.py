@@ -23,10 +23,12 @@ def emitted(data: Any, tool: str = "t") -> ToolEmitted:
 
 
 class TestReading:
-    async def test_reading_goes_on_from_a_place(self) -> None:
+    @pytest.mark.parametrize("kind", ["memory", "sqlite"])
+    async def test_reading_goes_on_from_a_place(self, kind: str, sqlite_path: Path) -> None:
         """A reader who knows some records asks for those after them."""
-        session = Session()
-        await add_up(session, 3)
+        store = SqliteStore(sqlite_path) if kind == "sqlite" else None
+        async with Session("s", store=store) as session:
+            await add_up(session, 3)
 
         records = list(session.records())
 
@@ -34,6 +36,8 @@ class TestReading:
         for after in range(8):
             assert list(session.records(after)) == records[after:]
         assert list(session.records(99)) == []
+        if store is not None:
+            store.close()
 
     async def test_reading_changes_nothing(self) -> None:
         """Records are sealed when they are first read; reading again gives the same."""

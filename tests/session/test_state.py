@@ -7,7 +7,7 @@ import pytest
 from pydantic_core import from_json, to_json
 
 from tests.session.samples import add_up, executor
-from toolcrib import Approve, NewGrant, Session, SqliteStore, ToolInvoked
+from toolcrib import Approve, MemoryStore, NewGrant, Session, SqliteStore, ToolInvoked
 from toolcrib.errors import InvalidState, UsageError
 from toolcrib.session.events import SessionRestored
 from toolcrib.session.state import STATE_VERSION, ResumableState
@@ -60,7 +60,7 @@ class TestRoundTrip:
 
         last = list(restored.records())[-1].event
         assert isinstance(last, SessionRestored)
-        assert last.head == head.hash
+        assert (last.session_id, last.head) == ("s", head.hash)
 
     async def test_call_ids_go_on_where_they_ended(self) -> None:
         """A restored session does not give an id twice."""
@@ -94,6 +94,19 @@ class TestRoundTrip:
 
         assert restored.approvals.grants() == session.approvals.grants()
         assert len(restored.approvals.grants()) == 1
+
+    async def test_other_sessions_of_the_store_stay_behind(self) -> None:
+        """A state holds one session, also when others share its store."""
+        store = MemoryStore()
+        for name in ("mine", "other"):
+            await executor(Session(name, store=store)).call("erase", {"path": name})
+        mine = Session("third", store=store)
+        await executor(mine).call("erase", {"path": "/a"})
+
+        state = mine.export_state()
+
+        assert {filed.request.session_id for filed in state.approvals} == {"third"}
+        assert len(state.open_calls) == 1
 
     def test_no_state_changes_nothing(self) -> None:
         """T47: `with_state(None)` is the session itself, as it was."""
@@ -179,9 +192,11 @@ class TestRefusals:
         state = (await waiting_session()).export_state()
         (call,) = state.open_calls
         forged = replace(call, digest="0" * 64)
+        changes = [forged, replace(forged, was_edited=True), replace(forged, state="in_doubt")]
 
-        with pytest.raises(InvalidState, match="not the one its approval is about"):
-            Session().with_state(replace(state, open_calls=(forged,)))
+        for changed in changes:
+            with pytest.raises(InvalidState, match="not the one its approval is about"):
+                Session().with_state(replace(state, open_calls=(changed,)))
 
     async def test_a_refused_state_changes_nothing(self) -> None:
         """A session that refused a state goes on as it was."""

@@ -44,7 +44,7 @@ async def test_a_decision_is_part_of_the_story(
     decision: Approve | Deny, told: str, end: str
 ) -> None:
     """R42, R46: that a call waited, who decided, and what came of it, in this order."""
-    session = Session()
+    session = Session(clock=FakeClock(5.0))
     calls = executor(session)
     await calls.call("erase", {"path": "/a"}, call_id="c1")
     await session.approvals.decide("c1", decision, by="ann")
@@ -52,16 +52,17 @@ async def test_a_decision_is_part_of_the_story(
 
     waiting, decided, ended = session.transcript()
 
-    assert {entry.call_id for entry in session.transcript()} == {"c1"}
+    assert {(entry.at, entry.call_id) for entry in session.transcript()} == {(5.0, "c1")}
     assert {entry.tool for entry in session.transcript()} == {"erase"}
     assert (waiting.what, waiting.arguments) == ("waiting", {"path": "/a"})
+    assert waiting.text
     assert (decided.what, decided.text) == ("decided", told)
     assert ended.what == end
 
 
 def test_a_call_in_doubt_is_told() -> None:
     """A reader sees that nobody knows whether a call took effect."""
-    session = Session()
+    session = Session(clock=FakeClock(5.0))
     ref = ToolRef("erase", "python", "1.0.0", "d", "local")
 
     session.note(
@@ -69,7 +70,7 @@ def test_a_call_in_doubt_is_told() -> None:
     )
 
     (entry,) = session.transcript()
-    assert (entry.call_id, entry.tool, entry.what) == ("c1", "erase", "in_doubt")
+    assert entry == Entry(5.0, "c1", "erase", "in_doubt", "Not known to have run")
 
 
 def test_a_providers_call_reads_like_any_other() -> None:
