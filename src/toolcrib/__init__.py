@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from toolcrib._version import __version__
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.response import PromptResponse
     from toolcrib.approval.approvers import CallbackApprover, Reply
     from toolcrib.approval.decision import Actor, Answer, Approve, Deny
     from toolcrib.approval.grant import Grant, NewGrant
@@ -25,7 +26,13 @@ if TYPE_CHECKING:
     from toolcrib.calls.hooks import GlobalHooks, Hooks, Refuse
     from toolcrib.calls.limits import Limits
     from toolcrib.calls.outcome import Outcome
-    from toolcrib.errors import ApprovalRequired, CallFailed, ModelRetry, ToolcribError
+    from toolcrib.errors import (
+        ApprovalRequired,
+        CallFailed,
+        ModelRetry,
+        PromptEvaluationError,
+        ToolcribError,
+    )
     from toolcrib.prompt.prompt import Prompt
     from toolcrib.prompt.rendering import RenderedPrompt
     from toolcrib.prompt.section import MarkdownSection, Section
@@ -71,6 +78,8 @@ _HOMES = {
     "Outcome": "calls.outcome",
     "Policy": "approval.policy",
     "Prompt": "prompt.prompt",
+    "PromptEvaluationError": "errors",
+    "PromptResponse": "adapters.response",
     "ProviderTool": "tools.provider",
     "Refuse": "calls.hooks",
     "RenderedPrompt": "prompt.rendering",
@@ -118,6 +127,8 @@ __all__ = [
     "Outcome",
     "Policy",
     "Prompt",
+    "PromptEvaluationError",
+    "PromptResponse",
     "ProviderTool",
     "Refuse",
     "RenderedPrompt",

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
 
-from toolcrib.errors import PromptEvaluationError
+from toolcrib.errors import UsageError
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig
+from toolcrib.tools.file_search import FileSearchConfig
 from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.image_generation import ImageGenerationConfig
+from toolcrib.tools.mcp import McpConfig
+from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
 from toolcrib.tools.provider import ProviderTool
+from toolcrib.tools.shell import ShellConfig
 from toolcrib.tools.tool import Tool
+from toolcrib.tools.tool_search import ToolSearchConfig
 from toolcrib.tools.web_search import WebSearchConfig
 
 
@@ -18,24 +25,51 @@ class NoConfig:
     """The configuration of a tool that has none."""
 
 
-def as_hosted(tool: Tool[Any, Any], *, provider: str, prompt_name: str) -> HostedTool[Any]:
+_DEFAULTS: Final[Mapping[str, Callable[[], Any]]] = {
+    "code_interpreter": CodeInterpreterConfig,
+    "image_generation": ImageGenerationConfig,
+    "shell": ShellConfig,
+    "tool_search": ToolSearchConfig,
+    "web_search": WebSearchConfig,
+}
+_KINDS: Final[Mapping[type[Any], str]] = {
+    CodeInterpreterConfig: "code_interpreter",
+    FileSearchConfig: "file_search",
+    ImageGenerationConfig: "image_generation",
+    McpConfig: "mcp",
+    ShellConfig: "shell",
+    ToolSearchConfig: "tool_search",
+    WebSearchConfig: "web_search",
+}
+
+
+class WrongProvider(UsageError):
+    """A tool that is bound to a provider other than the adapter's."""
+
+
+def as_hosted(tool: Tool[Any, Any], *, provider: str) -> HostedTool[Any]:
     """A `HostedTool` as it is; a `NativeTool` or `ProviderTool` as one of the same name.
 
-    A native tool's capability is its name, and it takes the defaults of that kind.
+    A native tool's capability is its name, and it takes the defaults of that kind. Raises
+    `UsageError` for what cannot be offered.
     """
     if isinstance(tool, HostedTool):
         return cast("HostedTool[Any]", tool)
     if isinstance(tool, ProviderTool):
         bound = cast("ProviderTool[Any, Any, Any]", tool)
-        if bound.provider != provider:
-            raise PromptEvaluationError(
-                f"tool {bound.name!r} is for {bound.provider!r}, and this adapter is for "
-                f"{provider!r}; offer it only where it runs",
-                prompt_name=prompt_name,
-                phase="render",
-            )
+        check_provider(bound, provider)
+        _refuse_mounts(bound)
         return _view(bound, _kind_of(bound), bound.config)
-    return _view(tool, tool.name, _default_config(tool.name))
+    return _view(tool, tool.name, _DEFAULTS.get(tool.name, NoConfig)())
+
+
+def check_provider(tool: ProviderTool[Any, Any, Any], provider: str) -> None:
+    """Refuse a tool that is bound to another provider."""
+    if tool.provider != provider:
+        raise WrongProvider(
+            f"tool {tool.name!r} is for {tool.provider!r}, and this adapter is for {provider!r}; "
+            "offer it only where it runs"
+        )
 
 
 def undeclared(kind: str) -> HostedTool[Any]:
@@ -45,23 +79,21 @@ def undeclared(kind: str) -> HostedTool[Any]:
     )
 
 
+def _refuse_mounts(tool: ProviderTool[Any, Any, Any]) -> None:
+    """Files that would never arrive must not go unnoticed."""
+    if isinstance(tool, OpenAICodeInterpreterTool) and tool.host_mounts:
+        raise UsageError(
+            f"tool {tool.name!r} has host_mounts; containers take uploaded files only. Upload "
+            "them, then give the tool their file_ids and no host_mounts"
+        )
+
+
 def _kind_of(tool: ProviderTool[Any, Any, Any]) -> str:
-    is_interpreter = isinstance(tool.config, CodeInterpreterConfig)
-    return "code_interpreter" if is_interpreter else tool.name
+    kinds = (kind for config, kind in _KINDS.items() if isinstance(tool.config, config))
+    return next(kinds, tool.name)
 
 
 def _view(tool: Tool[Any, Any], kind: str, config: Any) -> HostedTool[Any]:
     description = tool.description.encode("ascii", "replace").decode()[:200]
-    return HostedTool(
-        kind=kind, name=tool.name, description=description, config=config or NoConfig()
-    )
-
-
-def _default_config(kind: str) -> Any:
-    match kind:
-        case "web_search":
-            return WebSearchConfig()
-        case "code_interpreter":
-            return CodeInterpreterConfig()
-        case _:
-            return NoConfig()
+    chosen = NoConfig() if config is None else config
+    return HostedTool(kind=kind, name=tool.name, description=description, config=chosen)

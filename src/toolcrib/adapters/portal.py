@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from toolcrib.errors import UsageError
@@ -20,8 +20,9 @@ class Portal:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
 
-    def run(self, work: Coroutine[Any, Any, T], instead: str) -> T:
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]], instead: str) -> T:
         """Run `work` and wait for it. Inside a running loop that would block it: `instead` is
         what to call there.
         """
@@ -30,24 +31,34 @@ class Portal:
         except RuntimeError:
             pass
         else:
-            work.close()
             raise UsageError(f"this blocks, and an event loop runs here; await {instead} instead")
-        return asyncio.run_coroutine_threadsafe(work, self._started()).result()
+        future = asyncio.run_coroutine_threadsafe(work(), self._started())
+        try:
+            return future.result()
+        except BaseException:
+            # Whoever was interrupted while waiting is not to leave the work running.
+            future.cancel()
+            raise
 
-    def close(self) -> None:
-        """End the thread."""
+    def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """End the thread, after `last`. Nothing happens when it never started."""
         with self._lock:
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._loop.stop)
-                self._loop = None
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is None or thread is None:
+            return
+        asyncio.run_coroutine_threadsafe(last(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(
+                self._thread = threading.Thread(
                     target=_serve, args=(self._loop,), name="toolcrib-portal", daemon=True
-                ).start()
+                )
+                self._thread.start()
             return self._loop
 
 
@@ -55,5 +66,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
     finally:
         loop.close()

@@ -1,1 +1,35 @@
 """OpenAI's Responses API, on the official SDK, which is imported when a request is made."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolcrib.adapters.budget import Budget
+    from toolcrib.adapters.openai.adapter import OpenAIAdapter
+    from toolcrib.adapters.openai.retry import Retry
+    from toolcrib.adapters.openai.withholding import Governance
+
+__all__ = ["Budget", "Governance", "OpenAIAdapter", "Retry"]
+
+_HOMES = {
+    "Budget": "toolcrib.adapters.budget",
+    "Governance": "toolcrib.adapters.openai.withholding",
+    "OpenAIAdapter": "toolcrib.adapters.openai.adapter",
+    "Retry": "toolcrib.adapters.openai.retry",
+}
+
+
+if not TYPE_CHECKING:
+    # Out of a type checker's sight, or it would take every misspelt name for Any. Lazy, because
+    # codecs import modules of this package and the adapter imports the codecs.
+    def __getattr__(name: str) -> object:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

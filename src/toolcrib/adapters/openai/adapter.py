@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+
+from pydantic_core import to_json
 
 from toolcrib.adapters.budget import Budget
+from toolcrib.adapters.openai.clients import Clients
+from toolcrib.adapters.openai.content import first_message
 from toolcrib.adapters.openai.conversation import History
 from toolcrib.adapters.openai.declared import AnyCodec
-from toolcrib.adapters.openai.evaluation import Evaluation
-from toolcrib.adapters.openai.opening import Governance, open_turn
-from toolcrib.adapters.openai.registry import default_codecs
-from toolcrib.adapters.openai.turn import TurnOptions
-from toolcrib.adapters.openai.wire import Retry, Wire
+from toolcrib.adapters.openai.evaluation import Evaluation, Question
+from toolcrib.adapters.openai.opening import Dialect, OnUnsupported, open_turn
+from toolcrib.adapters.openai.prompt_executor import PromptExecutor
+from toolcrib.adapters.openai.registry import default_client_codecs, default_codecs
+from toolcrib.adapters.openai.request import TurnOptions
+from toolcrib.adapters.openai.retry import Retry
+from toolcrib.adapters.openai.wire import Wire
+from toolcrib.adapters.openai.withholding import Governance
 from toolcrib.adapters.portal import Portal
 from toolcrib.errors import InvalidPrompt, PromptEvaluationError, UsageError
+from toolcrib.session.events import Event
 from toolcrib.session.session import Session
 
 if TYPE_CHECKING:
     from toolcrib.adapters.response import PromptResponse
     from toolcrib.prompt.prompt import Prompt
-    from toolcrib.prompt.rendering import RenderedPrompt
     from toolcrib.session.bus import EventBus
 
 O = TypeVar("O")  # noqa: E741
@@ -28,11 +37,26 @@ O = TypeVar("O")  # noqa: E741
 PROVIDER = "openai"
 
 
+class Options(TypedDict, total=False):
+    """How a prompt is evaluated. All of it may be left out."""
+
+    bus: EventBus | None
+    """Hears everything that happens while the prompt is evaluated."""
+    governance: Governance | None
+    tool_choice: str
+    """`auto`, `none`, `required`, or the name of the tool that the model must use first."""
+    budget: Budget | None
+    stream: bool
+    settings: Mapping[str, Any] | None
+    """Further fields of the request, as the provider names them."""
+
+
 class OpenAIAdapter:
     """Evaluates prompts on the Responses API, with tools of ours and of the provider.
 
     `history` says who keeps the conversation: the provider (`server`), or we (`client`), who then
-    send all of it with every request and ask the provider to store nothing.
+    send all of it with every request and ask the provider to store nothing. With
+    `on_unsupported="drop"` a tool that OpenAI does not have is left out, and that is recorded.
     """
 
     name = PROVIDER
@@ -46,6 +70,7 @@ class OpenAIAdapter:
         api_key: str | None = None,
         hosted_tool_codecs: Mapping[str, AnyCodec] | None = None,
         history: History = "server",
+        on_unsupported: OnUnsupported = "raise",
         retry: Retry | None = None,
     ) -> None:
         if client is not None and (base_url is not None or api_key is not None):
@@ -55,113 +80,99 @@ class OpenAIAdapter:
             default_codecs() if hosted_tool_codecs is None else hosted_tool_codecs
         )
         self.history: History = history
-        self._client = client
-        self._base_url = base_url
-        self._api_key = api_key
+        self.on_unsupported: OnUnsupported = on_unsupported
+        self._clients = Clients(client, base_url, api_key)
         self._retry = retry or Retry()
         self._portal = Portal()
 
-    def evaluate(self, prompt: Prompt[O], **options: Any) -> PromptResponse[O]:
-        """Evaluate a prompt and wait for the answer. Takes the options of `evaluate_async`."""
-        return self._portal.run(self.evaluate_async(prompt, **options), "evaluate_async")
+    def evaluate(
+        self, prompt: Prompt[O], *, session: Session | None = None, **options: Unpack[Options]
+    ) -> PromptResponse[O]:
+        """Evaluate a prompt and wait for the answer. In async code, await `evaluate_async`."""
+        return self._portal.run(
+            lambda: self.evaluate_async(prompt, session=session, **options), "evaluate_async"
+        )
 
-    def resume(self, prompt: Prompt[O], **options: Any) -> PromptResponse[O]:
-        """Go on with a prompt whose calls waited. Takes the options of `resume_async`."""
-        return self._portal.run(self.resume_async(prompt, **options), "resume_async")
+    def resume(
+        self, prompt: Prompt[O], *, session: Session, **options: Unpack[Options]
+    ) -> PromptResponse[O]:
+        """Go on with a prompt that stopped. In async code, await `resume_async`."""
+        return self._portal.run(
+            lambda: self.resume_async(prompt, session=session, **options), "resume_async"
+        )
 
     async def evaluate_async(
-        self,
-        prompt: Prompt[O],
-        *,
-        session: Session | None = None,
-        bus: EventBus | None = None,
-        governance: Governance | None = None,
-        tool_choice: str = "auto",
-        budget: Budget | None = None,
-        stream: bool = False,
-        settings: Mapping[str, Any] | None = None,
+        self, prompt: Prompt[O], *, session: Session | None = None, **options: Unpack[Options]
     ) -> PromptResponse[O]:
         """Evaluate a prompt. Raises `PromptEvaluationError`; nothing is sent before it is known
         that everything in the prompt can be.
-
-        `settings` are further fields of the request, as the provider names them.
         """
-        options = self._options(tool_choice, budget, stream, settings)
-        return await self._open(prompt, session, bus, governance, options).start()
+        session = session or Session()
+        with _heard_by(session, options.get("bus")):
+            return await self._open(prompt, session, options).start()
 
     async def resume_async(
-        self,
-        prompt: Prompt[O],
-        *,
-        session: Session,
-        bus: EventBus | None = None,
-        governance: Governance | None = None,
-        budget: Budget | None = None,
-        stream: bool = False,
-        settings: Mapping[str, Any] | None = None,
+        self, prompt: Prompt[O], *, session: Session, **options: Unpack[Options]
     ) -> PromptResponse[O]:
-        """Go on where a prompt stopped to wait, in this process or another: what was asked and
-        what ran is taken from the session's ledger and not repeated.
+        """Go on where a prompt stopped, to wait or with an error, in this process or another: what
+        was asked and what ran is taken from the session's ledger and not repeated.
         """
-        options = self._options("auto", budget, stream, settings)
-        return await self._open(prompt, session, bus, governance, options).go_on()
+        with _heard_by(session, options.get("bus")):
+            return await self._open(prompt, session, options).go_on()
 
     def close(self) -> None:
-        """End the thread that blocking calls use."""
-        self._portal.close()
+        """End the connections and the thread that blocking calls use."""
+        self._portal.close(self._clients.close_here)
 
-    def _options(
-        self,
-        tool_choice: str,
-        budget: Budget | None,
-        stream: bool,
-        settings: Mapping[str, Any] | None,
-    ) -> TurnOptions:
-        return TurnOptions(
+    async def aclose(self) -> None:
+        """End the connections that were made in this event loop."""
+        await self._clients.close_here()
+
+    def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
+        asked = TurnOptions(
             model=self.model,
-            tool_choice=tool_choice,
-            budget=budget or Budget(),
-            stream=stream,
-            settings=dict(settings or {}),
+            tool_choice=options.get("tool_choice", "auto"),
+            budget=options.get("budget") or Budget(),
+            stream=options.get("stream", False),
+            settings=dict(options.get("settings") or {}),
         )
-
-    def _open(
-        self,
-        prompt: Prompt[O],
-        session: Session | None,
-        bus: EventBus | None,
-        governance: Governance | None,
-        options: TurnOptions,
-    ) -> Evaluation[O]:
-        rendered = _render(prompt)
-        session = session or Session(bus=bus)
-        if bus is not None:
-            session.bus.forward_to(bus)
+        question = _render(prompt)
+        governance = options.get("governance") or Governance()
         opening = open_turn(
-            rendered,
+            question.prompt,
             session,
-            governance or Governance(),
-            self.hosted_tool_codecs,
-            provider=PROVIDER,
+            governance,
+            Dialect(
+                PROVIDER, self.hosted_tool_codecs, default_client_codecs(), self.on_unsupported
+            ),
+            lambda tools: PromptExecutor(session, tools, governance, prompt=prompt, adapter=self),
         )
-        opening.declared.choice(options.tool_choice, rendered.name)
-        return Evaluation(rendered, session, opening, options, self._wire(), self.history)
-
-    def _wire(self) -> Wire:
-        """The line to the provider; the SDK is imported and the client made when first needed."""
-        if self._client is None:
-            try:
-                from openai import AsyncOpenAI
-            except ImportError:
-                raise UsageError(
-                    "the OpenAI SDK is not installed; run: pip install 'toolcrib[openai]'"
-                ) from None
-            self._client = AsyncOpenAI(base_url=self._base_url, api_key=self._api_key)
-        return Wire(self._client, self._retry)
+        opening.declared.choice(asked.tool_choice, question.prompt.name)
+        wire = Wire(self._clients.here(), self._retry)
+        return Evaluation(question, session, opening, asked, wire, self.history)
 
 
-def _render(prompt: Prompt[O]) -> RenderedPrompt[O]:
+def _render(prompt: Prompt[O]) -> Question[O]:
     try:
-        return prompt.render()
+        rendered = prompt.render()
+        message = first_message(rendered)
     except InvalidPrompt as error:
         raise PromptEvaluationError(str(error), prompt_name=prompt.name, phase="render") from error
+    hasher = sha256(to_json(message))
+    for tool in rendered.declared:
+        hasher.update(f"\n{tool.name}\n{tool.description}".encode())
+    return Question(rendered, message, hasher.hexdigest())
+
+
+@contextmanager
+def _heard_by(session: Session, bus: EventBus | None) -> Generator[None]:
+    """Let a bus hear the session's events meanwhile, unless it hears them already."""
+    own = session.bus
+    if bus is None or bus is own or bus.publish in own.subscribers.get(Event, ()):
+        yield
+        return
+    unsubscribe = own.subscribe(Event, bus.publish)
+    try:
+        yield
+    finally:
+        unsubscribe()

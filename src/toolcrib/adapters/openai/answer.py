@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from toolcrib.adapters.codec import Item
 from toolcrib.adapters.items import mappings_of, maybe_int, text_of, text_parts
+from toolcrib.tools.web_search import Citation
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,20 @@ class Annotation:
         return self.offset + index
 
 
+def answer_items(items: Sequence[Item]) -> list[Item]:
+    """The items of a response that make up its answer: without remarks on the way to it, where
+    the model tells the two apart.
+    """
+    has_final = any(item.get("phase") == "final_answer" for item in items)
+    return [item for item in items if not (has_final and item.get("phase") == "commentary")]
+
+
+def last_text(items: Sequence[Item]) -> str:
+    """The text of the last message. A structured answer is whole in each message."""
+    messages = [item for item in items if item.get("type") == "message"]
+    return answer_text(messages[-1:])
+
+
 def answer_text(items: Sequence[Item]) -> str:
     """All text of all messages, in order."""
     return "".join(text_of(part, "text") for part in text_parts(items))
@@ -53,3 +68,12 @@ def annotations_of(items: Sequence[Item], kind: str) -> Iterator[Annotation]:
                 if facts.get("type") == kind:
                     yield Annotation(facts, index, offset, length)
             offset += length
+
+
+def citations(items: Sequence[Item]) -> list[Citation]:
+    """What the answer cites on the web; spans are offsets into its text."""
+    return [
+        Citation(url, text_of(note.facts, "title"), note.span())
+        for note in annotations_of(items, "url_citation")
+        if (url := text_of(note.facts, "url"))
+    ]

@@ -1,17 +1,27 @@
-"""The items of one turn: what is sent, what came back, what is still to be answered."""
+"""The items of one turn: what is sent, and what came back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import mapping_of, maybe_int, maybe_text, text_of
+from toolcrib.adapters.items import mapping_of, maybe_int
 from toolcrib.adapters.response import Usage
 
 History = Literal["server", "client"]
 """Who keeps what was said: the provider (`previous_response_id`), or we (everything is sent)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One answer of the provider."""
+
+    items: list[Item]
+    usage: Usage
+    response_id: str | None = None
+    request_id: str | None = None
+    model: str | None = None
 
 
 @dataclass(slots=True)
@@ -26,6 +36,7 @@ class Conversation:
     previous_response_id: str | None = None
     steps: int = 0
     calls: int = 0
+    """How many calls of ours the model has asked for."""
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
     request_ids: list[str] = field(default_factory=list[str])
@@ -35,42 +46,35 @@ class Conversation:
         """Add an item of ours: the prompt, or the output of a call."""
         self.unsent.append(item)
 
-    def hear(
-        self, items: list[Item], response_id: str | None, usage: Usage, model: str | None
-    ) -> None:
+    def hear(self, heard: Heard) -> None:
         """Add what the provider answered, verbatim."""
         self.steps += 1
-        self.usage += usage
-        self.model = model or self.model
-        self.last_items = items
-        self.items.extend(items)
-        if self.history == "server" and response_id is not None:
-            self.previous_response_id = response_id
+        self.spend(heard)
+        self.last_items = heard.items
+        self.items.extend(heard.items)
+        if self.history == "server" and heard.response_id is not None:
+            self.previous_response_id = heard.response_id
             self.unsent = []
         else:
-            self.unsent.extend(items)
+            self.unsent.extend(heard.items)
 
-    def requested(self) -> Iterator[Item]:
-        """The items of the last step that wait for an output of ours."""
-        answered = {text_of(item, "call_id") for item in self.last_items if _is_output(item)}
-        for item in self.last_items:
-            is_open = text_of(item, "call_id") not in answered
-            if item.get("type") in ("function_call", "custom_tool_call") and is_open:
-                yield item
-
-
-def _is_output(item: Item) -> bool:
-    return (maybe_text(item, "type") or "").endswith(("_output", "_call_output"))
+    def spend(self, heard: Heard) -> None:
+        """Count what an answer cost, also one that is of no use."""
+        self.usage += heard.usage
+        self.model = heard.model or self.model
+        if heard.request_id:
+            self.request_ids.append(heard.request_id)
 
 
 def usage_of(body: dict[str, Any]) -> Usage:
     """The tokens of one response; what the provider does not tell counts as none."""
     usage = mapping_of(body, "usage")
+    cached = maybe_int(mapping_of(usage, "input_tokens_details"), "cached_tokens")
+    reasoning = maybe_int(mapping_of(usage, "output_tokens_details"), "reasoning_tokens")
     return Usage(
         requests=1,
         input_tokens=maybe_int(usage, "input_tokens") or 0,
         output_tokens=maybe_int(usage, "output_tokens") or 0,
-        cached_tokens=maybe_int(mapping_of(usage, "input_tokens_details"), "cached_tokens") or 0,
-        reasoning_tokens=maybe_int(mapping_of(usage, "output_tokens_details"), "reasoning_tokens")
-        or 0,
+        cached_tokens=cached or 0,
+        reasoning_tokens=reasoning or 0,
     )

@@ -6,17 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.adapters.codec import Codec, Contribution, HostedToolCodec, UnsupportedOption
+from toolcrib.adapters.client_calls import AnyProviderTool, ClientCodec
+from toolcrib.adapters.codec import Codec, Contribution, HostedToolCodec, Item
+from toolcrib.adapters.hosted_view import NoConfig
+from toolcrib.adapters.items import text_of
 from toolcrib.adapters.wire_names import wire_names
-from toolcrib.errors import PromptEvaluationError
+from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.tools.hosted import HostedTool
-from toolcrib.tools.provider import ProviderTool
 
 if TYPE_CHECKING:
     from toolcrib.tools.prepared import Declaration
-    from toolcrib.tools.tool import Tool
 
 AnyCodec = HostedToolCodec[Any, Any]
+
+MCP = "mcp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +30,43 @@ class Hosted:
     codec: AnyCodec
 
     @property
-    def call_types(self) -> frozenset[str]:
-        """The item types that are calls of this tool."""
+    def is_mcp(self) -> bool:
+        """Whether the tool is a server whose calls the provider may ask about."""
+        return self.tool.kind == MCP and hasattr(self.tool.config, "server_label")
+
+    def is_call(self, item: Item) -> bool:
+        """Whether an item is a call of this tool that the provider ran."""
         if isinstance(self.codec, Codec):
-            return self.codec.call_types
-        return frozenset({f"{self.tool.kind}_call"})
+            return self.codec.is_call(item, self.tool)
+        return text_of(item, "type") in self._call_types()
 
     def contribute(self) -> Contribution:
         """What the tool adds to a request."""
         if isinstance(self.codec, Codec):
             return self.codec.contribute(self.tool)
         return Contribution((self.codec.serialize(self.tool),))
+
+    def choice(self) -> Any:
+        """The `tool_choice` that makes the model use this tool."""
+        if isinstance(self.codec, Codec):
+            return self.codec.choice(self.tool)
+        return {"type": self.codec.serialize(self.tool)["type"]}
+
+    def _call_types(self) -> frozenset[str]:
+        """A codec of the least kind need not say how its calls come: by the provider's habit."""
+        told: frozenset[str] | None = getattr(self.codec, "call_types", None)
+        if told is not None:
+            return frozenset(told)
+        wire_type = self.codec.serialize(self.tool).get("type", self.tool.kind)
+        return frozenset({f"{self.tool.kind}_call", f"{wire_type}_call"})
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRun:
+    """A tool that the provider defines and we run, with the codec that speaks for it."""
+
+    tool: AnyProviderTool
+    codec: ClientCodec
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +77,7 @@ class Declared:
     include: list[str]
     body: dict[str, Any]
     hosted: tuple[Hosted, ...]
+    client_run: tuple[ClientRun, ...]
     names: Mapping[str, str]
     """Our names by wire name."""
     wire: Mapping[str, str]
@@ -55,52 +85,52 @@ class Declared:
 
     def choice(self, wanted: str, prompt_name: str) -> Any:
         """`tool_choice` for `auto`, `none`, `required` or the name of one tool."""
+        if wanted == "required" and not self.tools:
+            raise _unrenderable("tool_choice is 'required', but no tool is offered", prompt_name)
         if wanted in ("auto", "none", "required"):
             return wanted
         if wanted in self.wire:
             return {"type": "function", "name": self.wire[wanted]}
         for hosted in self.hosted:
             if hosted.tool.name == wanted:
-                if isinstance(hosted.codec, Codec):
-                    return hosted.codec.choice(hosted.tool)
-                return {"type": hosted.codec.serialize(hosted.tool)["type"]}
-        known = ", ".join([*self.wire, *(hosted.tool.name for hosted in self.hosted)]) or "none"
-        raise PromptEvaluationError(
+                return hosted.choice()
+        for ours in self.client_run:
+            if ours.tool.name == wanted:
+                return ours.codec.choice(ours.tool)
+        known = ", ".join([*self.wire, *(each.tool.name for each in self._others())]) or "none"
+        raise _unrenderable(
             f"tool_choice names {wanted!r}, which the prompt does not offer; it offers: {known}",
-            prompt_name=prompt_name,
-            phase="render",
+            prompt_name,
         )
+
+    def _others(self) -> tuple[Hosted | ClientRun, ...]:
+        return (*self.hosted, *self.client_run)
 
 
 def declare(
     functions: Sequence[Declaration],
-    hosted_tools: Sequence[HostedTool[Any]],
-    codecs: Mapping[str, AnyCodec],
+    client_run: Sequence[ClientRun],
+    hosted_tools: Sequence[Hosted],
     *,
     prompt_name: str,
-    adapter: str,
 ) -> Declared:
     """Serialise every tool. Raises `PromptEvaluationError` (phase render) before any request."""
     wire = wire_names(each.name for each in functions)
     entries = [_function(each, wire[each.name]) for each in functions]
     include: dict[str, None] = {}
     body: dict[str, Any] = {}
-    hosted: list[Hosted] = []
-    for tool in hosted_tools:
-        found = Hosted(tool, _codec(tool, codecs, prompt_name, adapter))
-        contribution = _contribution(found, prompt_name)
-        _refuse_twins(found, hosted, prompt_name)
+    owners: dict[str, str] = {}
+    for tool in (*client_run, *hosted_tools):
+        contribution = _contribution(tool, prompt_name)
+        for entry in contribution.tools:
+            _refuse_twins(entry, tool.tool.name, owners, prompt_name)
         entries.extend(contribution.tools)
         include.update(dict.fromkeys(contribution.include))
         body.update(contribution.body)
-        hosted.append(found)
     names = {wire_name: name for name, wire_name in wire.items()}
-    return Declared(entries, list(include), body, tuple(hosted), names, wire)
-
-
-def is_client_run(tool: Tool[Any, Any]) -> bool:
-    """Whether the provider owns the tool's shape and we run it (`apply_patch`, local `shell`)."""
-    return isinstance(tool, ProviderTool) and tool.handler is not None
+    return Declared(
+        entries, list(include), body, tuple(hosted_tools), tuple(client_run), names, wire
+    )
 
 
 def _function(declaration: Declaration, wire_name: str) -> dict[str, Any]:
@@ -114,34 +144,41 @@ def _function(declaration: Declaration, wire_name: str) -> dict[str, Any]:
     }
 
 
-def _codec(
-    tool: HostedTool[Any], codecs: Mapping[str, AnyCodec], prompt_name: str, adapter: str
-) -> AnyCodec:
-    codec = codecs.get(tool.kind)
-    if codec is None:
-        raise PromptEvaluationError(
-            f"Unsupported hosted tool kind {tool.kind!r} for the {adapter} adapter; it knows: "
-            + (", ".join(sorted(codecs)) or "none"),
-            prompt_name=prompt_name,
-            phase="render",
-        )
-    return codec
-
-
-def _contribution(hosted: Hosted, prompt_name: str) -> Contribution:
+def _contribution(tool: Hosted | ClientRun, prompt_name: str) -> Contribution:
     try:
-        return hosted.contribute()
-    except UnsupportedOption as error:
-        raise PromptEvaluationError(str(error), prompt_name=prompt_name, phase="render") from error
+        if isinstance(tool, Hosted):
+            return tool.contribute()
+        return Contribution((tool.codec.serialize(tool.tool),))
+    except UsageError as error:
+        raise _unrenderable(str(error), prompt_name) from error
+    except Exception as error:
+        # A codec of the user's own may fail in any way; nothing has been sent yet.
+        problem = f"{type(error).__name__}: {error}"
+        if isinstance(tool.tool.config, NoConfig):
+            problem = "it needs options; declare it as a HostedTool with a config"
+        raise _unrenderable(
+            f"the codec of {_kind(tool)} could not serialise {tool.tool.name!r}: {problem}",
+            prompt_name,
+        ) from error
 
 
-def _refuse_twins(found: Hosted, others: Sequence[Hosted], prompt_name: str) -> None:
-    """Items do not say which entry they belong to, so one kind can be declared once."""
-    twins = [other for other in others if other.tool.kind == found.tool.kind]
-    if twins and found.tool.kind != "mcp":
-        raise PromptEvaluationError(
-            f"{found.tool.name!r} and {twins[0].tool.name!r} are both {found.tool.kind}; the "
-            "provider does not tell which one it ran, so a prompt can offer only one",
-            prompt_name=prompt_name,
-            phase="render",
+def _kind(tool: Hosted | ClientRun) -> str:
+    return tool.tool.kind if isinstance(tool, Hosted) else tool.codec.kind
+
+
+def _refuse_twins(entry: Item, name: str, owners: dict[str, str], prompt_name: str) -> None:
+    """Items do not say which entry they belong to, so each type can be declared once; MCP servers
+    are told apart by their labels.
+    """
+    what = " ".join(filter(None, (text_of(entry, "type"), text_of(entry, "server_label"))))
+    twin = owners.setdefault(what, name)
+    if twin != name and what != "function":
+        raise _unrenderable(
+            f"{name!r} and {twin!r} are both {what}; the provider does not tell which one it "
+            "ran, so a prompt can offer only one",
+            prompt_name,
         )
+
+
+def _unrenderable(message: str, prompt_name: str) -> PromptEvaluationError:
+    return PromptEvaluationError(message, prompt_name=prompt_name, phase="render")

@@ -38,8 +38,16 @@ def _problem(reply: Reply) -> str | None:
             return f"the response is {status}, not complete"
         case _:
             pass
-    if not items:
+    return problem_of(items)
+
+
+def problem_of(items: Sequence[Item]) -> str | None:
+    """Why the items of a response are no step of a conversation; None when they are one."""
+    told = [item for item in items if item.get("type") != "reasoning"]
+    if not told:
         return "the response is empty: the model gave neither an answer nor a call"
+    if any(item.get("type") == "message" and item.get("status") == "incomplete" for item in told):
+        return _incomplete("")
     refusal = refusal_of(items)
     return None if refusal is None else f"the model refused: {refusal}"
 

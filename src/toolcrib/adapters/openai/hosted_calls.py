@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-import inspect
-import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from toolcrib.adapters.codec import Codec, Invocation, Item
-from toolcrib.adapters.hosted_view import undeclared
 from toolcrib.adapters.items import maybe_text, text_of
-from toolcrib.adapters.openai.declared import AnyCodec, Hosted
+from toolcrib.adapters.openai.declared import Hosted
+from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.adapters.openai.output_hooks import hooked
+from toolcrib.adapters.openai.sorting import NO_CALLS, Sorter
 from toolcrib.approval.decision import Actor
+from toolcrib.calls.executor import MAX_ID_CHARS
 from toolcrib.calls.provider_calls import ProviderCall, record_provider_call
-from toolcrib.tools.provider import ProviderTool
+from toolcrib.errors import PromptEvaluationError
 from toolcrib.tools.ref import ToolRef
-from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
+    from toolcrib.session.events import ToolInvoked
     from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
-    from toolcrib.tools.tool import Tool
+    from toolcrib.tools.prepared import PreparedTool
 
-logger = logging.getLogger(__name__)
-
-OURS = frozenset(
-    {
-        "message",
-        "reasoning",
-        "function_call",
-        "function_call_output",
-        "custom_tool_call",
-        "custom_tool_call_output",
-        "compaction",
-        "compaction_summary",
-    }
-)
-"""Item types that are no call of the provider's."""
+MakeContext = Callable[[str, str, int], "ToolContext"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,123 +42,117 @@ class HostedCalls:
     def __init__(
         self,
         session: Session,
-        hosted: Sequence[Hosted],
-        codecs: Mapping[str, AnyCodec],
+        sorter: Sorter,
         *,
         provider: str,
-        originals: Mapping[str, Tool[Any, Any]],
-        refs: Mapping[str, ToolRef],
-        make_context: Callable[[str, str], ToolContext],
+        prompt_name: str,
+        offered: Mapping[str, PreparedTool],
+        make_context: MakeContext,
     ) -> None:
         self._session = session
-        self._hosted = tuple(hosted)
-        self._codecs = codecs
+        self._sorter = sorter
         self._provider = provider
-        self._originals = originals
-        self._refs = refs
+        self._prompt_name = prompt_name
+        self._offered = offered
         self._make_context = make_context
         self.ran: list[Ran] = []
         self.skipped: Counter[str] = Counter()
 
-    async def record(self, items: Sequence[Item]) -> None:
-        """Account for every item of one step."""
+    async def record(
+        self, items: Sequence[Item], turn: int, known: Mapping[str, ToolInvoked] | None = None
+    ) -> None:
+        """Account for every item of one step. What is `known`, by call id, is in the ledger
+        already and is not recorded again.
+        """
         for item in items:
-            kind = maybe_text(item, "type") or "unknown"
-            found = self._speaker(item, kind)
-            if found is not None:
-                await self._record(found, item, items)
-            elif kind not in OURS and not self._belongs_elsewhere(kind):
-                self.skipped[kind] += 1
+            owner = self._sorter.owner(item, items)
+            if isinstance(owner, Hosted):
+                await self._account(owner, item, items, turn, known or {})
+            elif owner is None and text_of(item, "type") not in NO_CALLS:
+                self.skipped[text_of(item, "type") or "unknown"] += 1
 
-    def _speaker(self, item: Item, kind: str) -> Hosted | None:
-        """Who speaks for an item: the tool that was offered, else the codec of its kind."""
-        label = maybe_text(item, "server_label")
-        for hosted in self._hosted:
-            if kind in hosted.call_types and self._is_labelled(hosted, label):
-                return hosted
-        for codec in self._codecs.values():
-            if isinstance(codec, Codec):
-                known = codec
-                if kind in known.call_types:
-                    return Hosted(undeclared(known.kind), known)
-        return None
-
-    def _is_labelled(self, hosted: Hosted, label: str | None) -> bool:
-        own = getattr(hosted.tool.config, "server_label", None)
-        return own is None or label is None or own == label
-
-    def _belongs_elsewhere(self, kind: str) -> bool:
-        """Results that come as items of their own are read with the call they belong to."""
-        return kind.endswith("_output") or kind in ("mcp_list_tools", "mcp_approval_request")
-
-    async def _record(self, hosted: Hosted, item: Item, items: Sequence[Item]) -> None:
+    async def _account(
+        self,
+        hosted: Hosted,
+        item: Item,
+        items: Sequence[Item],
+        turn: int,
+        known: Mapping[str, ToolInvoked],
+    ) -> None:
         invocation = self._invocation(hosted, item, items)
-        invocation = self._hooked(hosted, invocation)
-        self.ran.append(Ran(hosted.tool.name, invocation))
+        call_id = self._call_id(invocation, turn)
+        recorded = known.get(call_id)
+        if recorded is not None:
+            self._keep(hosted, _as_recorded(invocation, recorded))
+            return
+        prepared = self._offered.get(hosted.tool.name)
+        if prepared is not None:
+            context = self._make_context(hosted.tool.name, call_id, turn)
+            invocation = await hooked(prepared.tool, invocation, context)
+        self._keep(hosted, invocation)
         await record_provider_call(
-            self._session,
-            ProviderCall(
-                call_id=invocation.item_id or f"{invocation.kind}_{len(self.ran)}",
-                tool=self._ref(hosted),
-                provider=self._provider,
-                capability=invocation.kind,
-                params=invocation.params,
-                value=invocation.value,
-                message=invocation.message,
-                success=invocation.success,
-                error=invocation.error,
-                raw=dict(invocation.raw),
-            ),
-            Actor("rule", "declared"),
+            self._session, self._call(hosted, invocation, call_id), Actor("rule", "declared")
         )
+
+    def _keep(self, hosted: Hosted, invocation: Invocation) -> None:
+        self.ran.append(Ran(hosted.tool.name, invocation))
+
+    def _call(self, hosted: Hosted, invocation: Invocation, call_id: str) -> ProviderCall:
+        prepared = self._offered.get(hosted.tool.name)
+        unoffered = ToolRef(hosted.tool.name, self._provider, "0.0.0", "", "provider")
+        return ProviderCall(
+            call_id=call_id,
+            tool=prepared.ref if prepared else unoffered,
+            provider=self._provider,
+            capability=invocation.kind,
+            params=invocation.params,
+            value=invocation.value,
+            message=invocation.message,
+            success=invocation.success,
+            error=invocation.error,
+            raw=dict(invocation.raw),
+        )
+
+    def _call_id(self, invocation: Invocation, turn: int) -> str:
+        """The provider's id, or one by the call's place where that cannot be written down."""
+        given = invocation.item_id
+        is_sound = 0 < len(given) <= MAX_ID_CHARS and given.isprintable()
+        return given if is_sound else f"{invocation.kind}_{turn}_{len(self.ran) + 1}"
 
     def _invocation(self, hosted: Hosted, item: Item, items: Sequence[Item]) -> Invocation:
-        codec = hosted.codec
-        if isinstance(codec, Codec):
-            return codec.invocation(item, items, hosted.tool)
-        # A codec of the least kind knows only whole outputs, so it is shown this call alone.
-        value = codec.parse_output([item], hosted.tool)
-        return Invocation(
-            item_id=text_of(item, "id"),
-            kind=hosted.tool.kind,
-            params=None,
-            value=value,
-            message=str(maybe_text(item, "status") or "completed"),
-            success=maybe_text(item, "status") not in ("failed", "incomplete"),
-            error=None,
-            raw=item,
-        )
-
-    def _hooked(self, hosted: Hosted, invocation: Invocation) -> Invocation:
-        """Let the tool's own hook turn the typed output into its result; a failing one is told."""
-        original = self._originals.get(hosted.tool.name)
-        hook = (
-            cast("ProviderTool[Any, Any, Any]", original).handle_provider_output
-            if isinstance(original, ProviderTool)
-            else None
-        )
-        if hook is None or invocation.value is None:
-            return invocation
-        context = self._make_context(hosted.tool.name, invocation.item_id)
         try:
-            found = hook(invocation.value, context)
-            if inspect.isawaitable(found):
-                raise TypeError("handle_provider_output must be a plain function")
+            if isinstance(hosted.codec, Codec):
+                return hosted.codec.invocation(item, items, hosted.tool)
+            return _least(hosted, item)
+        except PromptEvaluationError:
+            raise
         except Exception as error:
-            logger.exception("handle_provider_output of %s failed", hosted.tool.name)
-            text = f"handle_provider_output failed: {type(error).__name__}: {error}"
-            return replace(invocation, success=False, error=text, message=text)
-        if not isinstance(found, ToolResult):
-            return invocation
-        result = found
-        return replace(
-            invocation,
-            value=result.value,
-            message=result.message or invocation.message,
-            success=result.success,
-            error=None if result.success else result.message,
-        )
+            raise PromptEvaluationError(
+                f"the codec of {hosted.tool.kind} could not read a call: "
+                f"{type(error).__name__}: {error}",
+                prompt_name=self._prompt_name,
+                phase="parse",
+            ) from error
 
-    def _ref(self, hosted: Hosted) -> ToolRef:
-        known = self._refs.get(hosted.tool.name)
-        return known or ToolRef(hosted.tool.name, self._provider, "0.0.0", "", "provider")
+
+def _least(hosted: Hosted, item: Item) -> Invocation:
+    """The invocation for a codec of the least kind: it knows only whole outputs, so it is shown
+    this call alone.
+    """
+    failure = failure_of(item)
+    return Invocation(
+        item_id=text_of(item, "id"),
+        kind=hosted.tool.kind,
+        params=None,
+        value=None if failure else hosted.codec.parse_output([item], hosted.tool),
+        message=failure or maybe_text(item, "status") or "completed",
+        success=failure is None,
+        error=failure,
+        raw=item,
+    )
+
+
+def _as_recorded(invocation: Invocation, event: ToolInvoked) -> Invocation:
+    """The invocation as a hook may have left it, when it was recorded."""
+    error = event.failure.message if event.failure else None
+    return replace(invocation, message=event.message, success=event.success, error=error)

@@ -2,155 +2,151 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from toolcrib.adapters.hosted_view import as_hosted
-from toolcrib.adapters.openai.declared import AnyCodec, Declared, declare
+from toolcrib.adapters.client_calls import AnyProviderTool, ClientCodec
+from toolcrib.adapters.hosted_view import as_hosted, check_provider
+from toolcrib.adapters.openai.declared import AnyCodec, ClientRun, Declared, Hosted, declare
 from toolcrib.adapters.openai.hosted_calls import HostedCalls
-from toolcrib.approval.policy import default_verdict
-from toolcrib.approval.rule import Subject
-from toolcrib.calls.executor import Executor
-from toolcrib.session.events import ToolWithheld
-from toolcrib.tools.context import ToolContext
+from toolcrib.adapters.openai.prompt_executor import PromptExecutor
+from toolcrib.adapters.openai.sorting import Sorter
+from toolcrib.adapters.openai.withholding import Governance, Withheld, why_withheld
+from toolcrib.errors import PromptEvaluationError, UsageError
+from toolcrib.tools.mcp import mcp_gate
 from toolcrib.tools.prepared import PreparedTool, prepare
+from toolcrib.tools.provider import ProviderTool
 
 if TYPE_CHECKING:
-    from toolcrib.approval.approvers import Approver
-    from toolcrib.approval.policy import Policy
-    from toolcrib.calls.hooks import Hooks
-    from toolcrib.calls.limits import Limits
     from toolcrib.prompt.rendering import RenderedPrompt
     from toolcrib.session.session import Session
+    from toolcrib.tools.tool import Tool
+
+OnUnsupported = Literal["raise", "drop"]
+"""What becomes of a prompt with a tool that the provider does not have."""
 
 
 @dataclass(frozen=True, slots=True)
-class Governance:
-    """What an executor is given besides its tools."""
+class Dialect:
+    """What an adapter can say, and as whom."""
 
-    policy: Policy | None = None
-    approver: Approver | None = None
-    hooks: Hooks | None = None
-    limits: Limits | None = None
+    provider: str
+    codecs: Mapping[str, AnyCodec]
+    client_codecs: Sequence[ClientCodec]
+    on_unsupported: OnUnsupported = "raise"
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
     """A turn's tools, ready."""
 
-    executor: Executor
+    executor: PromptExecutor
     declared: Declared
+    sorter: Sorter
     hosted: HostedCalls
-    withheld: tuple[tuple[PreparedTool, str], ...]
+    withheld: tuple[Withheld, ...]
 
 
 def open_turn(
     prompt: RenderedPrompt[Any],
     session: Session,
     governance: Governance,
-    codecs: Mapping[str, AnyCodec],
-    *,
-    provider: str,
+    dialect: Dialect,
+    make_executor: Callable[[Sequence[Any]], PromptExecutor],
 ) -> Opening:
     """Prepare the tools of a prompt. Raises before anything is sent."""
-    executor = Executor(
-        session,
-        prompt.tools,
-        hooks=governance.hooks,
-        policy=governance.policy,
-        approver=governance.approver,
-        limits=governance.limits,
-    )
-    offered, withheld = _sift([prepare(tool) for tool in prompt.hosted_tools], session, governance)
+    choosing = _Choosing(prompt.name, session, governance, dialect)
+    offered = choosing.hosted(prompt.hosted_tools)
+    client_run = choosing.client_run(prompt.tools)
+    gates = [mcp_gate(each.tool) for each in offered if each.is_mcp]
+    executor = make_executor([*prompt.tools, *gates])
+    apart = {each.tool.name for each in client_run} | {gate.name for gate in gates}
     declared = declare(
-        executor.declarations(),
-        [as_hosted(tool.tool, provider=provider, prompt_name=prompt.name) for tool in offered],
-        codecs,
+        [each for each in executor.declarations() if each.name not in apart],
+        client_run,
+        offered,
         prompt_name=prompt.name,
-        adapter=provider,
     )
+    sorter = Sorter(declared, dialect.codecs, dialect.client_codecs)
     hosted = HostedCalls(
         session,
-        declared.hosted,
-        codecs,
-        provider=provider,
-        originals={tool.ref.name: tool.tool for tool in offered},
-        refs={tool.ref.name: tool.ref for tool in offered},
-        make_context=lambda name, call_id: context_of(session, name, call_id),
+        sorter,
+        provider=dialect.provider,
+        prompt_name=prompt.name,
+        offered=choosing.prepared,
+        make_context=executor.provider_context,
     )
-    return Opening(executor, declared, hosted, withheld)
+    return Opening(executor, declared, sorter, hosted, tuple(choosing.withheld))
 
 
-def _sift(
-    tools: Sequence[PreparedTool], session: Session, governance: Governance
-) -> tuple[list[PreparedTool], tuple[tuple[PreparedTool, str], ...]]:
-    """Provider-run calls cannot be stopped once they are offered, so this is their gate."""
-    offered: list[PreparedTool] = []
-    withheld: list[tuple[PreparedTool, str]] = []
-    for tool in tools:
-        reason = _why_not(tool, session, governance)
+class _Choosing:
+    """Goes through a prompt's tools and says which can be offered."""
+
+    def __init__(
+        self, prompt_name: str, session: Session, governance: Governance, dialect: Dialect
+    ) -> None:
+        self._prompt_name = prompt_name
+        self._session = session
+        self._governance = governance
+        self._dialect = dialect
+        self.prepared: dict[str, PreparedTool] = {}
+        self.withheld: list[Withheld] = []
+
+    def hosted(self, tools: Sequence[Tool[Any, Any]]) -> list[Hosted]:
+        """The provider-run tools to offer. Their calls cannot be stopped once they are offered,
+        so this is their gate.
+        """
+        found: list[Hosted] = []
+        for tool in map(prepare, tools):
+            offered = self._offer(tool)
+            if offered is not None:
+                self.prepared[tool.ref.name] = tool
+                found.append(offered)
+        return found
+
+    def client_run(self, tools: Sequence[Tool[Any, Any]]) -> list[ClientRun]:
+        """The tools that we run in a shape of the provider's. One that no codec speaks for is
+        offered as a function, like any other tool of ours.
+        """
+        bound = [cast("AnyProviderTool", tool) for tool in tools if isinstance(tool, ProviderTool)]
+        for tool in bound:
+            self._checked(lambda tool=tool: check_provider(tool, self._dialect.provider))
+        return [
+            ClientRun(tool, codec)
+            for tool in bound
+            for codec in self._dialect.client_codecs
+            if codec.speaks_for(tool)
+        ]
+
+    def _offer(self, tool: PreparedTool) -> Hosted | None:
+        reason = why_withheld(tool, self._session, self._governance)
         if reason is None:
-            offered.append(tool)
-        else:
-            withheld.append((tool, reason))
-    return offered, tuple(withheld)
-
-
-def _why_not(tool: PreparedTool, session: Session, governance: Governance) -> str | None:
-    subject = Subject(
-        tool=tool.ref,
-        arguments={},
-        is_read_only=tool.tool.is_read_only,
-        requires_approval=tool.tool.requires_approval,
-    )
-    policy = governance.policy
-    verdict = default_verdict(subject) if policy is None else policy.judge(subject)
-    if tool.ref.name in session.need_user_approve_tools:
-        return "the session asks before this tool runs, and nobody can be asked on the provider"
-    if verdict.effect == "allow":
+            try:
+                return self._hosted(tool)
+            except UsageError as error:
+                if self._dialect.on_unsupported == "raise":
+                    raise self._unrenderable(error) from error
+                reason = str(error)
+        self.withheld.append(Withheld(tool.ref, reason))
         return None
-    if verdict.effect == "deny":
-        return verdict.reason
-    return f"{verdict.reason} Nobody can be asked on the provider; an allow rule would offer it."
 
-
-async def record_withheld(session: Session, opening: Opening) -> None:
-    """Write down which provider-run tools were not offered, and why."""
-    for tool, reason in opening.withheld:
-        await session.record(
-            ToolWithheld(
-                session_id=session.session_id,
-                at=session.clock(),
-                turn=session.turn,
-                tool=tool.ref,
-                reason=reason,
+    def _hosted(self, tool: PreparedTool) -> Hosted:
+        view = as_hosted(tool.tool, provider=self._dialect.provider)
+        codec = self._dialect.codecs.get(view.kind)
+        if codec is None:
+            known = ", ".join(sorted(self._dialect.codecs)) or "none"
+            raise UsageError(
+                f"Unsupported hosted tool kind {view.kind!r} for the {self._dialect.provider} "
+                f"adapter; it knows: {known}"
             )
-        )
+        return Hosted(view, codec)
 
+    def _checked(self, check: Callable[[], None]) -> None:
+        try:
+            check()
+        except UsageError as error:
+            raise self._unrenderable(error) from error
 
-def context_of(session: Session, name: str, call_id: str) -> ToolContext:
-    """The context that a hook on provider output gets."""
-    return ToolContext(
-        session_id=session.session_id,
-        cwd=session.cwd,
-        environment=dict(session.environment),
-        metadata=dict(session.metadata),
-        call_id=call_id,
-        tool_name=name,
-        turn=session.turn,
-        deps=session.deps,
-        session=session,
-        bus=session.bus,
-    )
-
-
-def prompt_digest(prompt: RenderedPrompt[Any]) -> str:
-    """What was asked, in one number, so that a turn only goes on with the prompt it began with."""
-    hasher = sha256(prompt.text.encode())
-    for tool in prompt.declared:
-        hasher.update(f"\n{tool.name}\n{tool.description}".encode())
-    for attachment in prompt.attachments:
-        hasher.update(repr(attachment).encode())
-    return hasher.hexdigest()
+    def _unrenderable(self, error: UsageError) -> PromptEvaluationError:
+        return PromptEvaluationError(str(error), prompt_name=self._prompt_name, phase="render")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import text_of
-from toolcrib.adapters.openai.content import first_message
-from toolcrib.adapters.openai.conversation import Conversation, History
-from toolcrib.adapters.openai.opening import prompt_digest
-from toolcrib.adapters.openai.turn import output_item
+from toolcrib.adapters.openai.asked import Ended
+from toolcrib.adapters.openai.conversation import Conversation, Heard
+from toolcrib.adapters.openai.finding import problem_of
 from toolcrib.adapters.response import Usage
 from toolcrib.errors import InvalidState
 from toolcrib.session.events import (
@@ -20,59 +18,125 @@ from toolcrib.session.events import (
     PromptStarted,
     ToolInvoked,
 )
-from toolcrib.session.record import events
 
 if TYPE_CHECKING:
-    from toolcrib.prompt.rendering import RenderedPrompt
-    from toolcrib.session.session import Session
+    from toolcrib.adapters.openai.opening import Opening
 
 
-def replayed(
-    prompt: RenderedPrompt[Any], session: Session, history: History
-) -> tuple[Conversation, list[Item], dict[str, str]]:
-    """The conversation as it stands, the calls of its last step, and the outputs they have.
+@dataclass(slots=True)
+class Step:
+    """An answer of the provider, and the calls that ended before the next one, by id."""
 
-    Raises `InvalidState` when the session is not in the middle of this prompt.
+    response: ModelResponded
+    invoked: dict[str, ToolInvoked] = field(default_factory=dict[str, ToolInvoked])
+
+
+@dataclass(slots=True)
+class Taken:
+    """Where a turn stands. `is_open` means that nothing of ours follows the last answer yet:
+    either its calls are to be answered, or it is the prompt's answer.
     """
-    happened = _since_start(prompt, session)
-    outputs = {event.call_id: event.message for event in happened if isinstance(event, ToolInvoked)}
-    conversation = Conversation(history)
-    conversation.say(first_message(prompt))
-    calls: list[Item] = []
+
+    conversation: Conversation
+    is_open: bool = False
+    ended: dict[str, Ended] = field(default_factory=dict[str, Ended])
+    """The calls of the last step that are over."""
+
+
+def open_prompt(happened: Iterable[Event], prompt_name: str, digest: str) -> PromptStarted:
+    """The last start of this prompt that has no answer. Raises `InvalidState` without one, and
+    when the prompt is not what it was.
+    """
+    found: PromptStarted | None = None
     for event in happened:
-        if isinstance(event, ModelResponded):
-            _answer(conversation, calls, outputs)
-            conversation.hear(
-                list(event.items), event.response_id, Usage(requests=1, **event.usage), event.model
-            )
-            calls = list(conversation.requested())
-            conversation.calls += len(calls)
-    return conversation, calls, outputs
-
-
-def _answer(conversation: Conversation, calls: Sequence[Item], outputs: dict[str, str]) -> None:
-    for item in calls:
-        conversation.say(output_item(item, outputs.get(text_of(item, "call_id"), "")))
-
-
-def _since_start(prompt: RenderedPrompt[Any], session: Session) -> list[Event]:
-    happened: list[Event] = []
-    started: PromptStarted | None = None
-    for event in events(session.records()):
-        if isinstance(event, PromptStarted):
-            started, happened = event, []
-        elif isinstance(event, PromptAnswered):
-            started = None
-        else:
-            happened.append(event)
-    if started is None or started.prompt_name != prompt.name:
+        if isinstance(event, PromptStarted) and event.prompt_name == prompt_name:
+            found = event
+        elif isinstance(event, PromptAnswered) and found and event.turn == found.turn:
+            found = None
+    if found is None:
         raise InvalidState(
-            f"session {session.session_id} is not in the middle of prompt {prompt.name!r}; "
-            "evaluate it instead"
+            f"the session is not in the middle of prompt {prompt_name!r}; evaluate it instead"
         )
-    if started.digest != prompt_digest(prompt):
+    if found.digest != digest:
         raise InvalidState(
-            f"prompt {prompt.name!r} is not what it was when this turn began; a turn goes on only "
+            f"prompt {prompt_name!r} is not what it was when this turn began; a turn goes on only "
             "with the same text, tools and attachments"
         )
-    return happened
+    return found
+
+
+def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[Step]:
+    """What followed from a prompt, without what followed from prompts within it."""
+    steps: list[Step] = []
+    within: set[int] = set()
+    is_begun = False
+    for event in happened:
+        is_begun = is_begun or event == started
+        match event:
+            case PromptStarted() if is_begun and event != started:
+                within.add(event.turn)
+            case PromptAnswered():
+                within.discard(event.turn)
+            case ModelResponded() if event.turn == started.turn and is_begun:
+                within.clear()
+                steps.append(Step(event))
+            case ToolInvoked() if steps and event.turn not in within:
+                steps[-1].invoked[event.call_id] = event
+            case _:
+                pass
+    return steps
+
+
+async def take_up(
+    steps: Iterable[Step], conversation: Conversation, opening: Opening, turn: int
+) -> Taken:
+    """Bring a conversation to where it stood. Provider-run calls are accounted for, and recorded
+    where a process died before it could.
+    """
+    taken = Taken(conversation)
+    for step in steps:
+        heard = _heard(step.response)
+        _close(taken, opening)
+        if problem_of(heard.items) is None:
+            conversation.hear(heard)
+            taken.is_open = True
+            taken.ended = {key: Ended.recorded(event) for key, event in step.invoked.items()}
+        else:
+            # Nothing can follow from such an answer: it is asked for again.
+            conversation.spend(heard)
+        await opening.hosted.record(heard.items, turn, step.invoked)
+    if taken.is_open:
+        asked = opening.sorter.asked(conversation.last_items)
+        conversation.calls += sum(each.call_id in taken.ended for each in asked)
+    return taken
+
+
+def _close(taken: Taken, opening: Opening) -> None:
+    """Say what was said after the last answer."""
+    if not taken.is_open:
+        return
+    conversation = taken.conversation
+    asked = opening.sorter.asked(conversation.last_items)
+    conversation.calls += len(asked)
+    for each in asked:
+        conversation.say(each.answer(taken.ended.get(each.call_id, LOST)))
+    taken.is_open = False
+
+
+def _heard(event: ModelResponded) -> Heard:
+    return Heard(
+        items=list(event.items),
+        usage=Usage(requests=1, **event.usage),
+        response_id=event.response_id,
+        request_id=event.request_id,
+        model=event.model,
+    )
+
+
+LOST = Ended(
+    "This call was interrupted before it started, and its secret arguments were not kept; "
+    "call again.",
+    success=False,
+    failure="unavailable",
+)
+"""How a call ends that never started, when the ledger does not have what it would need."""

@@ -7,174 +7,174 @@ can go on in another process without repeating a request or a call.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pydantic_core import to_json
-
-from toolcrib.adapters.budget import Budget
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import mappings_of, maybe_text, text_of
-from toolcrib.adapters.openai.content import output_format
-from toolcrib.adapters.openai.conversation import Conversation, usage_of
+from toolcrib.adapters.items import mappings_of, maybe_text
+from toolcrib.adapters.openai.asked import Asked, Ended
+from toolcrib.adapters.openai.conversation import Conversation, Heard, usage_of
 from toolcrib.adapters.openai.finding import check_status
-from toolcrib.adapters.openai.hosted_calls import HostedCalls
+from toolcrib.adapters.openai.recorded import recordable
+from toolcrib.adapters.openai.replay import LOST
+from toolcrib.adapters.openai.request import TurnOptions, request_body
 from toolcrib.adapters.openai.watching import Watcher
-from toolcrib.adapters.openai.wire import Reply, Wire
-from toolcrib.calls.batch import CallRequest
+from toolcrib.calls.batch import run_all
+from toolcrib.errors import EvaluationPhase, PromptEvaluationError, UsageError
 from toolcrib.session.events import ModelResponded
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.openai.declared import Declared
-    from toolcrib.calls.executor import Executor
+    from toolcrib.adapters.openai.opening import Opening
+    from toolcrib.adapters.openai.wire import Reply, Wire
     from toolcrib.calls.outcome import Outcome
     from toolcrib.prompt.rendering import RenderedPrompt
 
 O = TypeVar("O")  # noqa: E741
 
-
-@dataclass(frozen=True, slots=True)
-class TurnOptions:
-    """How a prompt is asked."""
-
-    model: str
-    tool_choice: str = "auto"
-    budget: Budget = field(default_factory=Budget)
-    stream: bool = False
-    settings: dict[str, Any] | None = None
-    """Further fields of the request, as the provider names them."""
+logger = logging.getLogger(__name__)
 
 
 class Turn(Generic[O]):
-    """A turn in progress."""
+    """A turn in progress; `number` is its number in the session."""
 
     def __init__(
         self,
-        *,
         prompt: RenderedPrompt[O],
-        declared: Declared,
-        executor: Executor,
+        opening: Opening,
         wire: Wire,
         options: TurnOptions,
         conversation: Conversation,
-        hosted: HostedCalls,
+        number: int,
     ) -> None:
-        self.prompt = prompt
-        self.declared = declared
-        self.executor = executor
         self.conversation = conversation
-        self.options = options
-        self.hosted = hosted
+        self._prompt = prompt
+        self._opening = opening
+        self._executor = opening.executor
+        self._session = opening.executor.session
         self._wire = wire
-        self._session = executor.session
-        self._deadline = self._deadline_at(options.budget.seconds)
+        self._options = options
+        self.number = number
+        self._executor.deadline = self._deadline = _deadline(options.budget.seconds)
 
     async def run(self) -> list[Outcome]:
         """Ask until the model has answered, or calls wait; returns the outcomes that wait."""
         while True:
-            await self.ask()
-            waiting = await self.answer_calls()
-            if waiting or not self._has_news():
+            await self._ask()
+            asked = self._asked()
+            if not asked:
+                return []
+            waiting = await self._answer(asked, {})
+            if waiting:
                 return waiting
 
-    async def ask(self) -> None:
+    async def take_up(self, ended: Mapping[str, Ended]) -> list[Outcome]:
+        """Go on with the calls of the last step: some have `ended`, some are open, and some never
+        started.
+        """
+        asked = self._asked()
+        missing = [each for each in asked if each.call_id not in ended]
+        resumed = await self._executor.resume(each.call_id for each in missing)
+        waiting = [outcome for outcome in resumed if outcome.status == "waiting"]
+        self.conversation.calls += len(resumed)
+        known = {**ended, **{each.call_id: Ended.of(each) for each in resumed}}
+        if waiting:
+            return waiting
+        return await self._answer(asked, {**known, **self._lost(missing, known)})
+
+    async def _ask(self) -> None:
         """Make one request and write down what came back."""
-        conversation = self.conversation
-        self.options.budget.check(
-            self.prompt.name,
-            steps=conversation.steps,
-            calls=conversation.calls,
-            usage=conversation.usage,
-        )
+        conversation, name = self.conversation, self._prompt.name
+        self._options.budget.check(name, steps=conversation.steps, usage=conversation.usage)
         step = conversation.steps + 1
-        watcher = Watcher(self._session, step) if self.options.stream else None
+        watcher = Watcher(self._session, self.number, step) if self._options.stream else None
         reply = await self._wire.ask(
-            self._body(),
-            prompt_name=self.prompt.name,
+            request_body(self._prompt, self._opening.declared, self._options, conversation),
+            prompt_name=name,
             on_event=watcher.hear if watcher else None,
             deadline=self._deadline,
         )
-        await self._record(reply, step)
-        check_status(reply, self.prompt.name)
-        await self.hosted.record(conversation.last_items)
+        await self._hear(reply, step)
+        # What the provider ran has happened, whether or not there is an answer.
+        await self._opening.hosted.record(conversation.last_items, self.number)
+        check_status(reply, name)
 
-    async def answer_calls(self) -> list[Outcome]:
-        """Run the calls of the last step and say what came of them; those that wait are returned
-        and nothing is said yet, because a provider takes the outputs of a step together.
+    def _asked(self) -> list[Asked]:
+        asked = self._opening.sorter.asked(self.conversation.last_items)
+        seen: set[str] = set()
+        for each in asked:
+            if not each.call_id or each.call_id in seen:
+                raise self._failed(
+                    f"the model called {each.name!r} with the id {each.call_id!r}, which is empty "
+                    "or taken; such a call cannot be answered",
+                    "response",
+                )
+            seen.add(each.call_id)
+        return asked
+
+    async def _answer(self, asked: Sequence[Asked], ended: Mapping[str, Ended]) -> list[Outcome]:
+        """Run the calls that have not `ended` and say what came of all. While some wait nothing is
+        said, because a provider takes the outputs of a step together.
         """
-        items = list(self.conversation.requested())
-        outcomes = await self.executor.call_many([self._request(item) for item in items])
-        self.conversation.calls += len(items)
-        return self.say_outcomes(items, outcomes)
-
-    def say_outcomes(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """Add the outputs of calls to the conversation, unless some of them wait."""
+        to_run = [each for each in asked if each.call_id not in ended]
+        outcomes = await self._run(to_run)
         waiting = [outcome for outcome in outcomes if outcome.status == "waiting"]
         if not waiting:
-            for item, outcome in zip(items, outcomes, strict=True):
-                self.conversation.say(output_item(item, outcome.text))
+            known = {**ended, **{each.call_id: Ended.of(each) for each in outcomes}}
+            for each in asked:
+                self.conversation.say(each.answer(known[each.call_id]))
         return waiting
 
-    def say_texts(self, items: Sequence[Item], texts: Mapping[str, str]) -> None:
-        """Add the outputs of calls whose texts are known by call id."""
-        for item in items:
-            self.conversation.say(output_item(item, texts.get(text_of(item, "call_id"), "")))
+    async def _run(self, asked: Sequence[Asked]) -> list[Outcome]:
+        calls = self.conversation.calls = self.conversation.calls + len(asked)
+        self._options.budget.check_calls(self._prompt.name, calls)
+        try:
+            return await run_all([lambda each=each: self._call(each) for each in asked])
+        except UsageError as error:
+            raise self._failed(str(error), "tool") from error
 
-    def _has_news(self) -> bool:
-        return any(True for _ in self.conversation.requested())
-
-    def _request(self, item: Item) -> CallRequest:
-        wire_name = text_of(item, "name")
-        return CallRequest(
-            self.declared.names.get(wire_name, wire_name),
-            arguments_of(item),
-            maybe_text(item, "call_id"),
+    async def _call(self, asked: Asked) -> Outcome:
+        return await self._executor.call(
+            asked.name, asked.arguments, call_id=asked.call_id, deadline=self._deadline
         )
 
-    def _body(self) -> dict[str, Any]:
-        conversation, declared, options = self.conversation, self.declared, self.options
-        body: dict[str, Any] = {
-            **(options.settings or {}),
-            **declared.body,
-            "model": options.model,
-            "input": conversation.unsent,
+    def _lost(self, missing: Sequence[Asked], known: Mapping[str, Ended]) -> dict[str, Ended]:
+        """Calls that never started and cannot start now: the ledger has no secrets."""
+        tools = self._executor.tools
+        return {
+            each.call_id: LOST
+            for each in missing
+            if each.call_id not in known
+            and each.name in tools
+            and tools[each.name].redactor is not None
         }
-        include = list(declared.include)
-        if conversation.history == "client":
-            body["store"] = False
-            include.append("reasoning.encrypted_content")
-        elif conversation.previous_response_id is not None:
-            body["previous_response_id"] = conversation.previous_response_id
-        if include:
-            body["include"] = include
-        if declared.tools:
-            body["tools"] = declared.tools
-            # A choice that was forced once would be forced for ever.
-            wanted = options.tool_choice if conversation.steps == 0 else "auto"
-            if wanted != "auto" or options.tool_choice == "none":
-                body["tool_choice"] = declared.choice(options.tool_choice, self.prompt.name)
-        if self.prompt.output is not None:
-            body["text"] = {**body.get("text", {}), "format": output_format(self.prompt.output)}
-        return body
 
-    async def _record(self, reply: Reply, step: int) -> None:
+    async def _hear(self, reply: Reply, step: int) -> None:
         body = reply.body
-        items: list[Item] = [*mappings_of(body, "output")]
-        usage = usage_of(body)
-        model = maybe_text(body, "model")
-        response_id = maybe_text(body, "id")
-        session = self._session
+        heard = Heard(
+            items=[*mappings_of(body, "output")],
+            usage=usage_of(body),
+            response_id=maybe_text(body, "id"),
+            request_id=reply.request_id,
+            model=maybe_text(body, "model"),
+        )
+        await self._record(heard, step)
+        self.conversation.hear(heard)
+
+    async def _record(self, heard: Heard, step: int) -> None:
+        session, opening = self._session, self._opening
+        asked = opening.sorter.asked(heard.items)
+        items = recordable(heard.items, asked, self._executor.tools, opening.declared.hosted)
+        usage = heard.usage
         await session.record(
             ModelResponded(
                 session_id=session.session_id,
                 at=session.clock(),
-                turn=session.turn,
+                turn=self.number,
                 step=step,
-                response_id=response_id,
-                request_id=reply.request_id,
-                model=model,
-                items=list(items),
+                response_id=heard.response_id,
+                request_id=heard.request_id,
+                model=heard.model,
+                items=items,
                 usage={
                     "input_tokens": usage.input_tokens,
                     "output_tokens": usage.output_tokens,
@@ -183,26 +183,31 @@ class Turn(Generic[O]):
                 },
             )
         )
-        if reply.request_id:
-            self.conversation.request_ids.append(reply.request_id)
-        self.conversation.hear(items, response_id, usage, model)
+        logger.debug(
+            "%s step %d: response %s, request %s, model %s, %d items, containers %s",
+            self._prompt.name,
+            step,
+            heard.response_id,
+            heard.request_id,
+            heard.model,
+            len(heard.items),
+            _containers(heard.items),
+        )
 
-    def _deadline_at(self, seconds: float | None) -> float | None:
-        return None if seconds is None else asyncio.get_running_loop().time() + seconds
+    def _failed(self, message: str, phase: EvaluationPhase) -> PromptEvaluationError:
+        ids = self.conversation.request_ids
+        return PromptEvaluationError(
+            message,
+            prompt_name=self._prompt.name,
+            phase=phase,
+            request_id=ids[-1] if ids else None,
+        )
 
 
-def arguments_of(item: Item) -> str:
-    """The arguments of a call; a custom tool's free text is its one argument."""
-    if item.get("type") == "custom_tool_call":
-        return to_json({"input": text_of(item, "input")}).decode()
-    return text_of(item, "arguments")
+def _deadline(seconds: float | None) -> float | None:
+    return None if seconds is None else asyncio.get_running_loop().time() + seconds
 
 
-def output_item(item: Item, text: str) -> Item:
-    """The output of a call, as the provider takes it."""
-    is_custom = item.get("type") == "custom_tool_call"
-    return {
-        "type": "custom_tool_call_output" if is_custom else "function_call_output",
-        "call_id": text_of(item, "call_id"),
-        "output": text,
-    }
+def _containers(items: Sequence[Mapping[str, Any]]) -> list[str]:
+    found = (maybe_text(item, "container_id") for item in items)
+    return sorted({each for each in found if each})

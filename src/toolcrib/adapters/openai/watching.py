@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 class Watcher:
     """Turns stream events into events of ours. The final response counts; these only show."""
 
-    def __init__(self, session: Session, step: int) -> None:
+    def __init__(self, session: Session, turn: int, step: int) -> None:
         self._session = session
+        self._turn = turn
         self._step = step
 
     def hear(self, event: dict[str, Any]) -> None:
@@ -36,7 +37,7 @@ class Watcher:
             TextDelta(
                 session_id=session.session_id,
                 at=session.clock(),
-                turn=session.turn,
+                turn=self._turn,
                 step=self._step,
                 text=text,
             )
@@ -48,7 +49,7 @@ class Watcher:
             HostedToolProgress(
                 session_id=session.session_id,
                 at=session.clock(),
-                turn=session.turn,
+                turn=self._turn,
                 step=self._step,
                 item_id=item_id,
                 item_type=item_type,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import random
+import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from toolcrib.adapters.items import maybe_text, plain
-from toolcrib.errors import PromptEvaluationError, ToolcribError
+from toolcrib.adapters.items import maybe_text, plain, text_of
+from toolcrib.adapters.openai.retry import ReplyBroken, Retry, asked_pause, is_passing
+from toolcrib.errors import PromptEvaluationError
 
 StreamEvent = dict[str, Any]
+
+_ENDINGS = ("response.completed", "response.incomplete", "response.failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,24 +25,11 @@ class Reply:
     request_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """How often, and how patiently, a request is tried again after 429, 5xx or a lost line."""
+@dataclass(slots=True)
+class _Attempt:
+    """One try at a request, and the id that the provider gave it, also when it breaks off."""
 
-    attempts: int = 4
-    first_seconds: float = 0.5
-    longest_seconds: float = 30.0
-
-    def pause(self, attempt: int, asked: float | None) -> float:
-        """Seconds before the next attempt: what the server asked for, else growing, with jitter."""
-        if asked is not None:
-            return asked
-        grown = min(self.longest_seconds, self.first_seconds * 2 ** (attempt - 1))
-        return grown * random.uniform(0.75, 1.25)
-
-
-class StreamBroken(ToolcribError):
-    """The stream ended before the response was complete."""
+    request_id: str | None = None
 
 
 @dataclass(slots=True)
@@ -60,127 +50,141 @@ class Wire:
         deadline: float | None = None,
     ) -> Reply:
         """Send a request until it is answered. With `on_event` it is streamed."""
-        attempt = 1
+        number = 0
         while True:
+            number += 1
+            attempt = _Attempt()
             try:
                 async with asyncio.timeout_at(deadline):
-                    return await self._once(body, on_event)
+                    return Reply(await self._once(body, on_event, attempt), attempt.request_id)
             except Exception as error:
-                pause = self._pause(error, attempt, deadline)
+                pause = self._pause(error, number, deadline)
                 if pause is None:
-                    raise _explained(error, prompt_name) from error
-                await asyncio.sleep(pause)
-                attempt += 1
+                    raise self._explained(error, attempt, prompt_name) from error
+            await asyncio.sleep(pause)
 
     async def _once(
-        self, body: dict[str, Any], on_event: Callable[[StreamEvent], None] | None
-    ) -> Reply:
+        self,
+        body: dict[str, Any],
+        on_event: Callable[[StreamEvent], None] | None,
+        attempt: _Attempt,
+    ) -> dict[str, Any]:
         responses = self.client.with_options(max_retries=0).responses
         if on_event is None:
-            found = await responses.create(**body)
-            return Reply(plain(found), getattr(found, "_request_id", None))
+            raw = await responses.with_raw_response.create(**body)
+            attempt.request_id = raw.headers.get("x-request-id")
+            return _read(raw.content)
         stream = await responses.create(**body, stream=True)
-        request_id = stream.response.headers.get("x-request-id")
+        attempt.request_id = stream.response.headers.get("x-request-id")
         async with stream:
-            return Reply(await _collect(stream, on_event), request_id)
+            return await _collect(stream, on_event)
 
     def _pause(self, error: Exception, attempt: int, deadline: float | None) -> float | None:
         """How long to wait before trying again; None when there is no point."""
-        if attempt >= self.retry.attempts or not _is_passing(error):
+        if attempt >= self.retry.attempts or not is_passing(error):
             return None
-        pause = self.retry.pause(attempt, _retry_after(error))
-        loop = asyncio.get_running_loop()
-        if deadline is not None and loop.time() + pause >= deadline:
-            return None
-        return pause
+        pause = self.retry.pause(attempt, asked_pause(error))
+        if pause is None or deadline is None:
+            return pause
+        return pause if asyncio.get_running_loop().time() + pause < deadline else None
+
+    def _explained(
+        self, error: Exception, attempt: _Attempt, prompt_name: str
+    ) -> PromptEvaluationError:
+        """A provider's error as ours: what was wrong, and the id to ask the provider about."""
+        request_id = attempt.request_id or getattr(error, "request_id", None)
+        if isinstance(error, TimeoutError):
+            return PromptEvaluationError(
+                "the deadline passed before the provider answered; allow more seconds in the "
+                "prompt's Budget",
+                prompt_name=prompt_name,
+                phase="budget",
+                request_id=request_id,
+            )
+        return PromptEvaluationError(
+            f"the provider did not answer: {self._without_key(_told(error))}",
+            prompt_name=prompt_name,
+            phase="request",
+            request_id=request_id,
+        )
+
+    def _without_key(self, text: str) -> str:
+        """Servers between us and the provider may repeat what they were sent."""
+        key = getattr(self.client, "api_key", None)
+        return text.replace(key, "[secret]") if isinstance(key, str) and key else text
+
+
+def _read(content: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except ValueError:
+        raise ReplyBroken("the reply is not whole JSON: it was cut off, or is no reply") from None
+    if not isinstance(found, dict):
+        raise ReplyBroken("the reply is JSON, but no response")
+    return cast("dict[str, Any]", found)
 
 
 async def _collect(
     stream: AsyncIterator[Any], on_event: Callable[[StreamEvent], None]
 ) -> dict[str, Any]:
     """Read a stream to its end. The final response counts; items that came before fill it in
-    where a server leaves its output out.
+    where a server leaves something out.
     """
-    items: dict[int, dict[str, Any]] = {}
+    done: list[dict[str, Any]] = []
     final: dict[str, Any] | None = None
-    async for raw in stream:
-        event = plain(raw)
-        kind = maybe_text(event, "type") or ""
-        if kind == "response.output_item.done":
-            items[len(items)] = plain(event.get("item"))
-        elif kind in ("response.completed", "response.incomplete", "response.failed"):
-            final = plain(event.get("response"))
-        elif kind == "error":
-            raise StreamBroken(f"the provider broke off: {maybe_text(event, 'message') or event}")
-        on_event(event)
+    try:
+        async for raw in stream:
+            event = plain(raw)
+            kind = text_of(event, "type")
+            if kind == "response.output_item.done":
+                done.append(plain(event.get("item")))
+            elif kind in _ENDINGS:
+                final = plain(event.get("response"))
+            elif kind == "error":
+                told = maybe_text(event, "message") or "it does not say why"
+                raise ReplyBroken(f"it broke off: {told}", code=text_of(event, "code"))
+            on_event(event)
+    except json.JSONDecodeError:
+        raise ReplyBroken("an event of the stream is not whole JSON") from None
     if final is None:
-        raise StreamBroken("the connection ended before the response was complete")
-    if not final.get("output") and items:
-        final = {**final, "output": list(items.values())}
-    return final
+        raise ReplyBroken("the connection ended before the response was complete")
+    return {**final, "output": _filled(final.get("output"), done)}
 
 
-def _is_passing(error: Exception) -> bool:
-    if isinstance(error, StreamBroken):
-        return True
-    status = getattr(error, "status_code", None)
-    if isinstance(status, int):
-        return status in (408, 409, 429) or status >= 500
-    return _is_lost_line(error)
+def _filled(output: Any, done: list[dict[str, Any]]) -> list[Any]:
+    """The items of the final response, with what only their own events told of them."""
+    if not isinstance(output, list) or not output:
+        return list(done)
+    told = {item["id"]: item for item in done if isinstance(item.get("id"), str)}
+    return [_merged(each, told) for each in cast("list[Any]", output)]
 
 
-def _is_lost_line(error: Exception) -> bool:
-    import openai
-
-    if isinstance(error, openai.APIStatusError | openai.APIResponseValidationError):
-        return False
-    # A line that is lost in the middle of a stream comes up as the HTTP library's own error.
-    module = type(error).__module__.partition(".")[0]
-    return isinstance(error, openai.APIConnectionError) or module in (
-        "httpx",
-        "httpx2",
-        "httpcore2",
-    )
+def _merged(item: Any, told: dict[str, dict[str, Any]]) -> Any:
+    found = plain(item)
+    earlier = told.get(text_of(found, "id"), {})
+    missing = {key: value for key, value in earlier.items() if found.get(key) is None}
+    return {**found, **missing} if found else item
 
 
-def _retry_after(error: Exception) -> float | None:
-    response = getattr(error, "response", None)
-    headers: Any = getattr(response, "headers", None) or {}
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = cast("str | None", headers.get(name))
-        if value is not None:
-            try:
-                return max(0.0, float(value) * unit)
-            except ValueError:
-                continue
-    return None
-
-
-def _explained(error: Exception, prompt_name: str) -> Exception:
-    """A provider's error as ours: what was wrong, where, and the id to ask the provider about."""
-    if isinstance(error, PromptEvaluationError):
-        return error
-    if isinstance(error, TimeoutError):
-        message = "the deadline passed before the provider answered"
-        return PromptEvaluationError(message, prompt_name=prompt_name, phase="budget")
-    request_id = getattr(error, "request_id", None)
+def _told(error: Exception) -> str:
+    """What went wrong, in the provider's words."""
     status = getattr(error, "status_code", None)
     text = str(getattr(error, "message", None) or error) or type(error).__name__
+    code = getattr(error, "code", None)
+    if isinstance(code, str) and code and code not in text:
+        text = f"{code}: {text}"
     if is_expired_container(status, text):
         text += (
             " The container is gone and so are its files; use a new one (AutoContainer), and drop "
             "replayed calls that ran in it."
         )
-    where = f"HTTP {status}: " if status else ""
-    return PromptEvaluationError(
-        f"the provider did not answer: {where}{text}",
-        prompt_name=prompt_name,
-        phase="request",
-        request_id=request_id,
-    )
+    asked = asked_pause(error)
+    if asked:
+        text += f" It asks to wait {asked:g} seconds."
+    return f"HTTP {status}: {text}" if status else text
 
 
 def is_expired_container(status: int | None, message: str) -> bool:
     """Whether an error says that a container has expired. There is no code for it, only words."""
     lower = message.lower()
-    return status in (400, 404) and "container" in lower and ("expired" in lower)
+    return status in (400, 404) and "container" in lower and "expired" in lower

@@ -1,0 +1,99 @@
+"""Which provider-run tools a session does not offer, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from toolcrib.approval.policy import Policy, default_verdict
+from toolcrib.approval.rule import Rule, Subject
+from toolcrib.session.events import ToolWithheld
+from toolcrib.tools.mcp import McpConfig
+
+if TYPE_CHECKING:
+    from toolcrib.approval.approvers import Approver
+    from toolcrib.calls.hooks import Hooks
+    from toolcrib.calls.limits import Limits
+    from toolcrib.session.session import Session
+    from toolcrib.tools.prepared import PreparedTool
+    from toolcrib.tools.ref import ToolRef
+
+
+@dataclass(frozen=True, slots=True)
+class Governance:
+    """What an executor is given besides its tools."""
+
+    policy: Policy | None = None
+    approver: Approver | None = None
+    hooks: Hooks | None = None
+    limits: Limits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A tool that is not offered."""
+
+    tool: ToolRef
+    reason: str
+
+
+def why_withheld(tool: PreparedTool, session: Session, governance: Governance) -> str | None:
+    """The reason not to offer a provider-run tool; None when it may be offered."""
+    is_asked = _asks_each_time(tool)
+    if tool.ref.name in session.need_user_approve_tools and not is_asked:
+        return "the session asks before this tool runs, and nobody can be asked on the provider"
+    subject = Subject(
+        tool=tool.ref,
+        arguments={},
+        is_read_only=tool.tool.is_read_only,
+        requires_approval=tool.tool.requires_approval,
+    )
+    policy = governance.policy
+    if policy is None:
+        verdict = default_verdict(subject)
+    else:
+        verdict = (policy if is_asked else _wary(policy)).judge(subject)
+    match verdict.effect:
+        case "allow":
+            return None
+        case "deny":
+            return verdict.reason
+        case "ask" if is_asked:
+            return None
+        case "ask":
+            return (
+                f"{verdict.reason} Nobody can be asked on the provider; an allow rule that names "
+                "the tool would offer it."
+            )
+
+
+def _asks_each_time(tool: PreparedTool) -> bool:
+    """Whether the provider stops before every call, so that the session can decide about it."""
+    config = getattr(tool.tool, "config", None)
+    return isinstance(config, McpConfig) and config.require_approval == "always"
+
+
+def _wary(policy: Policy) -> Policy:
+    """The policy for calls whose arguments nobody sees before they run: what it forbids or asks
+    about for some arguments, it forbids or asks about for all.
+    """
+    return replace(policy, rules=tuple(_without_arguments(rule) for rule in policy.rules))
+
+
+def _without_arguments(rule: Rule) -> Rule:
+    return rule if rule.effect == "allow" or not rule.arguments else replace(rule, arguments={})
+
+
+async def record_withheld(session: Session, turn: int, withheld: Sequence[Withheld]) -> None:
+    """Write down which provider-run tools were not offered, and why."""
+    for each in withheld:
+        await session.record(
+            ToolWithheld(
+                session_id=session.session_id,
+                at=session.clock(),
+                turn=turn,
+                tool=each.tool,
+                reason=each.reason,
+            )
+        )

@@ -1,0 +1,52 @@
+"""A prompt, an adapter and a provider on the loopback interface: what evaluations are tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from tests.adapters.openai.provider import Json, Provider, Reply
+from toolcrib import MarkdownSection, Prompt, Session, tool
+from toolcrib.adapters.openai import OpenAIAdapter, Retry
+from toolcrib.session.events import Event
+from toolcrib.session.record import events
+
+E = TypeVar("E", bound=Event)
+
+QUICK = Retry(first_seconds=0.001)
+KEY = "sk-test-0123456789"
+
+
+@contextmanager
+def bench(
+    *replies: Json | Reply, retry: Retry = QUICK, **options: Any
+) -> Generator[tuple[OpenAIAdapter, Provider]]:
+    """An adapter whose provider gives these replies."""
+    with Provider(*replies) as provider:
+        adapter = OpenAIAdapter(
+            model="test-model", base_url=provider.url, api_key=KEY, retry=retry, **options
+        )
+        try:
+            yield adapter, provider
+        finally:
+            adapter.close()
+
+
+def ask(
+    *tools: Any, text: str = "What is it?", output: Any = None, hosted: Sequence[Any] = ()
+) -> Prompt[Any]:
+    """A prompt with these tools."""
+    section = MarkdownSection[Any](title="Task", key="task", template=text, tools=[*tools, *hosted])
+    return Prompt[Any](ns="test", key="ask", sections=[section], output_type=output)
+
+
+def happened(session: Session, event_type: type[E]) -> list[E]:
+    """The events of one type in a session's ledger."""
+    return [event for event in events(session.records()) if isinstance(event, event_type)]
+
+
+@tool
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
