@@ -1,0 +1,185 @@
+"""The files that a mount shows: found under the allowed roots, and opened without being led away.
+
+Looking and opening are apart, and a folder may be swapped for a link in between. So a file is
+opened step by step from its root, without following links, and must still be the one found.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, TypeAlias
+
+from toolcrib.errors import UsageError
+from toolcrib.vfs.globs import glob_matches
+from toolcrib.vfs.mount import HostMount
+from toolcrib.vfs.roots import Place, find_place, real_place, real_root
+
+logger = logging.getLogger(__name__)
+
+MOST_ENTRIES: Final = 100_000
+"""How many names are looked at before a mount counts as a mistake."""
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Not to block on a pipe that has taken the place of a file.
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+_Identity: TypeAlias = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class HostFile:
+    """A regular file of the host. `name` is its path below the mount, with slashes."""
+
+    name: str
+    place: Place
+    identity: _Identity
+
+    @property
+    def size(self) -> int:
+        """Its bytes when it was found."""
+        return self.identity[2]
+
+    def open(self) -> BinaryIO:
+        """Open it for reading. Raises `UsageError` when it is no longer the file that was found."""
+        try:
+            descriptor = _opened(self.place)
+        except OSError as error:
+            raise UsageError(f"{self.name!r} cannot be read: {error.strerror}") from error
+        if _identity(os.fstat(descriptor)) != self.identity:
+            os.close(descriptor)
+            raise UsageError(f"{self.name!r} was changed after it was found; try again")
+        return os.fdopen(descriptor, "rb")
+
+    def is_unchanged(self, opened: BinaryIO) -> bool:
+        """Whether nobody has written to the file since it was found."""
+        return _identity(os.fstat(opened.fileno())) == self.identity
+
+
+def mounted_files(mount: HostMount, roots: Sequence[Path]) -> tuple[HostFile, ...]:
+    """The files that a mount shows, in the order of their names.
+
+    Links are passed over unless the mount follows them, and those that lead out of the roots
+    always are; so is everything that is neither a folder nor a regular file.
+    """
+    found: list[HostFile] = []
+    total = 0
+    for file in _Walk(mount, roots).files():
+        total += file.size
+        if mount.max_bytes is not None and total > mount.max_bytes:
+            raise UsageError(
+                f"host mount {mount.host_path!r}: {file.name!r} ({file.size} bytes) would bring it "
+                f"to {total} bytes, and max_bytes is {mount.max_bytes}; narrow include_glob, "
+                "exclude it, or allow more"
+            )
+        found.append(file)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    names: tuple[str, ...]
+    place: Place
+    above: tuple[tuple[int, int], ...] = ()
+    """The folders on the way here, by device and inode: a link may lead back to one."""
+
+
+class _Walk:
+    """Goes through one mount."""
+
+    def __init__(self, mount: HostMount, roots: Sequence[Path]) -> None:
+        self._mount = mount
+        self._roots = [real_root(root) for root in roots]
+        self._start = find_place(mount.host_path, roots, follow_symlinks=mount.follow_symlinks)
+        self._seen = 0
+
+    def files(self) -> Iterator[HostFile]:
+        start = self._start
+        names = () if start.path.is_dir() else start.names[-1:]
+        todo = [_Step(names, start)]
+        while todo:
+            step = todo.pop()
+            facts = self._facts(step)
+            if stat.S_ISDIR(facts.st_mode):
+                # Backwards, because the last one is taken first.
+                todo += reversed(self._children(step, facts))
+            elif stat.S_ISREG(facts.st_mode) and self._is_wanted(step.names):
+                yield HostFile("/".join(step.names), step.place, _identity(facts))
+
+    def _facts(self, step: _Step) -> os.stat_result:
+        try:
+            return os.lstat(step.place.path)
+        except OSError as error:
+            raise self._unreadable(step.names, error) from error
+
+    def _children(self, step: _Step, facts: os.stat_result) -> list[_Step]:
+        here = (facts.st_dev, facts.st_ino)
+        if here in step.above:
+            return []
+        try:
+            listed = sorted(os.listdir(step.place.path))
+        except OSError as error:
+            raise self._unreadable(step.names, error) from error
+        self._count(len(listed))
+        inside = [(name, (*step.names, name)) for name in listed]
+        places = [
+            (names, self._place(step.place.child(name)))
+            for name, names in inside
+            if not self._is_excluded(names)
+        ]
+        above = (*step.above, here)
+        return [_Step(names, place, above) for names, place in places if place is not None]
+
+    def _place(self, place: Place) -> Place | None:
+        path = place.path
+        if not os.path.islink(path):
+            return place
+        if not self._mount.follow_symlinks:
+            return None
+        found = real_place(path, self._roots)
+        if found is None:
+            logger.warning("passed over %s: the link leads out of the allowed roots", path)
+        return found
+
+    def _is_wanted(self, names: tuple[str, ...]) -> bool:
+        globs = self._mount.include_glob
+        is_included = not globs or any(glob_matches(glob, names) for glob in globs)
+        return is_included and not self._is_excluded(names)
+
+    def _is_excluded(self, names: tuple[str, ...]) -> bool:
+        return any(glob_matches(glob, names) for glob in self._mount.exclude_glob)
+
+    def _count(self, entries: int) -> None:
+        self._seen += entries
+        if self._seen > MOST_ENTRIES:
+            raise UsageError(
+                f"host mount {self._mount.host_path!r} has more than {MOST_ENTRIES} entries; mount "
+                "a smaller folder, or leave out parts of it with exclude_glob"
+            )
+
+    def _unreadable(self, names: tuple[str, ...], error: OSError) -> UsageError:
+        name = "/".join(names) or "."
+        return UsageError(
+            f"host mount {self._mount.host_path!r}: {name!r} cannot be read: {error.strerror}"
+        )
+
+
+def _opened(place: Place) -> int:
+    *folders, name = place.names
+    here = os.open(place.root, _FOLDER)
+    try:
+        for folder in folders:
+            following = os.open(folder, _FOLDER, dir_fd=here)
+            os.close(here)
+            here = following
+        return os.open(name, _FILE, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def _identity(facts: os.stat_result) -> _Identity:
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
