@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pytest
@@ -168,6 +168,15 @@ def test_a_clone_is_a_section_of_its_own() -> None:
     assert names(prompt(original, cloned).render().hosted_tools) == ["web_search"]
 
 
+def test_a_clone_does_not_change_with_its_source() -> None:
+    """H26: a list of children is copied, as a section copies it."""
+    children = [section("a")]
+    cloned = section().clone(children=children)
+    children.append(section("a"))
+
+    assert [child.key for child in cloned.children] == ["a"]
+
+
 def test_a_clone_keeps_the_rules() -> None:
     """What a section refuses, its clone refuses."""
     original = section(summary="Short.", params_type=Question)
@@ -217,11 +226,15 @@ def test_a_section_can_be_shared_by_prompts() -> None:
 
 
 def test_params_without_required_fields_need_no_binding() -> None:
-    """Defaults are enough."""
+    """Defaults and what the params work out for themselves are enough."""
 
     @dataclass
     class Tone:
-        tone: str = "plain"
+        words: list[str] = field(default_factory=lambda: ["plain"])
+        tone: str = field(init=False)
+
+        def __post_init__(self) -> None:
+            self.tone = self.words[0]
 
     assert (
         prompt(section(template="Be $tone.", params_type=Tone)).render().text.endswith("Be plain.")

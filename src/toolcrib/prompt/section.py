@@ -148,12 +148,12 @@ class MarkdownSection(Section[P]):
 
 
 def walk(sections: Sequence[Section[Any]]) -> Iterator[tuple[str, Section[Any]]]:
-    """Every section with its path, depth first."""
-    waiting = [(section.key, section) for section in reversed(sections)]
+    """Every section with its path, in no particular order."""
+    waiting = [(section.key, section) for section in sections]
     while waiting:
         path, section = waiting.pop()
         yield path, section
-        waiting.extend((f"{path}/{child.key}", child) for child in reversed(section.children))
+        waiting.extend((f"{path}/{child.key}", child) for child in section.children)
 
 
 def check_siblings(sections: Sequence[object]) -> None:
