@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from toolcrib.adapters.items import maybe_text, plain, text_of
 from toolcrib.adapters.openai.retry import ReplyBroken, Retry, asked_pause, is_passing
+from toolcrib.adapters.openai.said import said
 from toolcrib.errors import PromptEvaluationError
 
 StreamEvent = dict[str, Any]
@@ -102,16 +103,11 @@ class Wire:
                 request_id=request_id,
             )
         return PromptEvaluationError(
-            f"the provider did not answer: {self._without_key(_told(error))}",
+            f"the provider did not answer: {said(error, self.client)}",
             prompt_name=prompt_name,
             phase="request",
             request_id=request_id,
         )
-
-    def _without_key(self, text: str) -> str:
-        """Servers between us and the provider may repeat what they were sent."""
-        key = getattr(self.client, "api_key", None)
-        return text.replace(key, "[secret]") if isinstance(key, str) and key else text
 
 
 def _read(content: bytes) -> dict[str, Any]:
@@ -164,27 +160,3 @@ def _merged(item: Any, told: dict[str, dict[str, Any]]) -> Any:
     earlier = told.get(text_of(found, "id"), {})
     missing = {key: value for key, value in earlier.items() if found.get(key) is None}
     return {**found, **missing} if found else item
-
-
-def _told(error: Exception) -> str:
-    """What went wrong, in the provider's words."""
-    status = getattr(error, "status_code", None)
-    text = str(getattr(error, "message", None) or error) or type(error).__name__
-    code = getattr(error, "code", None)
-    if isinstance(code, str) and code and code not in text:
-        text = f"{code}: {text}"
-    if is_expired_container(status, text):
-        text += (
-            " The container is gone and so are its files; use a new one (AutoContainer), and drop "
-            "replayed calls that ran in it."
-        )
-    asked = asked_pause(error)
-    if asked:
-        text += f" It asks to wait {asked:g} seconds."
-    return f"HTTP {status}: {text}" if status else text
-
-
-def is_expired_container(status: int | None, message: str) -> bool:
-    """Whether an error says that a container has expired. There is no code for it, only words."""
-    lower = message.lower()
-    return status in (400, 404) and "container" in lower and "expired" in lower
