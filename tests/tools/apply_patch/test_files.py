@@ -2,6 +2,8 @@
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -231,3 +233,35 @@ def test_no_descriptor_is_left_open(files: RootedFiles, root: Path) -> None:
             files.delete(path)
 
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+FULL_DISK = """
+import resource, sys
+from toolcrib.tools.apply_patch.files import RootedFiles
+from toolcrib.tools.apply_patch.hunks import PatchFailed
+
+files = RootedFiles(sys.argv[1], max_bytes=10**6)
+found = files.read("x")
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+for run in (
+    lambda: files.replace("x", found, b"n" * 5000),
+    lambda: files.create("y", b"n" * 5000),
+):
+    try:
+        run()
+    except PatchFailed as error:
+        print(error)
+"""
+
+
+def test_a_write_that_breaks_off_leaves_the_old_file(root: Path) -> None:
+    """When the disk is full, a file is as it was, and nothing half-written lies about."""
+    (root / "x").write_bytes(b"old")
+
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(root)], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.splitlines() == ["'x': File too large", "'y': File too large"]
+    assert (root / "x").read_bytes() == b"old"
+    assert names_in(root) == ["x"]

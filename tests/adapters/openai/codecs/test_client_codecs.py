@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from pydantic import TypeAdapter
 
 from tests.adapters.openai.codecs.client_bench import (
@@ -147,6 +147,7 @@ async def test_half_a_call_never_runs(codec: ClientCodec, tool: Any, status: str
     assert outcome.failure.kind == "invalid_arguments"
 
 
+@settings(max_examples=25)
 @given(mangled(fixture("client_calls")))
 async def test_no_item_breaks_the_reader(items: Any) -> None:
     """E4: whatever is missing or of the wrong type, a call is made, judged and answered."""

@@ -1,8 +1,10 @@
 """The shell whose commands run here, to and from the Responses API."""
 
+import json
 from typing import Any
 
 import pytest
+from pydantic_core import to_json
 
 from tests.adapters.openai.codecs.client_bench import ITEMS, SHELL, TOOLS, call_of, echo, run
 from tests.adapters.openai.typed_items import faults, untyped_in_item
@@ -76,6 +78,18 @@ async def test_what_was_cut_is_not_sent_whole() -> None:
     assert "characters were cut" in chunk["stdout"]
     assert len(chunk["stdout"]) < 300
     assert chunk["outcome"] == {"type": "exit", "exit_code": 3}
+
+
+def test_a_result_read_back_from_a_ledger_counts() -> None:
+    """The answer may be given in another process, and must be the same."""
+    result = ShellResult((CommandOutput("a\n", "", 0), CommandOutput("", "b", 2)))
+    stored = json.loads(to_json(result))
+    call = call_of(SHELL, ITEMS["call_d"])
+
+    fresh = SHELL.output_item(call, result.render(), success=True, value=result)
+
+    assert SHELL.output_item(call, result.render(), success=True, value=stored) == fresh
+    assert len(fresh["output"]) == 2
 
 
 @pytest.mark.parametrize(

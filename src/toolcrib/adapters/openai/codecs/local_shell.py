@@ -12,7 +12,7 @@ from toolcrib.adapters.client_calls import (
     present,
 )
 from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import mapping_of, maybe_int
+from toolcrib.adapters.items import mapping_of, mappings_of, maybe_int, text_of
 from toolcrib.tools.shell import KIND, CommandOutput, LocalShellConfig, LocalSkill, ShellResult
 
 
@@ -62,7 +62,7 @@ def _chunks(text: str, success: bool, value: Any, failure: str | None) -> list[d
     """The outputs as they are, unless `text` says otherwise: something may have been cut from it,
     hidden in it or added to it, and the model is to see no more than that.
     """
-    result = value if isinstance(value, ShellResult) else ShellResult()
+    result = _result(value)
     if success and result.outputs and text == result.render():
         return [_chunk(output) for output in result.outputs]
     ended = next((output for output in result.outputs if output.fault), CommandOutput())
@@ -70,6 +70,24 @@ def _chunks(text: str, success: bool, value: Any, failure: str | None) -> list[d
     timed_out = ended.timed_out or failure == "timeout"
     shown = {"stdout": text} if success else {"stderr": text}
     return [_chunk(CommandOutput(**shown, exit_code=exit_code, timed_out=timed_out))]
+
+
+def _result(value: Any) -> ShellResult:
+    """What the handler gave, also when it was read back from a ledger as plain JSON."""
+    if isinstance(value, ShellResult):
+        return value
+    outputs = mappings_of(mapping_of({"value": value}, "value"), "outputs")
+    return ShellResult(
+        tuple(
+            CommandOutput(
+                text_of(each, "stdout"),
+                text_of(each, "stderr"),
+                maybe_int(each, "exit_code"),
+                each.get("timed_out") is True,
+            )
+            for each in outputs
+        )
+    )
 
 
 def _chunk(output: CommandOutput) -> dict[str, Any]:
