@@ -13,6 +13,7 @@ from toolcrib.approval.decision import Actor, Decided
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.failure import Failure
 from toolcrib.tools.ref import ToolRef
+from toolcrib.vfs.staged import StagedFile
 
 Origin = Literal["local", "provider"]
 
@@ -164,6 +165,22 @@ class ToolWithheld(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FilesStaged(Event):
+    """Files of the host were given to a tool that the provider runs. Going on with the turn uses
+    them again.
+    """
+
+    kind: ClassVar[str] = "files.staged"
+    turn: int
+    tool: str
+    container_id: str | None
+    """None for a container that the provider makes itself."""
+    files: tuple[StagedFile, ...]
+    empty: tuple[str, ...] = ()
+    """Files of no bytes: there was nothing to give."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelResponded(Event):
     """One model request was answered. `items` are the provider's own, verbatim: they are what a
     conversation is replayed from.
@@ -296,6 +313,7 @@ ALL_EVENTS: tuple[type[Event], ...] = (
     CallInDoubt,
     PromptStarted,
     ToolWithheld,
+    FilesStaged,
     ModelResponded,
     PromptAnswered,
     ToolProgress,
