@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeVar
 
 from tests.adapters.openai.provider import Json, Provider, Reply
@@ -24,13 +26,25 @@ def bench(
 ) -> Generator[tuple[OpenAIAdapter, Provider]]:
     """An adapter whose provider gives these replies."""
     with Provider(*replies) as provider:
-        adapter = OpenAIAdapter(
-            model="test-model", base_url=provider.url, api_key=KEY, retry=retry, **options
-        )
+        client = sdk_client(provider.url)
+        adapter = OpenAIAdapter(model="test-model", client=client, retry=retry, **options)
         try:
             yield adapter, provider
         finally:
             adapter.close()
+
+
+def sdk_client(url: str) -> Any:
+    """The SDK's own client. Reading the certificates takes it longer than a test may."""
+    from httpx2 import AsyncClient
+    from openai import AsyncOpenAI
+
+    return AsyncOpenAI(base_url=url, api_key=KEY, http_client=AsyncClient(verify=_certificates()))
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    return ssl.create_default_context()
 
 
 def ask(

@@ -76,6 +76,8 @@ class Provider:
         self.requests: list[Request] = []
         self.others: list[Request] = []
         self.routes = dict(routes or {})
+        self.after: Json | None = None
+        """What is said when the script is over."""
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._server = _Server(self)
@@ -114,7 +116,8 @@ class Provider:
             self.requests.append(request)
             number = len(self.requests)
             if not self.replies:
-                return number, Body({"error": {"message": "the script is over"}}, 400)
+                over = Body({"error": {"message": "the script is over"}}, 400)
+                return number, over if self.after is None else Body(self.after)
             return number, self.replies.pop(0)
 
 

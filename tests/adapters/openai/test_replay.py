@@ -1,0 +1,166 @@
+"""Recorded traffic, served on the loopback interface to the real SDK and the real adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.adapters.openai.bench import add, ask, bench, happened
+from tests.adapters.openai.provider import Json, Provider, message, response
+from tests.adapters.openai.recordings import Recorded, recorded
+from tests.adapters.openai.samples import recordings
+from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
+from toolcrib.adapters.items import mappings_of, maybe_int, text_of, text_parts
+from toolcrib.adapters.openai.answer import answer_items
+from toolcrib.session.events import ModelResponded, PromptAnswered
+from toolcrib.tools.apply_patch import apply_patch_tool
+from toolcrib.tools.code_interpreter import code_interpreter_tool
+from toolcrib.tools.file_search import FileSearchConfig, file_search_tool
+from toolcrib.tools.image_generation import image_generation_tool
+from toolcrib.tools.shell import shell_tool
+from toolcrib.tools.tool_search import tool_search_tool
+from toolcrib.tools.web_search import web_search_tool
+
+RECORDINGS = recordings("azure", "openai", "xai")
+
+ANSWER = {"message", "reasoning", "compaction"}
+PARTS = {"shell_call_output": "shell_call", "tool_search_output": "tool_search_call"}
+LISTINGS = {"mcp_list_tools"}
+"""What a server offers: it comes with the tool, not with a call."""
+AWAITED = {
+    "apply_patch_call": "call_id",
+    "custom_tool_call": "call_id",
+    "function_call": "call_id",
+    "local_shell_call": "call_id",
+    "mcp_approval_request": "id",
+}
+"""Calls that cannot go unanswered, and the field that their answer repeats."""
+
+
+class Replayed:
+    """What became of a recording: the responses, and the session in which they were heard."""
+
+    def __init__(self, responses: Sequence[PromptResponse[Any]], session: Session) -> None:
+        self.responses = responses
+        self.invoked = happened(session, ToolInvoked)
+        self.provider_run = [event for event in self.invoked if event.origin == "provider"]
+        self.answers = list(_answers(session))
+        """The items of the last response of each evaluation that came to an answer."""
+
+
+def _answers(session: Session) -> Iterator[list[Any]]:
+    last = {event.turn: event.items for event in happened(session, ModelResponded)}
+    for event in happened(session, PromptAnswered):
+        yield last[event.turn]
+
+
+def replay(path: Path, tmp_path: Path, *, stream: bool, is_offered: bool) -> Replayed:
+    """Evaluate prompts until the recording is over."""
+    script = recorded(path)
+    session = Session()
+    # Patches are applied for real, so each replay gets a directory of its own.
+    root = tmp_path / ("streamed" if stream else "blocking")
+    root.mkdir()
+    prompt = ask(add, hosted=everything(root) if is_offered else [])
+    replies = [each.events if stream else each.body for each in script]
+    responses: list[PromptResponse[Any]] = []
+    with bench(*replies) as (adapter, provider):
+        # Whoever is asked for more than was recorded has said everything it had to say.
+        provider.after = response(message("Done."))
+        while provider.replies:
+            try:
+                responses.append(adapter.evaluate(prompt, session=session, stream=stream))
+            except PromptEvaluationError as error:
+                heard = script[len(provider.requests) - 1].body
+                is_complete = heard["status"] == "completed" and "refus" not in str(error)
+                if error.phase != "response" or is_complete:
+                    raise
+        check_answers(provider, script)
+    assert session.verify() is not None
+    return Replayed(responses, session)
+
+
+def everything(root: Path) -> list[Any]:
+    """Every kind of tool that needs nothing from outside."""
+    return [
+        apply_patch_tool(root, requires_approval=False),
+        code_interpreter_tool(),
+        file_search_tool(FileSearchConfig(vector_store_ids=("vs_1",))),
+        image_generation_tool(),
+        shell_tool(),
+        tool_search_tool(),
+        web_search_tool(),
+    ]
+
+
+def check_answers(provider: Provider, script: Sequence[Recorded]) -> None:
+    """Every call that waits for an answer got exactly one, in the next request."""
+    for asked, request in zip(script, [*provider.bodies[1:], Json()], strict=False):
+        wanted = [item[AWAITED[item["type"]]] for item in asked.items if item["type"] in AWAITED]
+        said = [
+            item.get("call_id") or item.get("approval_request_id")
+            for item in request.get("input", ())
+            if item["type"].endswith(("_output", "_response"))
+        ]
+        assert [call_id for call_id in said if call_id in wanted] == wanted
+
+
+def unaccounted(script: Sequence[Recorded], replayed: Replayed) -> Iterator[str]:
+    """Items that neither became a call nor belong to one."""
+    raw = [event.raw for event in replayed.provider_run]
+    call_ids = {event.call_id for event in replayed.invoked}
+    for item in (item for each in script for item in each.items):
+        kind = item["type"]
+        is_ours = bool({item.get("id"), item.get("call_id")} & call_ids)
+        is_part = kind in PARTS and any(call["type"] == PARTS[kind] for call in raw)
+        if kind not in ANSWER | LISTINGS and item not in raw and not is_ours and not is_part:
+            yield kind
+
+
+@pytest.mark.parametrize("is_offered", [True, False], ids=["offered", "unoffered"])
+@pytest.mark.parametrize("path", RECORDINGS)
+def test_every_recorded_item_is_accounted_for(path: Path, is_offered: bool, tmp_path: Path) -> None:
+    """E3, E4, H33, N24: a provider's call becomes an invocation and an event, or belongs to one,
+    whether or not it was offered; blocking and streamed evaluations come to the same.
+    """
+    script = recorded(path)
+
+    blocking = replay(path, tmp_path, stream=False, is_offered=is_offered)
+    streamed = replay(path, tmp_path, stream=True, is_offered=is_offered)
+
+    for replayed in (blocking, streamed):
+        assert list(unaccounted(script, replayed)) == []
+        assert [dict(each.skipped) for each in replayed.responses if each.skipped] == []
+    assert list(map(shown, blocking.responses)) == list(map(shown, streamed.responses))
+    assert list(map(told, blocking.invoked)) == list(map(told, streamed.invoked))
+
+
+def shown(found: PromptResponse[Any]) -> object:
+    """A response without what is different in every request."""
+    return found.text, found.citations, found.invocations, dict(found.hosted_outputs), found.usage
+
+
+def told(event: ToolInvoked) -> object:
+    return event.call_id, event.name, event.params, event.message, event.success, event.raw
+
+
+@pytest.mark.parametrize("path", RECORDINGS)
+def test_every_citation_points_into_the_answer(path: Path, tmp_path: Path) -> None:
+    """E6: a span cuts out of the answer what the annotation marks in its part, or is None."""
+    replayed = replay(path, tmp_path, stream=False, is_offered=True)
+
+    for found, answer in zip(replayed.responses, replayed.answers, strict=True):
+        cut = [found.text[slice(*each.span)] if each.span else None for each in found.citations]
+        assert cut == list(marked_texts(answer_items(answer)))
+
+
+def marked_texts(items: Sequence[Any]) -> Iterator[str | None]:
+    for part in text_parts(items):
+        text = text_of(part, "text")
+        for note in mappings_of(part, "annotations"):
+            start, end = maybe_int(note, "start_index") or 0, maybe_int(note, "end_index") or 0
+            if note.get("type") == "url_citation":
+                yield text[start:end] if 0 <= start < end <= len(text) else None
