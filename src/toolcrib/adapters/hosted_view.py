@@ -83,8 +83,8 @@ def _refuse_mounts(tool: ProviderTool[Any, Any, Any]) -> None:
     """Files that would never arrive must not go unnoticed."""
     if isinstance(tool, OpenAICodeInterpreterTool) and tool.host_mounts:
         raise UsageError(
-            f"tool {tool.name!r} has host_mounts; containers take uploaded files only. Upload "
-            "them, then give the tool their file_ids and no host_mounts"
+            f"tool {tool.name!r} has host_mounts, and no folder of the host is allowed; give the "
+            "adapter host_roots, or upload the files and give the tool their file_ids"
         )
 
 

@@ -11,8 +11,9 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from toolcrib.errors import UsageError
 from toolcrib.vfs.globs import glob_matches
@@ -44,7 +45,7 @@ class HostFile:
         """Its bytes when it was found."""
         return self.identity[2]
 
-    def open(self) -> BinaryIO:
+    def open(self) -> BufferedReader:
         """Open it for reading. Raises `UsageError` when it is no longer the file that was found."""
         try:
             descriptor = _opened(self.place)
@@ -55,7 +56,7 @@ class HostFile:
             raise UsageError(f"{self.name!r} was changed after it was found; try again")
         return os.fdopen(descriptor, "rb")
 
-    def is_unchanged(self, opened: BinaryIO) -> bool:
+    def is_unchanged(self, opened: BufferedReader) -> bool:
         """Whether nobody has written to the file since it was found."""
         return _identity(os.fstat(opened.fileno())) == self.identity
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+import os
+from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
@@ -11,21 +12,26 @@ from pydantic_core import to_json
 
 from toolcrib.adapters.budget import Budget
 from toolcrib.adapters.openai.clients import Clients
+from toolcrib.adapters.openai.containers_in_use import log_runs, ready_containers
 from toolcrib.adapters.openai.content import first_message
 from toolcrib.adapters.openai.conversation import History
 from toolcrib.adapters.openai.declared import AnyCodec
 from toolcrib.adapters.openai.evaluation import Evaluation, Question
+from toolcrib.adapters.openai.file_types import SUPPORTED_TYPES, check_types
 from toolcrib.adapters.openai.opening import Dialect, OnUnsupported, open_turn
 from toolcrib.adapters.openai.prompt_executor import PromptExecutor
 from toolcrib.adapters.openai.registry import default_client_codecs, default_codecs
 from toolcrib.adapters.openai.request import TurnOptions
 from toolcrib.adapters.openai.retry import Retry
+from toolcrib.adapters.openai.staging import staging_of, without_mounts
+from toolcrib.adapters.openai.staging_plan import HostFiles
 from toolcrib.adapters.openai.wire import Wire
 from toolcrib.adapters.openai.withholding import Governance
 from toolcrib.adapters.portal import Portal
 from toolcrib.errors import InvalidPrompt, PromptEvaluationError, UsageError
 from toolcrib.session.events import Event
 from toolcrib.session.session import Session
+from toolcrib.vfs.roots import check_roots
 
 if TYPE_CHECKING:
     from toolcrib.adapters.response import PromptResponse
@@ -57,6 +63,10 @@ class OpenAIAdapter:
     `history` says who keeps the conversation: the provider (`server`), or we (`client`), who then
     send all of it with every request and ask the provider to store nothing. With
     `on_unsupported="drop"` a tool that OpenAI does not have is left out, and that is recorded.
+
+    `host_roots` are the folders whose files a code interpreter's `host_mounts` may upload, and
+    `upload_types` the extensions that such files may have. With `check_containers`, a container
+    that a prompt names is asked for before the prompt is sent.
     """
 
     name = PROVIDER
@@ -72,6 +82,9 @@ class OpenAIAdapter:
         history: History = "server",
         on_unsupported: OnUnsupported = "raise",
         retry: Retry | None = None,
+        host_roots: Iterable[str | os.PathLike[str]] = (),
+        upload_types: Collection[str] = SUPPORTED_TYPES,
+        check_containers: bool = False,
     ) -> None:
         if client is not None and (base_url is not None or api_key is not None):
             raise UsageError("give a client, or base_url and api_key for a new one, not both")
@@ -82,7 +95,9 @@ class OpenAIAdapter:
         self.history: History = history
         self.on_unsupported: OnUnsupported = on_unsupported
         self._clients = Clients(client, base_url, api_key)
+        self.check_containers = check_containers
         self._retry = retry or Retry()
+        self._host_files = HostFiles(check_roots(host_roots), check_types(upload_types))
         self._portal = Portal()
 
     def evaluate(
@@ -109,7 +124,8 @@ class OpenAIAdapter:
         """
         session = session or Session()
         with _heard_by(session, options.get("bus")):
-            return await self._open(prompt, session, options).start()
+            evaluation = await self._open(prompt, session, options)
+            return log_runs(await evaluation.start())
 
     async def resume_async(
         self, prompt: Prompt[O], *, session: Session, **options: Unpack[Options]
@@ -118,7 +134,8 @@ class OpenAIAdapter:
         was asked and what ran is taken from the session's ledger and not repeated.
         """
         with _heard_by(session, options.get("bus")):
-            return await self._open(prompt, session, options).go_on()
+            evaluation = await self._open(prompt, session, options)
+            return log_runs(await evaluation.go_on())
 
     def close(self) -> None:
         """End the connections and the thread that blocking calls use."""
@@ -128,7 +145,7 @@ class OpenAIAdapter:
         """End the connections that were made in this event loop."""
         await self._clients.close_here()
 
-    def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
+    async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
         asked = TurnOptions(
             model=self.model,
             tool_choice=options.get("tool_choice", "auto"),
@@ -138,8 +155,9 @@ class OpenAIAdapter:
         )
         question = _render(prompt)
         governance = options.get("governance") or Governance()
+        can_stage = bool(self._host_files.roots)
         opening = open_turn(
-            question.prompt,
+            without_mounts(question.prompt) if can_stage else question.prompt,
             session,
             governance,
             Dialect(
@@ -149,7 +167,10 @@ class OpenAIAdapter:
         )
         opening.declared.choice(asked.tool_choice, question.prompt.name)
         wire = Wire(self._clients.here(), self._retry)
-        return Evaluation(question, session, opening, asked, wire, self.history)
+        asked_for = wire.client if self.check_containers else None
+        await ready_containers(opening.declared.hosted, asked_for, question.prompt.name)
+        staging = staging_of(question.prompt, opening, self._host_files, asked.budget.seconds)
+        return Evaluation(question, session, opening, asked, wire, self.history, staging)
 
 
 def _render(prompt: Prompt[O]) -> Question[O]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolcrib.adapters.openai.answer import answer_items, answer_text, citations, last_text
 from toolcrib.adapters.openai.conversation import Conversation, History
 from toolcrib.adapters.openai.replay import open_prompt, steps_of, take_up
+from toolcrib.adapters.openai.staging import message_with, opened_with
 from toolcrib.adapters.openai.turn import Turn
 from toolcrib.adapters.openai.withholding import record_withheld
 from toolcrib.adapters.response import PromptResponse
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
     from toolcrib.adapters.codec import Item
     from toolcrib.adapters.openai.opening import Opening
     from toolcrib.adapters.openai.request import TurnOptions
+    from toolcrib.adapters.openai.staging import Staging
     from toolcrib.adapters.openai.wire import Wire
     from toolcrib.calls.outcome import Outcome
     from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.session.events import FilesStaged
     from toolcrib.session.session import Session
 
 O = TypeVar("O")  # noqa: E741
@@ -50,6 +53,7 @@ class Evaluation(Generic[O]):
         options: TurnOptions,
         wire: Wire,
         history: History,
+        staging: Staging | None = None,
     ) -> None:
         self._question = question
         self._prompt = question.prompt
@@ -58,11 +62,16 @@ class Evaluation(Generic[O]):
         self._options = options
         self._wire = wire
         self._history: History = history
+        self._staging = staging
 
     async def start(self) -> PromptResponse[O]:
         """Ask from the beginning."""
+        staging, wire = self._staging, self._wire
+        plan = await staging.plan() if staging else None
         with self._opening.executor.turn() as number:
             await self._record_start(number)
+            if staging and plan:
+                self._bring(await staging.stage(plan, wire, self._session, number))
             turn = self._turn(self._conversation(), number)
             return await self._respond(turn, await turn.run())
 
@@ -70,6 +79,10 @@ class Evaluation(Generic[O]):
         """Go on where the session's ledger says that this prompt stopped."""
         happened = await self._session.ask_store(lambda: list(events(self._session.records())))
         started = open_prompt(happened, self._prompt.name, self._question.digest)
+        if self._staging:
+            self._bring(
+                await self._staging.take_up(happened, self._wire, self._session, started.turn)
+            )
         taken = await take_up(
             steps_of(happened, started), self._conversation(), self._opening, started.turn
         )
@@ -80,6 +93,12 @@ class Evaluation(Generic[O]):
             return await self._respond(turn, [])
         waiting = await turn.take_up(taken.ended)
         return await self._respond(turn, waiting or await turn.run())
+
+    def _bring(self, staged: FilesStaged) -> None:
+        """Give the code interpreter its files, and say where they are."""
+        self._opening = opened_with(staged, self._opening)
+        message = message_with(staged, self._question.message)
+        self._question = replace(self._question, message=message)
 
     def _conversation(self) -> Conversation:
         conversation = Conversation(self._history)

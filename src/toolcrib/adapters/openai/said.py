@@ -30,8 +30,8 @@ def _told(error: Exception) -> str:
         text = f"{code}: {text}"
     if is_expired_container(status, text):
         text += (
-            " The container is gone and so are its files; use a new one (AutoContainer), and drop "
-            "replayed calls that ran in it."
+            " The container is gone and so are its files; use a new one (AutoContainer, or "
+            "create_container), and drop replayed calls that ran in it."
         )
     asked = asked_pause(error)
     if asked:

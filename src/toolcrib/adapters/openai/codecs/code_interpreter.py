@@ -95,13 +95,14 @@ def _container(container: Container) -> str | dict[str, Any]:
             if container.file_ids:
                 wire["file_ids"] = list(container.file_ids)
             if container.network_policy is not None:
-                wire["network_policy"] = _network(container.network_policy)
+                wire["network_policy"] = wire_network(container.network_policy)
             return wire
         case _:
             assert_never(container)
 
 
-def _network(policy: NetworkPolicy) -> dict[str, Any]:
+def wire_network(policy: NetworkPolicy) -> dict[str, Any]:
+    """A network policy in the provider's words."""
     if not policy.allowed_domains:
         return {"type": "disabled"}
     return {"type": "allowlist", "allowed_domains": list(policy.allowed_domains)}

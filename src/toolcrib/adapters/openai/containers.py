@@ -1,0 +1,159 @@
+"""Containers that outlive one prompt: made, looked after, and replaced.
+
+A container expires after some minutes without use, and its files go with it. Nothing brings it
+back; a new one takes its place.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from toolcrib.adapters.items import maybe_text, plain, text_of
+from toolcrib.adapters.openai.codecs.code_interpreter import wire_network
+from toolcrib.adapters.openai.said import is_expired_container, said
+from toolcrib.errors import PromptEvaluationError, UsageError
+from toolcrib.tools.code_interpreter import (
+    AutoContainer,
+    ExistingContainer,
+    MemoryLimit,
+    NetworkPolicy,
+)
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+logger = logging.getLogger(__name__)
+
+_GONE: Final = frozenset({"expired", "deleted"})
+_WHAT_TO_DO: Final = (
+    "Its files are gone with it; make a new one with create_container or renew_container, or let "
+    "the provider make one with AutoContainer"
+)
+
+
+class ContainerGone(PromptEvaluationError):
+    """A container that has expired, was deleted, or never was."""
+
+
+async def create_container(
+    client: AsyncOpenAI,
+    *,
+    name: str,
+    memory_limit: MemoryLimit = "1g",
+    network_policy: NetworkPolicy | None = None,
+    file_ids: tuple[str, ...] = (),
+    minutes: int | None = None,
+    prompt_name: str = "",
+) -> ExistingContainer:
+    """Make a container that several prompts can use, with these uploaded files in it.
+
+    It expires after so many minutes without use; None leaves that to the provider. Raises
+    `InvalidTool` before anything is sent, and `PromptEvaluationError` (phase request).
+    """
+    wanted = AutoContainer(memory_limit, file_ids, network_policy)
+    if minutes is not None and minutes < 1:
+        raise UsageError(f"minutes must be 1 or more, not {minutes!r}")
+    options: dict[str, Any] = {"name": name, "memory_limit": wanted.memory_limit}
+    if wanted.file_ids:
+        options["file_ids"] = list(wanted.file_ids)
+    if wanted.network_policy is not None:
+        options["network_policy"] = wire_network(wanted.network_policy)
+    if minutes is not None:
+        options["expires_after"] = {"anchor": "last_active_at", "minutes": minutes}
+    try:
+        made = plain(await client.containers.create(**options))
+        container = ExistingContainer(text_of(made, "id"), memory_limit)
+    except Exception as error:
+        raise _failed(
+            f"no container was made: {said(error, client)}", error, prompt_name
+        ) from error
+    logger.info("made container %s with %s of memory", container.id, memory_limit)
+    return container
+
+
+async def check_container(
+    client: AsyncOpenAI, container: ExistingContainer | str, *, prompt_name: str = ""
+) -> ExistingContainer:
+    """Ask the provider for a container before it is used, and return it with its memory.
+
+    It may still expire before the next request. Raises `ContainerGone` when it is not there, and
+    `PromptEvaluationError` when it has other memory than was said, or cannot be asked for.
+    """
+    wanted = ExistingContainer(container) if isinstance(container, str) else container
+    try:
+        found = plain(await client.containers.retrieve(wanted.id))
+    except Exception as error:
+        raise _unanswered(wanted.id, error, client, prompt_name) from error
+    status = text_of(found, "status")
+    if status.lower() in _GONE:
+        message = f"container {wanted.id} is {status}. {_WHAT_TO_DO}"
+        raise ContainerGone(message, prompt_name=prompt_name, phase="request")
+    memory: Any = maybe_text(found, "memory_limit") or wanted.memory_limit
+    if wanted.memory_limit not in (None, memory):
+        raise PromptEvaluationError(
+            f"container {wanted.id} was made with {memory} of memory, not {wanted.memory_limit}; "
+            "memory cannot be changed, so say what it has, or make another container",
+            prompt_name=prompt_name,
+            phase="request",
+        )
+    logger.info("container %s is %s, with %s of memory", wanted.id, status, memory)
+    return ExistingContainer(wanted.id, memory)
+
+
+async def renew_container(
+    client: AsyncOpenAI,
+    container: ExistingContainer | str,
+    *,
+    name: str,
+    network_policy: NetworkPolicy | None = None,
+    file_ids: tuple[str, ...] = (),
+    minutes: int | None = None,
+    prompt_name: str = "",
+) -> ExistingContainer:
+    """The container, if it is still there; else a new one with as much memory as was said of it,
+    and with these files.
+    """
+    wanted = ExistingContainer(container) if isinstance(container, str) else container
+    try:
+        return await check_container(client, wanted, prompt_name=prompt_name)
+    except ContainerGone as gone:
+        logger.info("%s", gone)
+    return await create_container(
+        client,
+        name=name,
+        memory_limit=wanted.memory_limit or "1g",
+        network_policy=network_policy,
+        file_ids=file_ids,
+        minutes=minutes,
+        prompt_name=prompt_name,
+    )
+
+
+def _unanswered(
+    container_id: str, error: Exception, client: Any, prompt_name: str
+) -> PromptEvaluationError:
+    status = getattr(error, "status_code", None)
+    message = said(error, client)
+    if is_expired_container(status, message):
+        told = f"container {container_id} has expired: {message}"
+    elif status == 404:
+        told = f"there is no container {container_id}: {message} {_WHAT_TO_DO}"
+    else:
+        told = f"the provider did not say how container {container_id} is: {message}"
+        return _failed(told, error, prompt_name)
+    return ContainerGone(
+        told,
+        prompt_name=prompt_name,
+        phase="request",
+        request_id=getattr(error, "request_id", None),
+    )
+
+
+def _failed(message: str, error: Exception, prompt_name: str) -> PromptEvaluationError:
+    return PromptEvaluationError(
+        message,
+        prompt_name=prompt_name,
+        phase="request",
+        request_id=getattr(error, "request_id", None),
+    )
