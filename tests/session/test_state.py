@@ -7,7 +7,16 @@ import pytest
 from pydantic_core import from_json, to_json
 
 from tests.session.samples import add_up, executor
-from toolcrib import Approve, MemoryStore, NewGrant, Session, SqliteStore, ToolInvoked
+from toolcrib import (
+    Approve,
+    Executor,
+    MemoryStore,
+    NewGrant,
+    Session,
+    SqliteStore,
+    ToolInvoked,
+    tool,
+)
 from toolcrib.errors import InvalidState, UsageError
 from toolcrib.session.events import SessionRestored
 from toolcrib.session.state import STATE_VERSION, ResumableState
@@ -281,3 +290,19 @@ class TestSignature:
         for changed in changes:
             with pytest.raises(InvalidState, match="was changed"):
                 Session().with_state(changed, key=KEY)
+
+
+async def test_a_restored_session_still_has_its_artifacts() -> None:
+    """T49: a result that was cut for the model can be paged through after a restore."""
+
+    @tool(max_result_chars=5)
+    async def long() -> str:
+        """Say much."""
+        return "0123456789"
+
+    session = Session()
+    outcome = await Executor(session, [long]).call("long")
+    assert outcome.artifact_id is not None
+    restored = Session().with_state(ResumableState.from_json(session.export_state().to_json()))
+
+    assert restored.artifacts.read(outcome.artifact_id).text == "0123456789"

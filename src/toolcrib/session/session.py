@@ -22,7 +22,7 @@ from toolcrib.session.reducers import Reducers
 from toolcrib.session.state import ResumableState, export_state, restore_state
 from toolcrib.session.transcript import Entry, transcript
 from toolcrib.store.memory import MemoryStore
-from toolcrib.store.store import CallOpened, Clock, Effect, Lease, OpenCall, Store
+from toolcrib.store.store import ArtifactKept, CallOpened, Clock, Effect, Lease, OpenCall, Store
 
 S = TypeVar("S")
 E = TypeVar("E", bound=Event)
@@ -211,6 +211,7 @@ class Session:
         lease = self.store.acquire(self.session_id)
         self.ledger = MemoryLedger(self.store, lease, state.records)
         self.store.restore(lease, state.open_calls, state.approvals, state.grants)
+        self.store.apply(lease, [ArtifactKept(artifact) for artifact in state.artifacts])
         self.turn = state.turn
         self.calls_made = state.calls_made
         self.need_user_approve_tools = union(

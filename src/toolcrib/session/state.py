@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -17,9 +18,9 @@ from pydantic_core import to_json
 
 from toolcrib.approval.grant import Grant
 from toolcrib.errors import InvalidState, LedgerBroken, UsageError
-from toolcrib.session.events import SessionRestored
-from toolcrib.session.record import Record, verify
-from toolcrib.store.store import FiledApproval, OpenCall
+from toolcrib.session.events import SessionRestored, ToolInvoked
+from toolcrib.session.record import Record, events, verify
+from toolcrib.store.store import Artifact, FiledApproval, OpenCall
 
 if TYPE_CHECKING:
     from toolcrib.session.session import Session
@@ -39,6 +40,7 @@ class ResumableState:
     open_calls: tuple[OpenCall, ...] = ()
     approvals: tuple[FiledApproval, ...] = ()
     grants: tuple[Grant, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
     version: int = STATE_VERSION
     signature: str = field(default="", kw_only=True)
 
@@ -97,8 +99,18 @@ def export_state(session: Session, *, key: bytes | None = None) -> ResumableStat
         open_calls=tuple(session.open_calls()),
         approvals=tuple(store.approvals(session_id=session.session_id)),
         grants=tuple(grant for grant in store.grants() if grant.session_id == session.session_id),
+        artifacts=tuple(_artifacts(session)),
     )
     return state if key is None else state.signed(key)
+
+
+def _artifacts(session: Session) -> Iterator[Artifact]:
+    """The whole results that calls left behind, where they have not been deleted."""
+    for event in events(session.records()):
+        if isinstance(event, ToolInvoked) and event.artifact_id is not None:
+            text = session.store.artifact(session.session_id, event.artifact_id)
+            if text is not None:
+                yield Artifact(event.artifact_id, event.call_id, text)
 
 
 def restore_state(session: Session, state: ResumableState, *, key: bytes | None = None) -> None:
