@@ -83,8 +83,8 @@ def test_a_passing_fault_is_tried_again(fault: Reply, stream: bool) -> None:
 @pytest.mark.parametrize(
     ("fault", "text"),
     [
-        (RATE_LIMITED, "Slow down. It asks to wait 0.001 seconds."),
-        (BROKEN, "The server had an error."),
+        (RATE_LIMITED, "429: rate_limit_exceeded: Slow down. It asks to wait 0.001 seconds."),
+        (BROKEN, "HTTP 500: The server had an error."),
         (Text("not json"), "the reply is not whole JSON"),
         (Text("<html>", "text/html"), "the reply is not whole JSON"),
         (Text("[1]"), "the reply is JSON, but no response"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolcrib.adapters.items import plain, text_of
 from toolcrib.adapters.openai.retry import asked_pause
 
 
@@ -24,10 +25,9 @@ def is_expired_container(status: int | None, message: str) -> bool:
 
 def _told(error: Exception) -> str:
     status = getattr(error, "status_code", None)
-    text = str(getattr(error, "message", None) or error) or type(error).__name__
-    code = getattr(error, "code", None)
-    if isinstance(code, str) and code and code not in text:
-        text = f"{code}: {text}"
+    body = plain(getattr(error, "body", None))
+    text = text_of(body, "message") or str(error) or type(error).__name__
+    text = ": ".join(filter(None, (text_of(body, "code"), text)))
     if is_expired_container(status, text):
         text += (
             " The container is gone and so are its files; use a new one (AutoContainer, or "
