@@ -97,7 +97,8 @@ class CallFailed(ToolcribError):
 class PromptEvaluationError(ToolcribError):
     """A prompt was not answered. `phase` says where: before a request (`render`), while asking
     (`request`), in what came back (`response`, `parse`), in a tool (`tool`), or at a limit
-    (`budget`). `request_id` is the provider's, where there is one."""
+    (`budget`). `request_id` is the provider's, where there is one.
+    """
 
     def __init__(
         self,
