@@ -328,7 +328,10 @@ class TestTheAwaiter:
         gc.collect()
 
         assert len(invoked(session)) == 1
-        assert [record.name for record in caplog.records] == ["toolcrib.calls.execute"]
+        (logged,) = caplog.records
+        assert logged.getMessage() == "call call_1_1 of deaf was given up and failed later"
+        assert logged.exc_info is not None
+        assert isinstance(logged.exc_info[1], ValueError)
 
 
 async def _call(session: Session, declared: object) -> Outcome:

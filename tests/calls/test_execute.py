@@ -12,7 +12,20 @@ from typing import Any
 import pytest
 
 from tests.calls.runs import found, invoked, kinds, run
-from toolcrib import CallFailed, Executor, ModelRetry, NativeTool, Session, Tool, ToolContext, tool
+from toolcrib import (
+    ApprovalRequired,
+    Approve,
+    CallbackApprover,
+    CallFailed,
+    Executor,
+    ModelRetry,
+    NativeTool,
+    Session,
+    Tool,
+    ToolContext,
+    tool,
+)
+from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.call import Call
 from toolcrib.session.events import CallStarted
 
@@ -238,6 +251,26 @@ class TestErrors:
 
         assert ended.failure == "tool_error"
         assert "StopIteration" in ended.outcome.text
+
+    async def test_a_handler_that_asks_again_after_a_yes_fails(self) -> None:
+        """A yes is given once; a tool that is never content does not run for ever."""
+        runs: list[str] = []
+
+        @tool
+        async def greedy() -> str:
+            """Ask, whatever the answer."""
+            runs.append("ran")
+            raise ApprovalRequired
+
+        async def yes(_: ApprovalRequest) -> Approve:
+            return Approve()
+
+        ended = await run(greedy, approver=CallbackApprover(yes))
+
+        assert runs == ["ran", "ran"]
+        assert ended.outcome.text == (
+            "RuntimeError: greedy asked for approval again after it was given"
+        )
 
     async def test_model_retry_tells_the_model_what_to_mend(self) -> None:
         """T28: a request to try again is a failure that the model reads, not a crash."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolcrib import ApprovalRequired, CallFailed, Failure, Outcome
+from toolcrib import ApprovalRequired, CallFailed, Executor, Failure, Outcome, Session, tool
 from toolcrib.calls.outcome import Status
 
 DENIED = Failure("denied", "Not today.")
@@ -29,6 +29,26 @@ class TestUnwrap:
         """T38: a call that waits is not a failure; it says so by its own exception."""
         with pytest.raises(ApprovalRequired):
             outcome("waiting").unwrap()
+
+
+async def test_a_call_that_waits_says_for_what() -> None:
+    """T38: the outcome of a waiting call has the request, and a text that names it."""
+
+    @tool(requires_approval=True)
+    async def erase() -> str:
+        """Erase."""
+        raise AssertionError("nobody allowed this")
+
+    session = Session()
+    waiting = await Executor(session, [erase]).call("erase", call_id="c1")
+
+    assert (waiting.call_id, waiting.tool, waiting.status) == ("c1", "erase", "waiting")
+    (request,) = session.approvals.pending()
+    assert waiting.approval == request
+    assert waiting.text == f"`erase` waits for approval ({request.approval_id})."
+    with pytest.raises(ApprovalRequired) as raised:
+        waiting.unwrap()
+    assert raised.value.request == request
 
 
 class TestViews:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.calls.runs import failure, found, invoked, kinds, run
-from toolcrib import Executor, HostedTool, Session, Tool, ToolContext, tool
+from toolcrib import Executor, Hooks, HostedTool, Session, Tool, ToolContext, tool
 from toolcrib.errors import DuplicateTool, InvalidTool
 from toolcrib.session.events import ToolsChanged, TurnStarted
 from toolcrib.testing import Recorder
@@ -82,6 +82,20 @@ class TestRegistering:
         assert await said(executor) == "ho"
         assert executor.unregister("greet")
         assert failure(await executor.call("greet")) == "not_found"
+
+    async def test_global_hooks_run_around_tools_that_come_later(self) -> None:
+        """T15: a hook around every tool is around a new one, too."""
+        seen: list[str] = []
+
+        async def watch(_: Any, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+            seen.append(name)
+            return arguments
+
+        executor = Executor(Session(), hooks=Hooks(global_pre=watch))
+        executor.register(greeter("hi"))
+        await executor.call("greet")
+
+        assert seen == ["greet"]
 
     async def test_unregistering_what_is_not_there_changes_nothing(self) -> None:
         """R9: taking away twice is no error, and says that there was nothing."""

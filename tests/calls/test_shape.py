@@ -190,6 +190,14 @@ class TestInvalidResult:
         assert ended.record.value is None
         assert " at 0x" not in ended.outcome.text
 
+    async def test_the_refused_type_is_named(self) -> None:
+        """R20: the developer reads what came back in place of a result."""
+        ended = await give(object())
+
+        assert ended.outcome.text.startswith("`give` returned object, which cannot be turned")
+        assert ended.outcome.failure is not None
+        assert ended.outcome.failure.error_type == "object"
+
     async def test_the_deepest_value_can_be_read_back(self) -> None:
         """R21: whatever is taken can be read from the ledger again."""
         ended = await give(nested(200))

@@ -119,6 +119,29 @@ class TestAsync:
         assert "still running" in outcome.text
         assert 5 + STOP_GRACE_SECONDS <= seconds < 5.5 + STOP_GRACE_SECONDS
 
+    def test_a_handler_that_stops_late_is_forgotten(self, caplog: pytest.LogCaptureFixture) -> None:
+        """A handler that obeys its cancellation after it was given up is not worth a word."""
+        let_go = asyncio.Event()
+
+        @tool(timeout=5)
+        async def slow_to_stop() -> str:
+            """Stop, but late."""
+            while not let_go.is_set():
+                try:
+                    await let_go.wait()
+                except asyncio.CancelledError:
+                    continue
+            raise asyncio.CancelledError
+
+        async def scene() -> None:
+            await run(slow_to_stop)
+            let_go.set()
+            await asyncio.sleep(1)
+
+        run_in_virtual_time(scene())
+
+        assert caplog.records == []
+
     def test_a_handler_that_blocked_the_loop_past_its_limit_timed_out(self) -> None:
         """R18: nobody could stop it, but its late result is not taken."""
 
