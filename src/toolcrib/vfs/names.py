@@ -22,7 +22,7 @@ def safe_name(name: str, fallback: str = "file") -> str:
     No separator, no control or invisible character, nothing that hides the file, none that is a
     device; at most `LONGEST_NAME` bytes. What is left empty becomes the fallback.
     """
-    clean = _clean(_SEPARATORS.split(name)[-1]) or _clean(fallback) or "file"
+    clean = _clean(name) or _clean(fallback) or "file"
     stem, suffix = split_suffix(clean)
     clean = _cut(stem, LONGEST_NAME - len(suffix.encode()) - 1).rstrip(" .") + suffix
     return f"_{clean}" if _DEVICES.fullmatch(clean.partition(".")[0].rstrip()) else clean
@@ -45,7 +45,7 @@ def split_suffix(name: str) -> tuple[str, str]:
 
 
 def _clean(name: str) -> str:
-    text = unicodedata.normalize("NFC", name)
+    text = unicodedata.normalize("NFC", _SEPARATORS.split(name)[-1])
     kept = "".join(character for character in text if not _is_invisible(character))
     # A dot in front would hide the file, a dash would make an option of it.
     return _RESERVED_CHARACTERS.sub("_", kept).strip(" .").lstrip("-~ .")

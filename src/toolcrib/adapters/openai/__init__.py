@@ -8,16 +8,49 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from toolcrib.adapters.budget import Budget
     from toolcrib.adapters.openai.adapter import OpenAIAdapter
+    from toolcrib.adapters.openai.containers import (
+        ContainerGone,
+        check_container,
+        create_container,
+        renew_container,
+    )
+    from toolcrib.adapters.openai.downloads import (
+        DownloadFailed,
+        download_files,
+        download_files_blocking,
+    )
+    from toolcrib.adapters.openai.file_types import SUPPORTED_TYPES
     from toolcrib.adapters.openai.retry import Retry
     from toolcrib.adapters.openai.withholding import Governance
 
-__all__ = ["Budget", "Governance", "OpenAIAdapter", "Retry"]
+__all__ = [
+    "SUPPORTED_TYPES",
+    "Budget",
+    "ContainerGone",
+    "DownloadFailed",
+    "Governance",
+    "OpenAIAdapter",
+    "Retry",
+    "check_container",
+    "create_container",
+    "download_files",
+    "download_files_blocking",
+    "renew_container",
+]
 
 _HOMES = {
+    "SUPPORTED_TYPES": "toolcrib.adapters.openai.file_types",
     "Budget": "toolcrib.adapters.budget",
+    "ContainerGone": "toolcrib.adapters.openai.containers",
+    "DownloadFailed": "toolcrib.adapters.openai.downloads",
     "Governance": "toolcrib.adapters.openai.withholding",
     "OpenAIAdapter": "toolcrib.adapters.openai.adapter",
     "Retry": "toolcrib.adapters.openai.retry",
+    "check_container": "toolcrib.adapters.openai.containers",
+    "create_container": "toolcrib.adapters.openai.containers",
+    "download_files": "toolcrib.adapters.openai.downloads",
+    "download_files_blocking": "toolcrib.adapters.openai.downloads",
+    "renew_container": "toolcrib.adapters.openai.containers",
 }
 
 

@@ -66,20 +66,26 @@ class Uploads:
         return staged
 
     async def _all(self, files: Sequence[tuple[str, HostFile]]) -> list[StagedFile]:
-        gate = asyncio.Semaphore(_AT_ONCE)
+        waiting = iter(enumerate(files))
+        staged: dict[int, StagedFile] = {}
+        errors: list[PromptEvaluationError] = []
 
-        async def one(name: str, file: HostFile) -> StagedFile:
-            async with gate:
-                return await self._one(name, file)
+        async def lane() -> None:
+            for at, (name, file) in waiting:
+                if errors:
+                    return
+                try:
+                    staged[at] = await self._one(name, file)
+                except PromptEvaluationError as error:
+                    errors.append(error)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(one(name, file)) for name, file in files]
-        except ExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-        staged = [task.result() for task in tasks]
-        self._refuse_collisions(staged)
-        return staged
+        # What is on its way is not cut off when another fails: its id is needed to delete it.
+        await asyncio.gather(*(lane() for _ in range(_AT_ONCE)))
+        if errors:
+            raise errors[0]
+        found = [staged[at] for at in range(len(files))]
+        self._refuse_collisions(found)
+        return found
 
     async def _one(self, name: str, file: HostFile) -> StagedFile:
         try:
