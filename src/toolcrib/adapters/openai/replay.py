@@ -47,22 +47,23 @@ def open_prompt(happened: Iterable[Event], prompt_name: str, digest: str) -> Pro
     """The last start of this prompt that has no answer. Raises `InvalidState` without one, and
     when the prompt is not what it was.
     """
-    found: PromptStarted | None = None
+    unanswered: dict[int, PromptStarted] = {}
     for event in happened:
         if isinstance(event, PromptStarted) and event.prompt_name == prompt_name:
-            found = event
-        elif isinstance(event, PromptAnswered) and found and event.turn == found.turn:
-            found = None
-    if found is None:
+            unanswered[event.turn] = event
+        elif isinstance(event, PromptAnswered):
+            unanswered.pop(event.turn, None)
+    if not unanswered:
         raise InvalidState(
             f"the session is not in the middle of prompt {prompt_name!r}; evaluate it instead"
         )
-    if found.digest != digest:
+    same = [started for started in unanswered.values() if started.digest == digest]
+    if not same:
         raise InvalidState(
             f"prompt {prompt_name!r} is not what it was when this turn began; a turn goes on only "
             "with the same text, tools and attachments"
         )
-    return found
+    return same[-1]
 
 
 def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[Step]:
