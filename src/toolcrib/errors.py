@@ -12,6 +12,8 @@
     │   └── InvalidEvent            an event that a tool may not emit
     ├── CallFailed                  a call ended in a failure and the caller asked for exceptions
     ├── PromptEvaluationError       a prompt got no answer; `phase` says where it stopped
+    │   └── ContainerGone           the container that it needs has expired, or never was
+    ├── DownloadFailed              a file that model-written code made was not saved
     ├── HookFailed                  a hook returned something it may not return
     ├── ToolTimeout (TimeoutError)  a tool outlived its time limit
     ├── StoreError                  a session cannot be read or written
@@ -31,10 +33,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from toolcrib.approval.request import ApprovalRequest
     from toolcrib.calls.failure import Failure
+    from toolcrib.tools.code_interpreter import GeneratedFile
 
 
 EvaluationPhase = Literal["render", "request", "response", "parse", "tool", "budget"]
@@ -112,6 +116,21 @@ class PromptEvaluationError(ToolcribError):
         self.prompt_name = prompt_name
         self.phase: EvaluationPhase = phase
         self.request_id = request_id
+
+
+class ContainerGone(PromptEvaluationError):
+    """A container has expired, was deleted, or never was, and its files with it. A new one can be
+    made; `toolcrib.adapters.openai.renew_container` does.
+    """
+
+
+class DownloadFailed(ToolcribError):
+    """A generated file could not be fetched or written. `saved` are the files that were."""
+
+    def __init__(self, message: str, *, file: GeneratedFile, saved: Sequence[Path]) -> None:
+        super().__init__(message)
+        self.file = file
+        self.saved = tuple(saved)
 
 
 class HookFailed(ToolcribError):

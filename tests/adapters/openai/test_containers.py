@@ -13,13 +13,12 @@ from tests.adapters.openai.bench import KEY, ask, sdk_client
 from tests.adapters.openai.files_server import Fault, FilesServer, Json, Said, code_call, opened
 from tests.adapters.openai.provider import message, response
 from toolcrib.adapters.openai import (
-    ContainerGone,
     OpenAIAdapter,
     check_container,
     create_container,
     renew_container,
 )
-from toolcrib.errors import InvalidTool, PromptEvaluationError, UsageError
+from toolcrib.errors import ContainerGone, InvalidTool, PromptEvaluationError, UsageError
 from toolcrib.tools import OpenAICodeInterpreterTool
 from toolcrib.tools.code_interpreter import ExistingContainer, NetworkPolicy, code_interpreter_tool
 
@@ -130,16 +129,14 @@ class TestCheck:
     async def test_an_unknown_one_is_told(self) -> None:
         """C31: an id that the provider does not know is the same kind of error."""
         async with bench() as (client, _):
-            with pytest.raises(
-                ContainerGone, match=r"there is no container cntr_9: HTTP 404.*Auto"
-            ):
+            with pytest.raises(ContainerGone, match=r"cntr_9 cannot be used: HTTP 404.*Auto"):
                 await check_container(client, ExistingContainer("cntr_9"))
 
     async def test_expiry_told_as_an_error_is_known_by_its_words(self) -> None:
         """C26: some servers say it with status 400 and a sentence."""
         async with bench() as (client, server):
             server.faults["GET /v1/containers/cntr_1"] = [Fault(400, "Container is expired.")]
-            with pytest.raises(ContainerGone, match="cntr_1 has expired: HTTP 400"):
+            with pytest.raises(ContainerGone, match="cntr_1 cannot be used: HTTP 400"):
                 await check_container(client, "cntr_1")
 
     async def test_other_memory_than_was_said_is_an_error(self) -> None:
@@ -248,7 +245,7 @@ class TestPrompts:
         existing = OpenAICodeInterpreterTool(container=ExistingContainer("cntr_1"))
         async with bench() as (client, server):
             server.faults["POST /v1/responses"] = [Fault(400, "Container is expired.")]
-            with pytest.raises(PromptEvaluationError, match=r"gone .*create_container"):
+            with pytest.raises(ContainerGone, match=r"gone .*create_container"):
                 await OpenAIAdapter(model="m", client=client).evaluate_async(ask(existing))
 
     async def test_ids_and_memory_are_logged(self, caplog: pytest.LogCaptureFixture) -> None:

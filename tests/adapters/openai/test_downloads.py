@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tests.adapters.openai.bench import KEY, sdk_client
 from tests.adapters.openai.files_server import Fault, FilesServer, Raw
-from toolcrib.adapters.openai import DownloadFailed, download_files, download_files_blocking
-from toolcrib.errors import UsageError
+from toolcrib.adapters.openai import download_files, download_files_blocking
+from toolcrib.errors import DownloadFailed, UsageError
 from toolcrib.tools.code_interpreter import GeneratedFile
 
 PICTURE = bytes(range(256)) * 1000

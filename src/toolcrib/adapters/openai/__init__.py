@@ -9,16 +9,11 @@ if TYPE_CHECKING:
     from toolcrib.adapters.budget import Budget
     from toolcrib.adapters.openai.adapter import OpenAIAdapter
     from toolcrib.adapters.openai.containers import (
-        ContainerGone,
         check_container,
         create_container,
         renew_container,
     )
-    from toolcrib.adapters.openai.downloads import (
-        DownloadFailed,
-        download_files,
-        download_files_blocking,
-    )
+    from toolcrib.adapters.openai.downloads import download_files, download_files_blocking
     from toolcrib.adapters.openai.file_types import SUPPORTED_TYPES
     from toolcrib.adapters.openai.retry import Retry
     from toolcrib.adapters.openai.withholding import Governance
@@ -26,8 +21,6 @@ if TYPE_CHECKING:
 __all__ = [
     "SUPPORTED_TYPES",
     "Budget",
-    "ContainerGone",
-    "DownloadFailed",
     "Governance",
     "OpenAIAdapter",
     "Retry",
@@ -41,8 +34,6 @@ __all__ = [
 _HOMES = {
     "SUPPORTED_TYPES": "toolcrib.adapters.openai.file_types",
     "Budget": "toolcrib.adapters.budget",
-    "ContainerGone": "toolcrib.adapters.openai.containers",
-    "DownloadFailed": "toolcrib.adapters.openai.downloads",
     "Governance": "toolcrib.adapters.openai.withholding",
     "OpenAIAdapter": "toolcrib.adapters.openai.adapter",
     "Retry": "toolcrib.adapters.openai.retry",

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.items import maybe_text, plain, text_of
 from toolcrib.adapters.openai.codecs.code_interpreter import wire_network
-from toolcrib.adapters.openai.said import is_expired_container, said
-from toolcrib.errors import PromptEvaluationError, UsageError
+from toolcrib.adapters.openai.said import WHAT_TO_DO, is_container_gone, said
+from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
 from toolcrib.tools.code_interpreter import (
     AutoContainer,
     ExistingContainer,
@@ -26,14 +26,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _GONE: Final = frozenset({"expired", "deleted"})
-_WHAT_TO_DO: Final = (
-    "Its files are gone with it; make a new one with create_container or renew_container, or let "
-    "the provider make one with AutoContainer"
-)
-
-
-class ContainerGone(PromptEvaluationError):
-    """A container that has expired, was deleted, or never was."""
 
 
 async def create_container(
@@ -87,7 +79,7 @@ async def check_container(
         raise _unanswered(wanted.id, error, client, prompt_name) from error
     status = text_of(found, "status")
     if status.lower() in _GONE:
-        message = f"container {wanted.id} is {status}. {_WHAT_TO_DO}"
+        message = f"container {wanted.id} is {status}.{WHAT_TO_DO}"
         raise ContainerGone(message, prompt_name=prompt_name, phase="request")
     memory: Any = maybe_text(found, "memory_limit") or wanted.memory_limit
     if wanted.memory_limit not in (None, memory):
@@ -133,17 +125,12 @@ async def renew_container(
 def _unanswered(
     container_id: str, error: Exception, client: Any, prompt_name: str
 ) -> PromptEvaluationError:
-    status = getattr(error, "status_code", None)
     message = said(error, client)
-    if is_expired_container(status, message):
-        told = f"container {container_id} has expired: {message}"
-    elif status == 404:
-        told = f"there is no container {container_id}: {message} {_WHAT_TO_DO}"
-    else:
+    if not is_container_gone(error):
         told = f"the provider did not say how container {container_id} is: {message}"
         return _failed(told, error, prompt_name)
     return ContainerGone(
-        told,
+        f"container {container_id} cannot be used: {message}",
         prompt_name=prompt_name,
         phase="request",
         request_id=getattr(error, "request_id", None),

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.openai.said import said
-from toolcrib.errors import ToolcribError, UsageError
+from toolcrib.errors import DownloadFailed, UsageError
 from toolcrib.tools.code_interpreter import GeneratedFile
 from toolcrib.vfs.names import numbered, safe_name
 
@@ -27,15 +27,6 @@ _MOST_TWINS: Final = 1000
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Exclusive: an existing file, or a link of that name, is never written to.
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class DownloadFailed(ToolcribError):
-    """A generated file could not be fetched or written. `saved` are the files that were."""
-
-    def __init__(self, message: str, *, file: GeneratedFile, saved: Sequence[Path]) -> None:
-        super().__init__(message)
-        self.file = file
-        self.saved = tuple(saved)
 
 
 async def download_files(

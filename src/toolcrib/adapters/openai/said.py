@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from toolcrib.adapters.items import plain, text_of
 from toolcrib.adapters.openai.retry import asked_pause
+
+WHAT_TO_DO: Final = (
+    " The container is gone and so are its files; use a new one (AutoContainer, create_container "
+    "or renew_container). What ran in it can only be replayed as text: an adapter with "
+    "history='client' does so."
+)
+_GONE: Final = re.compile(r"\bcontainer\b[^.{}]{0,120}\b(?:expired|not found)\b", re.IGNORECASE)
 
 
 def said(error: Exception, client: Any) -> str:
@@ -17,10 +25,10 @@ def said(error: Exception, client: Any) -> str:
     return text.replace(key, "[secret]") if isinstance(key, str) and key else text
 
 
-def is_expired_container(status: int | None, message: str) -> bool:
-    """Whether an error says that a container has expired. There is no code for it, only words."""
-    lower = message.lower()
-    return status in (400, 404) and "container" in lower and "expired" in lower
+def is_container_gone(error: Exception) -> bool:
+    """Whether an error says that a container is no more. There is no code for it, only words."""
+    is_refusal = getattr(error, "status_code", None) in (400, 404)
+    return is_refusal and _GONE.search(str(error)) is not None
 
 
 def _told(error: Exception) -> str:
@@ -28,11 +36,8 @@ def _told(error: Exception) -> str:
     body = plain(getattr(error, "body", None))
     text = text_of(body, "message") or str(error) or type(error).__name__
     text = ": ".join(filter(None, (text_of(body, "code"), text)))
-    if is_expired_container(status, text):
-        text += (
-            " The container is gone and so are its files; use a new one (AutoContainer, or "
-            "create_container), and drop replayed calls that ran in it."
-        )
+    if is_container_gone(error):
+        text += WHAT_TO_DO
     asked = asked_pause(error)
     if asked:
         text += f" It asks to wait {asked:g} seconds."

@@ -18,9 +18,10 @@ from toolcrib.adapters.openai.finding import check_status
 from toolcrib.adapters.openai.recorded import recordable
 from toolcrib.adapters.openai.replay import LOST
 from toolcrib.adapters.openai.request import TurnOptions, request_body
+from toolcrib.adapters.openai.stale import retold
 from toolcrib.adapters.openai.watching import Watcher
 from toolcrib.calls.batch import run_all
-from toolcrib.errors import EvaluationPhase, PromptEvaluationError, UsageError
+from toolcrib.errors import ContainerGone, EvaluationPhase, PromptEvaluationError, UsageError
 from toolcrib.session.events import ModelResponded
 
 if TYPE_CHECKING:
@@ -86,17 +87,28 @@ class Turn(Generic[O]):
         conversation, name = self.conversation, self._prompt.name
         self._options.budget.check(name, steps=conversation.steps, usage=conversation.usage)
         step = conversation.steps + 1
-        watcher = Watcher(self._session, self.number, step) if self._options.stream else None
-        reply = await self._wire.ask(
-            request_body(self._prompt, self._opening.declared, self._options, conversation),
-            prompt_name=name,
-            on_event=watcher.hear if watcher else None,
-            deadline=self._deadline,
-        )
+        try:
+            reply = await self._request(step)
+        except ContainerGone:
+            told = retold(conversation.unsent)
+            if told == conversation.unsent:
+                raise
+            logger.warning("%s: a container is gone; what ran in it is told as text", name)
+            conversation.unsent = told
+            reply = await self._request(step)
         await self._hear(reply, step)
         # What the provider ran has happened, whether or not there is an answer.
         await self._opening.hosted.record(conversation.last_items, self.number)
         check_status(reply, name)
+
+    async def _request(self, step: int) -> Reply:
+        watcher = Watcher(self._session, self.number, step) if self._options.stream else None
+        return await self._wire.ask(
+            request_body(self._prompt, self._opening.declared, self._options, self.conversation),
+            prompt_name=self._prompt.name,
+            on_event=watcher.hear if watcher else None,
+            deadline=self._deadline,
+        )
 
     def _asked(self) -> list[Asked]:
         asked = self._opening.sorter.asked(self.conversation.last_items)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.codec import Item
 from toolcrib.adapters.items import plain, text_of
-from toolcrib.adapters.openai.said import said
-from toolcrib.errors import PromptEvaluationError, UsageError
+from toolcrib.adapters.openai.said import is_container_gone, said
+from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
 from toolcrib.vfs.staged import StagedFile
 
 if TYPE_CHECKING:
@@ -139,7 +139,9 @@ class Uploads:
         return self._failed(f"{name!r} could not be uploaded: {reason}", error)
 
     def _failed(self, message: str, error: Exception | None = None) -> PromptEvaluationError:
-        return PromptEvaluationError(
+        is_gone = error is not None and is_container_gone(error)
+        kind = ContainerGone if is_gone else PromptEvaluationError
+        return kind(
             message,
             prompt_name=self.prompt_name,
             phase="budget" if isinstance(error, TimeoutError) else "request",

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from toolcrib.adapters.items import maybe_text, plain, text_of
 from toolcrib.adapters.openai.retry import ReplyBroken, Retry, asked_pause, is_passing
-from toolcrib.adapters.openai.said import said
-from toolcrib.errors import PromptEvaluationError
+from toolcrib.adapters.openai.said import is_container_gone, said
+from toolcrib.errors import ContainerGone, PromptEvaluationError
 
 StreamEvent = dict[str, Any]
 
@@ -102,7 +102,8 @@ class Wire:
                 phase="budget",
                 request_id=request_id,
             )
-        return PromptEvaluationError(
+        kind = ContainerGone if is_container_gone(error) else PromptEvaluationError
+        return kind(
             f"the provider did not answer: {said(error, self.client)}",
             prompt_name=prompt_name,
             phase="request",
