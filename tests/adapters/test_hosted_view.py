@@ -1,0 +1,90 @@
+"""Every way to declare a provider-run tool comes to the one form that codecs take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from toolcrib import HostedTool, NativeTool, ProviderTool
+from toolcrib.adapters.hosted_view import NoConfig, as_hosted, undeclared
+from toolcrib.errors import UsageError
+from toolcrib.tools.code_interpreter import CodeInterpreterConfig
+from toolcrib.tools.image_generation import ImageGenerationConfig
+from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
+from toolcrib.tools.shell import ShellConfig
+from toolcrib.tools.tool_search import ToolSearchConfig
+from toolcrib.tools.web_search import WebSearchConfig, web_search_tool
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    text: str = ""
+
+
+def test_a_hosted_tool_is_what_it_is() -> None:
+    """H7: nothing is made of what has the form already."""
+    search = web_search_tool()
+
+    assert as_hosted(search, provider="openai") is search
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("code_interpreter", CodeInterpreterConfig()),
+        ("image_generation", ImageGenerationConfig()),
+        ("shell", ShellConfig()),
+        ("tool_search", ToolSearchConfig()),
+        ("web_search", WebSearchConfig()),
+        ("dreams", NoConfig()),
+        ("file_search", NoConfig()),
+    ],
+)
+def test_a_native_tool_has_its_kind_by_name(name: str, config: Any) -> None:
+    """N6, N32: the capability is the name; there is one map from it to what codecs need."""
+    native = NativeTool[None, Result](name=name, description="Do it.", result_type=Result)
+
+    view = as_hosted(native, provider="openai")
+
+    assert (view.kind, view.name, view.config) == (name, name, config)
+
+
+def test_a_provider_tool_keeps_its_name_and_its_options() -> None:
+    """C12: the user's name stays; the kind follows from the options."""
+    view = as_hosted(OpenAICodeInterpreterTool(name="openai_python"), provider="openai")
+
+    assert (view.kind, view.name) == ("code_interpreter", "openai_python")
+    assert isinstance(view.config, CodeInterpreterConfig)
+
+
+def test_a_description_is_fitted_to_the_rules_of_hosted_tools() -> None:
+    """H10: it never reaches the provider, so a long or foreign one is no reason to refuse."""
+    native = NativeTool[None, Result](
+        name="web_search", description="Größe " * 60, result_type=Result
+    )
+
+    view = as_hosted(native, provider="openai")
+
+    assert view.description.isascii()
+    assert len(view.description) <= 200
+
+
+def test_another_providers_tool_is_refused() -> None:
+    """C9: the adapter checks the provider before it offers a tool."""
+    tool = ProviderTool[None, Any, None](
+        name="bash", description="Run.", provider="anthropic", config=None
+    )
+
+    with pytest.raises(UsageError, match="is for 'anthropic', and this adapter is for 'openai'"):
+        as_hosted(tool, provider="openai")
+    assert as_hosted(tool, provider="anthropic").kind == "bash"
+
+
+def test_what_nobody_offered_has_a_stand_in() -> None:
+    """N24: a call must have a tool to be recorded under."""
+    view = undeclared("odd.kind")
+
+    assert isinstance(view, HostedTool)
+    assert (view.kind, view.name) == ("odd.kind", "odd_kind")
