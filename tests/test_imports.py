@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -35,8 +36,14 @@ SDKS_AND_FRAMEWORKS = HEAVY - {"pydantic", "sqlite3"}
 def modules_after(code: str) -> set[str]:
     """The top-level modules that a fresh interpreter has loaded after running `code`."""
     show = "import sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    # Measured processes load the coverage tool, and that loads modules of its own.
+    unmeasured = {key: text for key, text in os.environ.items() if not key.startswith("COVERAGE")}
     done = subprocess.run(
-        [sys.executable, "-c", f"{code}; {show}"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"{code}; {show}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=unmeasured,
     )
     return set(done.stdout.split())
 
