@@ -2,7 +2,10 @@
 
 import logging
 import os
+import shutil
 import socket
+import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -188,6 +191,32 @@ def test_writing_while_a_file_is_open_is_noticed(root: Path) -> None:
         assert file.is_unchanged(opened)
         write(root, "a.txt", text="longer")
         assert not file.is_unchanged(opened)
+
+
+@pytest.fixture
+def guarded() -> Generator[Path]:
+    """A folder that one may look at and another that one may not, also for the superuser."""
+    top = Path(os.path.realpath(tempfile.mkdtemp()))
+    write(top, "m/closed/a.txt", "m/blind/a.txt")
+    top.chmod(0o755)
+    (top / "m" / "closed").chmod(0o311)
+    (top / "m" / "blind").chmod(0o644)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    yield top
+    os.seteuid(user)
+    for folder in (top / "m").iterdir():
+        folder.chmod(0o755)
+    shutil.rmtree(top)
+
+
+@pytest.mark.parametrize(("excluded", "named"), [("blind", "closed"), ("closed", "blind/a.txt")])
+def test_what_cannot_be_read_is_named(guarded: Path, excluded: str, named: str) -> None:
+    """A folder that is closed to us is an error, unless it is excluded; nothing goes missing."""
+    with pytest.raises(UsageError, match=f"host mount 'm': '{named}' cannot be read: Permission"):
+        mounted_files(HostMount("m", exclude_glob=(excluded,)), [guarded])
+    assert mounted_files(HostMount("m", exclude_glob=("closed", "blind")), [guarded]) == ()
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -425,6 +425,17 @@ class TestFailedUploads:
 
         assert caught.value.phase == "budget"
 
+    def test_the_rest_is_not_begun_after_a_failure(self, root: Path) -> None:
+        """What is on its way ends; what waits stays on the host."""
+        for number in range(20):
+            (root / "data" / f"{number}.txt").write_text("x")
+        with bench(root=root) as (adapter, server):
+            server.faults["POST /v1/files"] = [Fault(400, "No.")] * 22
+            with pytest.raises(PromptEvaluationError, match=r"HTTP 400: No\."):
+                adapter.evaluate(ask(python()))
+
+            assert 1 <= server.counted("POST /v1/files") <= 4
+
     @pytest.mark.parametrize("reply", [{}, {"id": ""}, {"id": 7}, []])
     def test_a_reply_without_an_id_is_no_upload(self, root: Path, reply: Any) -> None:
         """What the provider does not name cannot be used."""
