@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any, cast
+import re
+from typing import TYPE_CHECKING, Any
 
+from toolcrib.adapters.openai.strict_output import strict_schema
 from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
 
 if TYPE_CHECKING:
@@ -48,35 +50,7 @@ def output_format(output: OutputSchema[Any]) -> dict[str, Any]:
     strict = strict_schema(output.schema)
     return {
         "type": "json_schema",
-        "name": output.name[:64],
+        "name": re.sub(r"[^a-zA-Z0-9_-]", "_", output.name)[:64],
         "schema": output.schema if strict is None else strict,
         "strict": strict is not None,
     }
-
-
-def strict_schema(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """The schema with every object closed and every property required, as strict mode wants it.
-
-    None when that is impossible: an object with free keys cannot be closed.
-    """
-    try:
-        return _closed(schema)
-    except ValueError:
-        return None
-
-
-def _closed(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_closed(each) for each in cast("list[Any]", node)]
-    if not isinstance(node, dict):
-        return node
-    found = cast("dict[str, Any]", node)
-    closed = {key: _closed(value) for key, value in found.items() if key != "default"}
-    if found.get("type") == "object":
-        if found.get("additionalProperties") not in (None, False):
-            raise ValueError("an object with free keys")
-        properties = found.get("properties", {})
-        closed["additionalProperties"] = False
-        closed["required"] = list(properties)
-        closed["properties"] = {key: _closed(value) for key, value in properties.items()}
-    return closed
