@@ -58,6 +58,14 @@ def test_one_file_is_a_mount_too(root: Path) -> None:
     assert (file.name, file.size, contents(file)) == ("a.csv", 3, b"1,2")
 
 
+def test_globs_hold_for_a_single_file_too(root: Path) -> None:
+    """C28: naming a file does not lift what is excluded."""
+    write(root, "m/a.txt")
+
+    assert names(HostMount("m/a.txt", exclude_glob=("*.txt",)), root) == []
+    assert names(HostMount("m/a.txt", include_glob=("*.csv",)), root) == []
+
+
 def test_globs_choose(root: Path) -> None:
     """C28: what is included and not excluded; a folder that is excluded is excluded whole."""
     write(root, "m/a.py", "m/a.md", "m/a.csv", "m/lib/b.py", "m/lib/__pycache__/b.py")
