@@ -9,11 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import add, ask, happened
-from toolcrib import Session, ToolInvoked
+from tests.adapters.openai.bench import add, ask
 from toolcrib.adapters.openai import Budget, OpenAIAdapter
-from toolcrib.tools.code_interpreter import ExistingContainer, code_interpreter_tool
-from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
 from toolcrib.tools.web_search import web_search_tool
 
 pytestmark = [
@@ -46,46 +43,6 @@ def test_a_tool_of_ours_and_a_typed_answer(adapter: OpenAIAdapter, stream: bool)
     found = adapter.evaluate(prompt, budget=BUDGET, stream=stream, tool_choice="add")
 
     assert found.output == Sum(42)
-
-
-def test_simple_python(adapter: OpenAIAdapter) -> None:
-    """C36: model-written code runs in a container, and its output is mapped."""
-    session = Session()
-    prompt = ask(
-        text="Print 17 * 23 with Python, and answer with the number.",
-        hosted=[code_interpreter_tool()],
-    )
-
-    found = adapter.evaluate(prompt, session=session, budget=BUDGET, tool_choice="code_interpreter")
-
-    (event, *_) = happened(session, ToolInvoked)
-    assert "391" in found.text
-    assert (event.origin, event.capability, event.success) == (
-        "provider",
-        "code_interpreter",
-        True,
-    )
-    assert "391" in found.hosted_outputs["code_interpreter"].stdout
-
-
-def test_a_container_is_used_again(adapter: OpenAIAdapter) -> None:
-    """C36: files that one prompt left in a container are there for the next."""
-    left = ask(
-        text="With Python, write the text 'toolcrib' to /mnt/data/left.txt.",
-        hosted=[OpenAICodeInterpreterTool(name="python")],
-    )
-    first = adapter.evaluate(left, budget=BUDGET, tool_choice="python")
-    container_id = first.hosted_outputs["python"].container_id
-    assert container_id is not None
-    container = ExistingContainer(container_id)
-    again = ask(
-        text="With Python, print what is in /mnt/data/left.txt, and answer with it.",
-        hosted=[OpenAICodeInterpreterTool(name="python", container=container)],
-    )
-
-    found = adapter.evaluate(again, budget=BUDGET, tool_choice="python")
-
-    assert "toolcrib" in found.text
 
 
 def test_citations_point_into_the_answer(adapter: OpenAIAdapter) -> None:
