@@ -42,14 +42,20 @@ def _problem(reply: Reply) -> str | None:
 
 
 def problem_of(items: Sequence[Item]) -> str | None:
-    """Why the items of a response are no step of a conversation; None when they are one."""
+    """Why the items of a complete response are no answer; None when they are one."""
     told = [item for item in items if item.get("type") != "reasoning"]
     if not told:
         return "the response is empty: the model gave neither an answer nor a call"
-    if any(item.get("type") == "message" and item.get("status") == "incomplete" for item in told):
-        return _incomplete("")
     refusal = refusal_of(items)
     return None if refusal is None else f"the model refused: {refusal}"
+
+
+def is_usable(items: Sequence[Item]) -> bool:
+    """Whether anything can follow from the items of a response whose status is not known."""
+    is_cut = any(
+        item.get("type") == "message" and item.get("status") == "incomplete" for item in items
+    )
+    return not is_cut and problem_of(items) is None
 
 
 def _incomplete(reason: str) -> str:

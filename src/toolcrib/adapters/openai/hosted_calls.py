@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from toolcrib.adapters.codec import Codec, Invocation, Item
 from toolcrib.adapters.items import maybe_text, text_of
 from toolcrib.adapters.openai.declared import Hosted
+from toolcrib.adapters.openai.declared_types import as_declared
 from toolcrib.adapters.openai.failed import failure_of
 from toolcrib.adapters.openai.output_hooks import hooked
 from toolcrib.adapters.openai.sorting import NO_CALLS, Sorter
@@ -80,12 +81,14 @@ class HostedCalls:
         known: Mapping[str, ToolInvoked],
     ) -> None:
         invocation = self._invocation(hosted, item, items)
+        prepared = self._offered.get(hosted.tool.name)
+        if prepared is not None:
+            invocation = as_declared(prepared.tool, invocation)
         call_id = self._call_id(invocation, turn)
         recorded = known.get(call_id)
         if recorded is not None:
             self._keep(hosted, _as_recorded(invocation, recorded))
             return
-        prepared = self._offered.get(hosted.tool.name)
         if prepared is not None:
             context = self._make_context(hosted.tool.name, call_id, turn)
             invocation = await hooked(prepared.tool, invocation, context)
