@@ -295,9 +295,13 @@ def test_an_expired_container_is_told_with_what_to_do(text: str) -> None:
     assert len(provider.requests) == 1
 
 
-@pytest.mark.parametrize("call_ids", [["call_1", "call_1"], [""]], ids=["twice", "none"])
+@pytest.mark.parametrize(
+    "call_ids",
+    [["call_1", "call_1"], ["call_1", ""], ["call_1", "call\n2"], ["call_1", "c" * 300]],
+    ids=["twice", "none", "unprintable", "long"],
+)
 def test_calls_that_cannot_be_told_apart_are_not_run(call_ids: list[str]) -> None:
-    """A call without an id of its own could not be answered; nothing of the step runs."""
+    """A call without an id that can be kept could not be answered; nothing of the step runs."""
     ran: list[str] = []
 
     @tool

@@ -11,6 +11,7 @@ from pydantic_core import to_json
 from toolcrib.adapters.client_calls import ClientCall, ClientItems, caller_of
 from toolcrib.adapters.codec import Item
 from toolcrib.adapters.items import text_of
+from toolcrib.calls.executor import MAX_ID_CHARS
 
 if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
@@ -53,6 +54,11 @@ class Asked:
     def answer(self, ended: Ended) -> Item:
         """The item that tells the provider how the call ended."""
         return self.voice.answer(self, ended)
+
+
+def is_sound_id(call_id: str) -> bool:
+    """Whether a ledger can keep the id of a call. Ids are the provider's to choose."""
+    return 0 < len(call_id) <= MAX_ID_CHARS and call_id.isprintable()
 
 
 class Voice(Protocol):

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from toolcrib.adapters.codec import Codec, Invocation, Item
 from toolcrib.adapters.items import maybe_text, text_of
+from toolcrib.adapters.openai.asked import is_sound_id
 from toolcrib.adapters.openai.declared import Hosted
 from toolcrib.adapters.openai.declared_types import as_declared
 from toolcrib.adapters.openai.failed import failure_of
 from toolcrib.adapters.openai.output_hooks import hooked
 from toolcrib.adapters.openai.sorting import NO_CALLS, Sorter
 from toolcrib.approval.decision import Actor
-from toolcrib.calls.executor import MAX_ID_CHARS
 from toolcrib.calls.provider_calls import ProviderCall, record_provider_call
 from toolcrib.errors import PromptEvaluationError
 from toolcrib.tools.ref import ToolRef
@@ -119,8 +119,8 @@ class HostedCalls:
     def _call_id(self, invocation: Invocation, turn: int) -> str:
         """The provider's id, or one by the call's place where that cannot be written down."""
         given = invocation.item_id
-        is_sound = 0 < len(given) <= MAX_ID_CHARS and given.isprintable()
-        return given if is_sound else f"{invocation.kind}_{turn}_{len(self.ran) + 1}"
+        by_place = f"{invocation.kind}_{turn}_{len(self.ran) + 1}"
+        return given if is_sound_id(given) else by_place
 
     def _invocation(self, hosted: Hosted, item: Item, items: Sequence[Item]) -> Invocation:
         try:

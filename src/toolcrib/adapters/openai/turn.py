@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolcrib.adapters.items import mappings_of, maybe_text
-from toolcrib.adapters.openai.asked import Asked, Ended
+from toolcrib.adapters.openai.asked import Asked, Ended, is_sound_id
 from toolcrib.adapters.openai.conversation import Conversation, Heard, usage_of
 from toolcrib.adapters.openai.finding import check_status
 from toolcrib.adapters.openai.recorded import recordable
@@ -114,10 +114,10 @@ class Turn(Generic[O]):
         asked = self._opening.sorter.asked(self.conversation.last_items)
         seen: set[str] = set()
         for each in asked:
-            if not each.call_id or each.call_id in seen:
+            if not is_sound_id(each.call_id) or each.call_id in seen:
                 raise self._failed(
-                    f"the model called {each.name!r} with the id {each.call_id!r}, which is empty "
-                    "or taken; such a call cannot be answered",
+                    f"the model called {each.name[:80]!r} with the id {each.call_id[:80]!r}, which "
+                    "is no id or taken; such a call cannot be answered",
                     "response",
                 )
             seen.add(each.call_id)
