@@ -131,10 +131,12 @@ async def run_pre_hooks(call: Call, chain: HookChain) -> None:
     An exception of a hook becomes the call's result: the tool does not run and the post hooks see
     it.
     """
+    given = call.arguments
     try:
         for hook, is_global in chain.pre:
             # A copy for each: a hook that keeps it cannot change what the next one sees.
             shown = from_json(call.arguments)
+            before = to_json(shown)
             named = (call.name, shown) if is_global else (shown,)
             try:
                 reply = await _bounded(chain, hook(call.context, *named), hook)
@@ -143,7 +145,7 @@ async def run_pre_hooks(call: Call, chain: HookChain) -> None:
                 # rewrote stays: the approver must see exactly what will run.
                 call.approval_metadata = asked.metadata or call.approval_metadata or {}
             else:
-                _accept(call, reply, hook)
+                _accept(call, before, reply, hook)
             if call.is_settled:
                 return
     except (ControlFlow, Halt):
@@ -151,13 +153,17 @@ async def run_pre_hooks(call: Call, chain: HookChain) -> None:
     except Exception as error:
         call.fail(error)
         return
-    call.params = parse_arguments(call, call.arguments, after=" after its pre hooks")
+    if call.arguments is not given:
+        call.params = parse_arguments(call, call.arguments, after=" after its pre hooks")
 
 
-def _accept(call: Call, reply: object, hook: object) -> None:
+def _accept(call: Call, before: bytes, reply: object, hook: object) -> None:
     match reply:
         case dict():
-            call.arguments = _encode(call, reply, hook)  # pyright: ignore[reportUnknownArgumentType]
+            after = _encode(call, reply, hook)  # pyright: ignore[reportUnknownArgumentType]
+            # Encoded, not compared as they are: to Python, True equals 1.
+            if after != before:
+                call.arguments = after
         case Answer(value=value):
             call.succeed(value)
         case Refuse(reason=reason):
