@@ -93,6 +93,18 @@ def test_everything_is_in_the_ledger_in_the_order_it_happened() -> None:
     assert session.verify() is not None
 
 
+@pytest.mark.parametrize("item_id", [None, "", "w" * 300, "ws\n1"])
+def test_a_call_without_an_id_is_recorded_by_its_place(item_id: str | None) -> None:
+    """N24: an id that is missing, or that no ledger could keep, is no reason to lose a call."""
+    session = Session()
+    items = [searched(1, id=item_id), searched(2), searched(3, id=item_id)]
+    with bench(response(*items, message("Fine."))) as (adapter, _):
+        adapter.evaluate(ask(hosted=[web_search_tool()]), session=session)
+
+    call_ids = [event.call_id for event in happened(session, ToolInvoked)]
+    assert call_ids == ["web_search_1_1", "ws_2", "web_search_1_3"]
+
+
 def test_a_failed_provider_call_is_a_failed_event() -> None:
     """N17, N34, H44: the failure has the provider's words and a kind that programs can read."""
     session = Session()

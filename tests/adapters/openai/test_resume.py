@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -195,3 +196,110 @@ async def test_one_id_in_two_steps_means_two_calls() -> None:
 
     said = [item["output"] for item in provider.bodies[2]["input"] if "output" in item]
     assert (found.text, said) == ("Fine.", ["3", "7"])
+
+
+async def test_calls_before_the_wait_count() -> None:
+    """A budget is for the whole prompt: what ended, what waited and what comes are added up."""
+    session = Session()
+    ran: list[str] = []
+
+    @tool
+    def look() -> str:
+        """Look around."""
+        ran.append("looked")
+        return "seen"
+
+    @tool(requires_approval=True)
+    def pay() -> str:
+        """Pay."""
+        ran.append("paid")
+        return "paid"
+
+    prompt = ask(look, pay)
+    asking = response(call("look"), call("pay", call_id="call_2"))
+    more = response(call("look", call_id="call_3"))
+    budget = Budget(max_calls=2)
+    with bench(asking, more) as (adapter, _):
+        await adapter.evaluate_async(prompt, session=session, budget=budget)
+        await session.approvals.decide("call_2", Approve(), by="jo")
+        with pytest.raises(PromptEvaluationError, match="3 tool calls and may take 2"):
+            await adapter.resume_async(prompt, session=session, budget=budget)
+
+    assert ran == ["looked", "paid"]
+
+
+async def test_calls_of_a_prompt_within_are_not_taken_for_ones_own() -> None:
+    """C8: an inner prompt's model may give its calls the ids that the outer one's has."""
+    looked = asyncio.Event()
+
+    @tool
+    async def look() -> str:
+        """Look around."""
+        return "seen"
+
+    @tool
+    async def ask_again(ctx: ToolContext) -> str:
+        """Ask the model something else, once the other call is over."""
+        await looked.wait()
+        inner = ask(add, text="What is 1+2?")
+        return (await ctx.adapter.evaluate_async(inner, session=session)).text
+
+    session = Session(need_user_approve_tools=["pay"])
+    session.bus.subscribe(ToolInvoked, lambda event: looked.set())
+    calls = [call("ask_again"), call("look", call_id="call_2"), call("pay", call_id="call_3")]
+    replies = [
+        response(*calls),
+        response(call("add", {"a": 1, "b": 2}, "call_2")),
+        response(message("Three.")),
+        ANSWER,
+    ]
+    outer = ask(ask_again, look, pay_tool(), text="The outer one.")
+    with bench(*replies) as (adapter, provider):
+        await adapter.evaluate_async(outer, session=session)
+        await session.approvals.decide("call_3", Approve(), by="jo")
+        await adapter.resume_async(outer, session=session)
+
+    said = [(item["call_id"], item["output"]) for item in provider.bodies[3]["input"]]
+    assert said == [("call_1", "Three."), ("call_2", "seen"), ("call_3", "paid")]
+
+
+async def test_calls_after_a_prompt_within_that_failed_are_ones_own() -> None:
+    """C8: an inner prompt that came to nothing does not swallow the calls of later steps."""
+    ran: list[str] = []
+
+    @tool
+    async def ask_again(ctx: ToolContext) -> str:
+        """Ask the model something that it cannot answer."""
+        await ctx.adapter.evaluate_async(ask(text="Hm?"), session=session)
+        return "answered"
+
+    @tool
+    async def look() -> str:
+        """Look around."""
+        ran.append("looked")
+        return "seen"
+
+    session = Session(need_user_approve_tools=["pay"])
+    outer = ask(ask_again, look, pay_tool(), text="The outer one.")
+    replies = [
+        response(call("ask_again")),
+        Body({"error": {"message": "no"}}, 400),
+        response(call("look", call_id="call_2"), call("pay", call_id="call_3")),
+        ANSWER,
+    ]
+    with bench(*replies) as (adapter, provider):
+        await adapter.evaluate_async(outer, session=session)
+        await session.approvals.decide("call_3", Approve(), by="jo")
+        found = await adapter.resume_async(outer, session=session)
+
+    assert (found.text, ran) == ("Fine.", ["looked"])
+    assert [item["output"] for item in provider.bodies[3]["input"]] == ["seen", "paid"]
+
+
+def pay_tool() -> Any:
+    @tool
+    async def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    return pay
