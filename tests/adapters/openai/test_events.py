@@ -253,6 +253,25 @@ def test_secret_arguments_are_in_no_record(arguments: str) -> None:
     assert seen == (["hunter2"] if "jo" in arguments else [])
 
 
+def test_a_secret_text_is_in_no_record() -> None:
+    """Secrets never enter a record, whatever shape the call comes in."""
+
+    @tool
+    def login(input: Annotated[str, Secret()]) -> str:
+        """Log in."""
+        return "in"
+
+    session = Session()
+    asked = {"type": "custom_tool_call", "call_id": "call_1", "name": "login", "input": "hunter2"}
+    with bench(response(asked), ANSWER) as (adapter, _):
+        adapter.evaluate(ask(login), session=session)
+
+    (heard, _) = happened(session, ModelResponded)
+    written = b"".join(record.payload or b"" for record in session.records())
+    assert b"hunter2" not in written
+    assert heard.items == [{**asked, "input": "[secret]"}]
+
+
 def test_a_servers_credentials_are_in_no_record() -> None:
     """A server that repeats its token does not bring it into the ledger."""
     token = "tok-0123456789"
