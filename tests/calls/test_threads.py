@@ -61,6 +61,8 @@ class TestGivingUp:
             while not blocked or blocked[0] not in serving:
                 serving = await asyncio.gather(workers.submit(both), workers.submit(both))
 
+        assert blocked[0] in serving
+
     async def test_a_late_result_is_dropped(self) -> None:
         """A future that was cancelled stays cancelled when its function returns after all."""
         let_go = threading.Event()

@@ -169,6 +169,7 @@ class TestClosing:
 
         await add_up(second)
 
+        assert [entry.what for entry in second.transcript()] == ["completed"]
         await second.close()
         store.close()
 

@@ -334,3 +334,5 @@ def test_a_lease_is_plain_data(store: Store) -> None:
     lease = store.acquire("s")
 
     write(store, Lease(lease.session_id, lease.holder, lease.fence))
+
+    assert store.head("s") is not None

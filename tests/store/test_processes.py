@@ -93,7 +93,7 @@ def test_a_killed_process_that_nobody_has_reaped_is_dead(sqlite_path: Path) -> N
         os.kill(other.process.pid, signal.SIGKILL)
         os.waitid(os.P_PID, other.process.pid, os.WEXITED | os.WNOWAIT)
 
-        store.acquire("s")
+        assert store.acquire("s").fence == 2
 
 
 def test_a_stopped_process_loses_its_lease_by_expiry(sqlite_path: Path, clock: FakeClock) -> None:
@@ -141,6 +141,8 @@ def test_leases_are_renewed_while_they_are_held(sqlite_path: Path, clock: FakeCl
             while _expiry(sqlite_path) != clock.now + 0.03:
                 os.sched_yield()
 
+        assert _expiry(sqlite_path) == clock.now + 0.03
+
 
 def test_a_closed_store_lets_go_of_its_leases(sqlite_path: Path) -> None:
     """Closing releases what the program forgot to release."""
@@ -148,7 +150,7 @@ def test_a_closed_store_lets_go_of_its_leases(sqlite_path: Path) -> None:
         store.acquire("s")
 
     with SqliteStore(sqlite_path) as store:
-        store.acquire("s")
+        assert store.acquire("s").fence == 2
 
 
 def test_a_forked_child_holds_nothing(sqlite_path: Path) -> None:

@@ -220,6 +220,8 @@ def test_a_renewal_that_fails_is_tried_again(
             os.sched_yield()
         write(store, lease)
 
+        assert store.head("s") is not None
+
 
 def raw(path: Path) -> "closing[sqlite3.Connection]":
     return closing(sqlite3.connect(path, isolation_level=None))
