@@ -293,6 +293,15 @@ def test_remarks_on_the_way_are_no_part_of_the_answer() -> None:
     assert (found.output, found.text) == (Sum(7), '{"total": 7}')
 
 
+def test_of_several_structured_messages_the_last_counts() -> None:
+    """Each message is under the schema, so two of them are two answers and not one text."""
+    first = message('{"total": 1}', id="msg_0")
+    with bench(response(first, message('{"total": 7}'))) as (adapter, _):
+        found = adapter.evaluate(ask(output=Sum))
+
+    assert (found.output, found.text) == (Sum(7), '{"total": 1}{"total": 7}')
+
+
 def test_a_structured_answer_that_does_not_fit_is_told() -> None:
     """The error is in phase parse, with the request's id, and does not repeat the answer."""
     with (
