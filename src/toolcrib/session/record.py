@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
+from struct import Struct
 
 from toolcrib.errors import LedgerBroken
 from toolcrib.session.encoding import decode_event, encode_event
@@ -16,6 +17,10 @@ from toolcrib.session.events import Event
 
 GENESIS = "0" * 64
 """The hash that precedes the first record of every session."""
+
+# A time as it is in memory, not as text: a database gives whole seconds back as a float, and the
+# hash must not tell the two apart.
+_PLACE = Struct(">dQII")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +102,14 @@ def link(
 ) -> str:
     """The hash of one record.
 
-    Every field but the last says how long it is, or can hold nothing that ends it: the two digests
-    have a fixed length, which `verify` checks. So a crafted call id cannot pass for other fields.
+    It begins with numbers of a fixed size, two of which say how long kind and session id are; the
+    two digests have a fixed length, which `verify` checks, and the call id is the rest. So a
+    crafted call id cannot pass for other fields.
     """
+    place = _PLACE.pack(at, seq, len(kind), len(session_id))
     named = "" if call_id is None else f"={call_id}"
-    # A database gives whole seconds back as a float; the hash must not tell the two apart.
-    chained = (
-        f"{previous}{payload_digest}{seq}|{float(at)!r}|{len(kind)}|{kind}"
-        f"|{len(session_id)}|{session_id}|{named}"
-    )
-    return sha256(chained.encode(errors="surrogatepass")).hexdigest()
+    text = f"{previous}{payload_digest}{kind}{session_id}{named}"
+    return sha256(place + text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def verify(records: Iterable[Record], head: Head | None = None) -> Head | None:
