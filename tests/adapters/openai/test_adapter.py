@@ -59,6 +59,30 @@ def test_a_client_or_what_to_make_one_of() -> None:
         OpenAIAdapter(model="m", client=object(), api_key="k")
 
 
+@pytest.mark.parametrize("option", ["history", "on_unsupported"])
+def test_a_misspelt_choice_is_refused_when_the_adapter_is_made(option: str) -> None:
+    """Else history would be stored, and tools dropped, where nobody meant it."""
+    choices: dict[str, Any] = {option: "cleint"}
+
+    with pytest.raises(UsageError, match=rf"{option} must be one of \w+, \w+, not 'cleint'"):
+        OpenAIAdapter(model="m", **choices)
+
+
+@pytest.mark.parametrize("method", ["evaluate", "resume"])
+@pytest.mark.parametrize("option", ["goverance", "budgets", "tool_choise"])
+def test_a_misspelt_option_is_refused_before_anything_happens(method: str, option: str) -> None:
+    """A policy or a limit that binds nothing must not look as if it did."""
+    session = Session()
+    with (
+        bench() as (adapter, provider),
+        pytest.raises(UsageError, match=rf"no option '{option}'; .* governance, tool_choice"),
+    ):
+        getattr(adapter, method)(ask(), session=session, **{option: None})
+
+    assert provider.requests == []
+    assert session.turn == 0
+
+
 def test_a_missing_key_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """The SDK's own exception does not reach the user, and nothing was sent."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

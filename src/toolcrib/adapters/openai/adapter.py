@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, get_args
 
 from pydantic_core import to_json
 
@@ -88,6 +88,8 @@ class OpenAIAdapter:
     ) -> None:
         if client is not None and (base_url is not None or api_key is not None):
             raise UsageError("give a client, or base_url and api_key for a new one, not both")
+        _check_choice("history", history, get_args(History))
+        _check_choice("on_unsupported", on_unsupported, get_args(OnUnsupported))
         self.model = model
         self.hosted_tool_codecs: dict[str, AnyCodec] = dict(
             default_codecs() if hosted_tool_codecs is None else hosted_tool_codecs
@@ -146,6 +148,7 @@ class OpenAIAdapter:
         await self._clients.close_here()
 
     async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
+        _check_options(options)
         asked = TurnOptions(
             model=self.model,
             tool_choice=options.get("tool_choice", "auto"),
@@ -171,6 +174,22 @@ class OpenAIAdapter:
         await ready_containers(opening.declared.hosted, asked_for, question.prompt.name)
         staging = staging_of(question.prompt, opening, self._host_files, asked.budget.seconds)
         return Evaluation(question, session, opening, asked, wire, self.history, staging)
+
+
+def _check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse a misspelt word: history or a tool would go where nobody meant it to."""
+    if value not in choices:
+        raise UsageError(f"{option} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _check_options(options: Options) -> None:
+    """Refuse what is no option: a misspelt `governance` or `budget` would bind nothing."""
+    known = Options.__annotations__
+    unknown = sorted(options.keys() - known.keys())
+    if unknown:
+        raise UsageError(
+            f"there is no option {unknown[0]!r}; besides session there are: {', '.join(known)}"
+        )
 
 
 def _render(prompt: Prompt[O]) -> Question[O]:
