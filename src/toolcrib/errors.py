@@ -14,6 +14,7 @@
     ├── PromptEvaluationError       a prompt got no answer; `phase` says where it stopped
     │   └── ContainerGone           the container that it needs has expired, or never was
     ├── DownloadFailed              a file that model-written code made was not saved
+    ├── PatchFailed                 a patch does not fit its file, which is as it was
     ├── HookFailed                  a hook returned something it may not return
     ├── ToolTimeout (TimeoutError)  a tool outlived its time limit
     ├── StoreError                  a session cannot be read or written
@@ -131,6 +132,10 @@ class DownloadFailed(ToolcribError):
         super().__init__(message)
         self.file = file
         self.saved = tuple(saved)
+
+
+class PatchFailed(ToolcribError):
+    """A patch was not applied, and nothing was changed. The message says why, for the model."""
 
 
 class HookFailed(ToolcribError):

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools.apply_patch.diffs import unified, v4a
-from toolcrib.tools.apply_patch import PatchFailed, apply_diff, text_of_new
+from toolcrib.errors import PatchFailed
+from toolcrib.tools.apply_patch import apply_diff, text_of_new
 from toolcrib.tools.apply_patch import placing as placing_module
 
 ANY_LINE = st.text(st.characters(blacklist_characters="\n", blacklist_categories=["Cs"]))

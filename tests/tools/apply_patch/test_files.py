@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.errors import PatchFailed
 from toolcrib.tools.apply_patch.files import RootedFiles
-from toolcrib.tools.apply_patch.hunks import PatchFailed
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def test_no_descriptor_is_left_open(files: RootedFiles, root: Path) -> None:
 FULL_DISK = """
 import resource, sys
 from toolcrib.tools.apply_patch.files import RootedFiles
-from toolcrib.tools.apply_patch.hunks import PatchFailed
+from toolcrib.errors import PatchFailed
 
 files = RootedFiles(sys.argv[1], max_bytes=10**6)
 found = files.read("x")

@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.items import maybe_text, plain, text_of
-from toolcrib.adapters.openai.codecs.code_interpreter import wire_network
+from toolcrib.adapters.openai.codecs.auto_container import wire_network
 from toolcrib.adapters.openai.said import WHAT_TO_DO, is_container_gone, said
 from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
 from toolcrib.tools.code_interpreter import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Final, Unpack
 
+from toolcrib.errors import PatchFailed
 from toolcrib.tools.apply_patch.applying import apply_diff, text_of_new
 from toolcrib.tools.apply_patch.config import ApplyPatchConfig
-from toolcrib.tools.apply_patch.hunks import PatchFailed
 from toolcrib.tools.apply_patch.output import Operation, PatchParams, PatchResult
 from toolcrib.tools.apply_patch.patcher import Patcher
 from toolcrib.tools.provider import ProviderTool

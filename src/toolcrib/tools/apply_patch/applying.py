@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from toolcrib.tools.apply_patch.hunks import Hunk, PatchFailed, read_hunks, shown, split_lines
+from toolcrib.errors import PatchFailed
+from toolcrib.tools.apply_patch.hunks import Hunk, read_hunks, shown, split_lines
 from toolcrib.tools.apply_patch.placing import Places
 
 

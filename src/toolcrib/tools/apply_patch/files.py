@@ -14,8 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from toolcrib.errors import UsageError
-from toolcrib.tools.apply_patch.hunks import PatchFailed
+from toolcrib.errors import PatchFailed, UsageError
 from toolcrib.vfs import VfsPath
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

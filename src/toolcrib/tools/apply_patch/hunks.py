@@ -12,16 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from toolcrib.errors import ToolcribError
+from toolcrib.errors import PatchFailed
 
 END_OF_FILE: Final = "*** End of File"
 
 _NUMBERED = re.compile(r"@@ -(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@.*")
 _GIT_HEADER = ("diff --git ", "index ", "new file mode ", "old mode ", "new mode ")
-
-
-class PatchFailed(ToolcribError):
-    """A patch was not applied, and nothing was changed. The message says why, for the model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from toolcrib.errors import PatchFailed
 from toolcrib.tools.apply_patch.applying import apply_diff, text_of_new
 from toolcrib.tools.apply_patch.config import ApplyPatchConfig
 from toolcrib.tools.apply_patch.files import RootedFiles
-from toolcrib.tools.apply_patch.hunks import PatchFailed, read_hunks, split_lines
+from toolcrib.tools.apply_patch.hunks import read_hunks, split_lines
 from toolcrib.tools.apply_patch.output import PatchParams, PatchResult
 from toolcrib.tools.result import ToolResult
 

@@ -6,7 +6,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolcrib.tools.apply_patch.hunks import Hunk, PatchFailed, shown
+from toolcrib.errors import PatchFailed
+from toolcrib.tools.apply_patch.hunks import Hunk, shown
 
 MOST_COMPARED = 20_000_000
 """Lines compared for one diff. Only a diff made to take forever needs more."""

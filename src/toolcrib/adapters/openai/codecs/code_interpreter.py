@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, TypeAlias, assert_never
 from toolcrib.adapters.codec import Codec, Invocation, Item, UnsupportedOption
 from toolcrib.adapters.items import mappings_of, maybe_text, plain, text_of
 from toolcrib.adapters.openai.answer import Annotation, annotations_of
+from toolcrib.adapters.openai.codecs.auto_container import wire_options
 from toolcrib.adapters.openai.failed import failure_of
 from toolcrib.tools.code_interpreter import (
     KIND,
@@ -19,7 +20,6 @@ from toolcrib.tools.code_interpreter import (
     Container,
     ExistingContainer,
     GeneratedFile,
-    NetworkPolicy,
 )
 from toolcrib.tools.code_interpreter.tracebacks import fatal_traceback
 from toolcrib.tools.hosted import HostedTool
@@ -91,21 +91,9 @@ def _container(container: Container) -> str | dict[str, Any]:
         case ExistingContainer(id=container_id):
             return container_id
         case AutoContainer():
-            wire: dict[str, Any] = {"type": "auto", "memory_limit": container.memory_limit}
-            if container.file_ids:
-                wire["file_ids"] = list(container.file_ids)
-            if container.network_policy is not None:
-                wire["network_policy"] = wire_network(container.network_policy)
-            return wire
+            return {"type": "auto", **wire_options(container)}
         case _:
             assert_never(container)
-
-
-def wire_network(policy: NetworkPolicy) -> dict[str, Any]:
-    """A network policy in the provider's words."""
-    if not policy.allowed_domains:
-        return {"type": "disabled"}
-    return {"type": "allowlist", "allowed_domains": list(policy.allowed_domains)}
 
 
 def _run(item: Item) -> CodeInterpreterResult:

@@ -16,8 +16,9 @@ from toolcrib.adapters.items import (
     text_of,
     texts_of,
 )
+from toolcrib.adapters.openai.codecs.auto_container import wire_options
 from toolcrib.adapters.openai.failed import failure_of
-from toolcrib.tools.code_interpreter import AutoContainer, ExistingContainer, NetworkPolicy
+from toolcrib.tools.code_interpreter import AutoContainer, ExistingContainer
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.shell import (
     KIND,
@@ -87,25 +88,12 @@ def _environment(config: ShellConfig) -> dict[str, Any]:
         case ExistingContainer(id=container_id):
             return {"type": "container_reference", "container_id": container_id}
         case AutoContainer():
-            wire: dict[str, Any] = {
-                "type": "container_auto",
-                "memory_limit": container.memory_limit,
-            }
-            if container.file_ids:
-                wire["file_ids"] = list(container.file_ids)
-            if container.network_policy is not None:
-                wire["network_policy"] = _network(container.network_policy)
+            wire = {"type": "container_auto", **wire_options(container)}
             if config.skills:
                 wire["skills"] = [_skill(skill) for skill in config.skills]
             return wire
         case _:
             assert_never(container)
-
-
-def _network(policy: NetworkPolicy) -> dict[str, Any]:
-    if not policy.allowed_domains:
-        return {"type": "disabled"}
-    return {"type": "allowlist", "allowed_domains": list(policy.allowed_domains)}
 
 
 def _skill(skill: Skill) -> dict[str, Any]:
