@@ -128,10 +128,14 @@ def test_a_network_policy_can_be_a_dict(policy: Any, expected: NetworkPolicy | N
         {"id": "cntr_1", "memory_limit": "3g"},
         {"id": "cntr_1", "file_ids": ["file_1"]},
         {"type": "auto", "memory_limit": "3g"},
+        {"type": "auto", "memory_limit": ""},
         {"type": "auto", "memory": "4g"},
+        {"type": "auto", "file_ids": "file_1"},
+        {"type": "auto", "file_ids": {"file_1": True}},
         {"type": "auto", "network_policy": {"type": "open"}},
         {"type": "auto", "network_policy": {"type": "allowlist", "allowed_domains": []}},
         {"type": "auto", "host_mounts": ["sunfish"]},
+        {"type": "auto", "host_mounts": {"host_path": "sunfish"}},
         {"type": "auto", "host_mounts": [{"host_path": "a", "path": "b"}]},
     ],
 )
@@ -139,6 +143,40 @@ def test_an_unsound_container_is_refused(container: dict[str, Any]) -> None:
     """C15: before any request; an unknown key is refused and not dropped."""
     with pytest.raises(InvalidTool):
         OpenAICodeInterpreterTool(container=container)
+
+
+def test_no_tier_in_a_dict_means_the_default() -> None:
+    """C14: `null` is what the API takes for "you choose"; any other word must be a tier."""
+    tool = OpenAICodeInterpreterTool(container={"type": "auto", "memory_limit": None})
+
+    assert tool.container == AutoContainer("1g")
+
+
+def test_host_mounts_are_checked_when_they_are_declared() -> None:
+    """C28: what is no mount is refused here, not while files are uploaded; a list is copied."""
+    given: Any = [MOUNT]
+    wrong: Any = ("sunfish",)
+
+    tool = OpenAICodeInterpreterTool(host_mounts=given)
+    given.clear()
+
+    assert tool.host_mounts == (MOUNT,)
+    with pytest.raises(InvalidTool, match="'sunfish' in host_mounts is not a HostMount"):
+        OpenAICodeInterpreterTool(host_mounts=wrong)
+
+
+@pytest.mark.parametrize(
+    ("mount", "fault"),
+    [
+        ({"host_path": "a", "mount_path": 5}, "HostMount.mount_path must be a VfsPath, not 5"),
+        ({"mount_path": "/a"}, "HostMount.host_path must be a path"),
+        ({"host_path": "a", "glob": "*"}, "the mount of 'a' has unknown keys glob"),
+    ],
+)
+def test_a_mount_in_the_dict_form_says_what_is_wrong(mount: dict[str, Any], fault: str) -> None:
+    """C28: the field and the mount are named."""
+    with pytest.raises(UsageError, match=fault):
+        OpenAICodeInterpreterTool(container={"type": "auto", "host_mounts": [mount]})
 
 
 def test_a_mount_that_climbs_is_refused() -> None:

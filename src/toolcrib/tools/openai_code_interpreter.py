@@ -14,7 +14,7 @@ from toolcrib.tools.code_interpreter import (
     CodeInterpreterResult,
     Container,
 )
-from toolcrib.tools.openai_container import read_container, read_mounts
+from toolcrib.tools.openai_container import check_mounts, read_container, read_mounts
 from toolcrib.tools.provider import OutputHook, ProviderTool
 from toolcrib.tools.rules import ToolRules
 from toolcrib.vfs import HostMount
@@ -65,6 +65,7 @@ class OpenAICodeInterpreterTool(ProviderTool[None, CodeInterpreterResult, CodeIn
                 f"tool {name!r}: OpenAI runs this tool, so it takes no handler and no other "
                 "provider; declare a ProviderTool of your own for that"
             )
+        host_mounts = check_mounts(name, host_mounts)
         if isinstance(container, Mapping):
             host_mounts += read_mounts(name, container)
             container = read_container(name, container)

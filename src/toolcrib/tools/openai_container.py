@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from toolcrib.errors import InvalidTool
@@ -21,7 +21,8 @@ _EXISTING_KEYS = frozenset({"id", "memory_limit"})
 def read_container(name: str, container: Mapping[str, Any]) -> Container:
     """The container that the dict describes; unknown keys are refused, not dropped."""
     is_existing = "id" in container
-    _refuse_unknown(name, container, _EXISTING_KEYS if is_existing else _AUTO_KEYS)
+    known = _EXISTING_KEYS if is_existing else _AUTO_KEYS
+    _refuse_unknown(f"tool {name!r}: the container", container, known)
     if is_existing:
         return ExistingContainer(container["id"], container.get("memory_limit"))
     if container.get("type") != "auto":
@@ -29,9 +30,10 @@ def read_container(name: str, container: Mapping[str, Any]) -> Container:
             f"tool {name!r}: container must have the id of a container or type 'auto', "
             f"not {dict(container)!r}"
         )
+    memory: Any = container.get("memory_limit")
     return AutoContainer(
-        memory_limit=container.get("memory_limit") or "1g",
-        file_ids=tuple(container.get("file_ids") or ()),
+        memory_limit="1g" if memory is None else memory,
+        file_ids=_listed(name, "file_ids", container),
         network_policy=_read_network(name, container.get("network_policy")),
     )
 
@@ -53,35 +55,54 @@ def _read_network(name: str, policy: Any) -> NetworkPolicy | None:
 
 def read_mounts(name: str, container: Mapping[str, Any]) -> tuple[HostMount, ...]:
     """The files of the host that the dict names. OpenAI knows no such key: they are uploaded."""
-    mounts = container.get("host_mounts") or ()
-    return tuple(_read_mount(name, mount) for mount in mounts)
+    return check_mounts(name, map(_read_mount, _listed(name, "host_mounts", container)))
 
 
-def _read_mount(name: str, mount: Any) -> HostMount:
-    match mount:
-        case HostMount():
-            return mount
-        case {"host_path": str()}:
-            return _mount_of(name, cast("dict[str, Any]", mount))
-        case _:
+def check_mounts(name: str, mounts: Iterable[Any]) -> tuple[HostMount, ...]:
+    """The mounts as a tuple; what is no mount is refused when the tool is declared."""
+    found = tuple(mounts)
+    for mount in found:
+        if not isinstance(mount, HostMount):
             raise InvalidTool(f"tool {name!r}: {mount!r} in host_mounts is not a HostMount")
+    return found
 
 
-def _mount_of(name: str, mount: dict[str, Any]) -> HostMount:
-    _refuse_unknown(name, mount, frozenset(HostMount.__slots__))
-    fields = {key: _as_tuple(value) for key, value in mount.items()}
+def _read_mount(mount: Any) -> Any:
+    """A mount from a dict; whatever else it is, it stays."""
+    if not isinstance(mount, Mapping):
+        return mount
+    given = cast("Mapping[str, Any]", mount)
+    _refuse_unknown(
+        f"the mount of {given.get('host_path')!r}", given, frozenset(HostMount.__slots__)
+    )
+    fields = {key: _as_tuple(value) for key, value in given.items()}
     path = fields.pop("mount_path", None)
-    return HostMount(mount_path=VfsPath.parse(path) if path else None, **fields)
+    return HostMount(
+        host_path=fields.pop("host_path", None),
+        mount_path=VfsPath.parse(path) if isinstance(path, str) else path,
+        **fields,
+    )
 
 
 def _as_tuple(value: Any) -> Any:
     return tuple(cast("list[Any]", value)) if isinstance(value, list) else value
 
 
-def _refuse_unknown(name: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
+def _listed(name: str, key: str, container: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The members of a list; a lone text would be read letter by letter."""
+    found: Any = container.get(key)
+    match found:
+        case None:
+            return ()
+        case list() | tuple():
+            return tuple(cast("list[Any]", found))
+        case _:
+            raise InvalidTool(f"tool {name!r}: container.{key} must be a list, not {found!r}")
+
+
+def _refuse_unknown(owner: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
     unknown = sorted(given.keys() - known)
     if unknown:
         raise InvalidTool(
-            f"tool {name!r}: the container has unknown keys {', '.join(unknown)}; "
-            f"known are {', '.join(sorted(known))}"
+            f"{owner} has unknown keys {', '.join(unknown)}; known are {', '.join(sorted(known))}"
         )
