@@ -4,6 +4,8 @@
     ├── UsageError (ValueError)     the program set something up wrongly: raised at once
     │   ├── InvalidTool             a tool's declaration breaks a rule
     │   │   └── DuplicateTool       two tools with one name
+    │   ├── UnsupportedOption       an option of a tool that the provider does not have
+    │   ├── WrongProvider           a tool that is bound to another provider
     │   ├── InvalidHooks            hooks for a tool that is not there, or not callable
     │   ├── InvalidPolicy           a policy rule or file that cannot be read
     │   ├── InvalidPrompt           a prompt or section that cannot be rendered
@@ -59,6 +61,22 @@ class InvalidTool(UsageError):
 
 class DuplicateTool(InvalidTool):
     """Two tools were registered under one name."""
+
+
+class UnsupportedOption(UsageError):
+    """An option that this provider cannot honour. Raised before anything is sent, because a
+    dropped option (a domain filter, say) would be a silent change of policy.
+    """
+
+    def __init__(self, kind: str, option: str, provider: str, why: str) -> None:
+        super().__init__(f"{provider} cannot do {option} of {kind}: {why}")
+        self.kind = kind
+        self.option = option
+        self.provider = provider
+
+
+class WrongProvider(UsageError):
+    """A tool that is bound to a provider other than the adapter's."""
 
 
 class InvalidHooks(UsageError):

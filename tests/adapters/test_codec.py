@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from toolcrib.adapters.codec import Codec, HostedToolCodec, Invocation, Item, UnsupportedOption
-from toolcrib.errors import UsageError
+from toolcrib.adapters.codec import Codec, HostedToolCodec, Invocation, Item
+from toolcrib.errors import UnsupportedOption, UsageError
 from toolcrib.tools.hosted import HostedTool
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from toolcrib.adapters.items import text_of
-from toolcrib.errors import UsageError
 from toolcrib.tools.hosted import HostedTool
 
 C = TypeVar("C")
@@ -17,18 +16,6 @@ O_co = TypeVar("O_co", covariant=True)
 
 Item = Mapping[str, Any]
 """One item of a provider's output, as plain JSON: unknown fields kept, any field may be missing."""
-
-
-class UnsupportedOption(UsageError):
-    """An option that this provider cannot honour. Raised before anything is sent, because a
-    dropped option (a domain filter, say) would be a silent change of policy.
-    """
-
-    def __init__(self, kind: str, option: str, provider: str, why: str) -> None:
-        super().__init__(f"{provider} cannot do {option} of {kind}: {why}")
-        self.kind = kind
-        self.option = option
-        self.provider = provider
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from toolcrib.errors import UsageError
+from toolcrib.errors import UsageError, WrongProvider
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig
 from toolcrib.tools.file_search import FileSearchConfig
 from toolcrib.tools.hosted import HostedTool
@@ -41,10 +41,6 @@ _KINDS: Final[Mapping[type[Any], str]] = {
     ToolSearchConfig: "tool_search",
     WebSearchConfig: "web_search",
 }
-
-
-class WrongProvider(UsageError):
-    """A tool that is bound to a provider other than the adapter's."""
 
 
 def as_hosted(tool: Tool[Any, Any], *, provider: str) -> HostedTool[Any]:

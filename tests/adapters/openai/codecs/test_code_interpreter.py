@@ -16,8 +16,8 @@ from tests.adapters.openai.samples import (
     sdk_items,
 )
 from tests.adapters.openai.typed_tools import assert_typed
-from toolcrib.adapters.codec import UnsupportedOption
 from toolcrib.adapters.openai.codecs.code_interpreter import OpenAICodeInterpreterCodec
+from toolcrib.errors import UnsupportedOption
 from toolcrib.tools import HostMount, OpenAICodeInterpreterTool
 from toolcrib.tools.code_interpreter import (
     AutoContainer,

@@ -17,9 +17,9 @@ from tests.adapters.openai.samples import (
     sdk_items,
 )
 from tests.adapters.openai.typed_tools import assert_typed
-from toolcrib.adapters.codec import UnsupportedOption
 from toolcrib.adapters.hosted_view import undeclared
 from toolcrib.adapters.openai.codecs.mcp import CONNECTORS, OpenAIMcpCodec
+from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.mcp import (
     ApprovalFilter,
     McpAnswer,

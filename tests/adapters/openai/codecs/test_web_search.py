@@ -16,8 +16,8 @@ from tests.adapters.openai.samples import (
     sdk_items,
 )
 from tests.adapters.openai.typed_tools import assert_typed
-from toolcrib.adapters.codec import UnsupportedOption
 from toolcrib.adapters.openai.codecs.web_search import OpenAIWebSearchCodec
+from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.web_search import (
     Citation,
     DomainFilter,

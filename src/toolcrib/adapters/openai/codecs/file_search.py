@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, assert_never
 
-from toolcrib.adapters.codec import Codec, Invocation, Item, UnsupportedOption
+from toolcrib.adapters.codec import Codec, Invocation, Item
 from toolcrib.adapters.items import (
     mapping_of,
     mappings_of,
@@ -17,6 +17,7 @@ from toolcrib.adapters.items import (
 )
 from toolcrib.adapters.openai.answer import annotations_of, answer_text
 from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.file_search import (
     KIND,
     Comparison,

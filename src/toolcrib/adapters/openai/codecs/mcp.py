@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, assert_never
 
-from toolcrib.adapters.codec import Codec, Invocation, Item, UnsupportedOption
+from toolcrib.adapters.codec import Codec, Invocation, Item
 from toolcrib.adapters.items import (
     json_object_of,
     mapping_of,
@@ -17,6 +17,7 @@ from toolcrib.adapters.items import (
     texts_of,
 )
 from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.mcp import (
     KIND,

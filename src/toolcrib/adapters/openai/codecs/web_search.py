@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.codec import Codec, Invocation, Item, UnsupportedOption
+from toolcrib.adapters.codec import Codec, Invocation, Item
 from toolcrib.adapters.items import (
     json_object_of,
     mapping_of,
@@ -17,6 +17,7 @@ from toolcrib.adapters.items import (
 )
 from toolcrib.adapters.openai.answer import annotations_of, answer_text
 from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.web_search import (
     KIND,
