@@ -6,9 +6,10 @@ from typing import Literal
 import pytest
 
 from tests.calls.runs import Run, run
-from toolcrib import Session, SqliteStore, tool
+from toolcrib import Executor, Session, SqliteStore, tool
 from toolcrib.errors import UsageError
 from toolcrib.session.artifacts import Page
+from toolcrib.tools.artifacts import read_artifact
 
 DIGITS = "0123456789"
 
@@ -34,6 +35,25 @@ class TestCut:
         assert "6 of 10 characters were cut" in note
         assert ended.outcome.artifact_id is not None
         assert ended.outcome.artifact_id in note
+
+    async def test_the_note_names_a_reader_only_where_there_is_one(self) -> None:
+        """A model is not sent to a tool that it does not have, nor to one that was taken away."""
+
+        @tool(max_result_chars=4)
+        async def count() -> str:
+            """Give ten characters."""
+            return DIGITS
+
+        executor = Executor(Session(), [count])
+        alone = await executor.call("count")
+        executor.register(read_artifact)
+        helped = await executor.call("count")
+        executor.unregister("read_artifact")
+        alone_again = await executor.call("count")
+
+        assert alone.text.endswith(f"The whole result is kept as {alone.artifact_id}.]")
+        assert helped.text.endswith("; the tool read_artifact pages through it.]")
+        assert "read_artifact" not in alone_again.text
 
     async def test_the_tail_is_kept(self) -> None:
         """Of a log, the end is what matters."""

@@ -107,7 +107,7 @@ class Path:
                 await self._ask(call, asked)
         if chain is not None and chain.has_post:
             await run_post_hooks(call, chain)
-        shape(call, self._limits.max_result_chars)
+        shape(call, self._limits.max_result_chars, self._table)
 
     async def _attempt(self, call: Call) -> ApprovalRequired | None:
         """Start and execute. A handler may find out now that it needs a yes; then it is asked

@@ -22,15 +22,19 @@ from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
+    from toolcrib.calls.table import ToolTable
     from toolcrib.tools.result import ToolRenderableResult
 
 logger = logging.getLogger(__name__)
+
+READER = "read_artifact"
+"""The tool of `toolcrib.tools.artifacts`, by its name: nobody should have to import it."""
 
 DEEPEST = 200
 """How deep JSON may be nested for its parser; fewer brackets cannot be deeper."""
 
 
-def shape(call: Call, default_max_chars: int) -> None:
+def shape(call: Call, default_max_chars: int, table: ToolTable) -> None:
     """Render the call's result; what is too long for the model is cut and kept whole."""
     if call.error is not None:
         call.failure = failure_of(call, call.error)
@@ -46,7 +50,9 @@ def shape(call: Call, default_max_chars: int) -> None:
         call.is_plain_text = False
         call.whole_text = call.text
         call.artifact_id = f"artifact_{call.call_id}"
-        call.text = cut(call.text, limit, call.tool.tool.cut, call.artifact_id)
+        # A tool that the model does not have must not be named to it.
+        reader = READER if table.get(READER) is not None else None
+        call.text = cut(call.text, limit, call.tool.tool.cut, call.artifact_id, reader)
 
 
 def _render(call: Call) -> None:
@@ -167,12 +173,15 @@ def _edit_note(call: Call) -> str:
     return f"\n\n[The arguments were edited before the call ran. It ran with: {ran}]"
 
 
-def cut(text: str, limit: int, keep: str, artifact_id: str) -> str:
-    """At most `limit` characters of `text`, and a note on what is missing and where it is."""
+def cut(text: str, limit: int, keep: str, artifact_id: str, reader: str | None) -> str:
+    """At most `limit` characters of `text`, and a note on what is missing, where it is, and which
+    tool reads it, if any does.
+    """
     missing = len(text) - limit
+    how = f"; the tool {reader} pages through it" if reader else ""
     note = (
         f"[{missing} of {len(text)} characters were cut. "
-        f"The whole result is kept as {artifact_id}; the tool read_artifact pages through it.]"
+        f"The whole result is kept as {artifact_id}{how}.]"
     )
     match keep:
         case "tail":
