@@ -59,7 +59,11 @@ class HostedToolCodec(Protocol[C, O_co]):
         ...
 
     def parse_output(self, response_items: Sequence[Any], tool: HostedTool[C]) -> O_co | None:
-        """The typed output over all items of all steps; None when the tool was not invoked."""
+        """The typed output over all items of all steps; None when the tool was not invoked.
+
+        Messages on the way to the answer come without their text, so that the text of the items is
+        the text of the response, and places in it are right.
+        """
         ...
 
 

@@ -58,7 +58,8 @@ class PromptResponse(TypeArguments, Generic[O]):
     hosted_outputs: Mapping[str, Any] = field(
         default_factory=lambda: MappingProxyType(dict[str, Any]()), hash=False
     )
-    """The typed output of each provider-run tool that was invoked, by the tool's name."""
+    """The typed output of each provider-run tool that was invoked, by the tool's name. Places in
+    it, and in `invocations`, are offsets into `text`; None for what `text` does not say."""
     invocations: tuple[tuple[str, Invocation], ...] = ()
     """Every provider-run call, with the name of its tool, in order."""
     citations: tuple[Any, ...] = ()

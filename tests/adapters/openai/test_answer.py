@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.adapters.openai.answer import annotations_of, answer_text
+from toolcrib.adapters.openai.answer import annotations_of, answer_text, told_apart
 
 
 def message(*parts: tuple[str, list[Any]]) -> dict[str, Any]:
@@ -70,3 +70,41 @@ def test_a_point_may_stand_at_the_end_of_its_part() -> None:
     items = [message(("12", []), ("345", [note(3, 3), note(4, 4)]))]
 
     assert [each.point() for each in annotations_of(items, "mark")] == [5, None]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.text(max_size=5)), max_size=6), st.data())
+def test_what_is_not_the_answer_has_no_text_and_no_place(
+    said: list[tuple[bool, str]], data: Any
+) -> None:
+    """E6: whichever messages make up the answer, the text is theirs and places lie in it."""
+    items: list[dict[str, Any]] = []
+    marked: list[str | None] = []
+    for is_answer, text in said:
+        start = data.draw(st.integers(0, len(text)))
+        end = data.draw(st.integers(start, len(text)))
+        items.append(message((text, [note(start, end)])))
+        marked.append(text[start:end] if is_answer and start < end else None)
+    answer = [item for item, (is_answer, _) in zip(items, said, strict=True) if is_answer]
+
+    told = told_apart(items, answer)
+
+    whole = answer_text(told)
+    notes = list(annotations_of(told, "mark"))
+    spans = [each.span() for each in notes]
+    assert whole == answer_text(answer)
+    assert [whole[slice(*span)] if span else None for span in spans] == marked
+    assert [each.point() is None for each in notes] == [not is_answer for is_answer, _ in said]
+
+
+def test_only_what_was_said_is_told_apart() -> None:
+    """E2: calls, refusals and the answer itself are handed on as they are."""
+    refusal = {"type": "message", "content": [{"type": "refusal", "refusal": "no"}, "junk"]}
+    call = {"type": "web_search_call", "content": [{"type": "output_text", "text": "x"}]}
+    answer = message(("a", [note(0, 1)]))
+
+    told = told_apart([call, refusal, {"type": "message"}, answer], [answer])
+
+    assert told[0] is call
+    assert told[1]["content"] == [{"type": "refusal", "refusal": "no"}]
+    assert told[2] == {"type": "message", "content": []}
+    assert told[3] is answer

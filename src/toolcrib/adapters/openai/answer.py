@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from toolcrib.adapters.codec import Item
 from toolcrib.adapters.items import mappings_of, maybe_int, text_of, text_parts
 from toolcrib.tools.web_search import Citation
+
+_PLACES: Final = frozenset({"start_index", "end_index", "index"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,33 @@ def answer_items(items: Sequence[Item]) -> list[Item]:
     """
     has_final = any(item.get("phase") == "final_answer" for item in items)
     return [item for item in items if not (has_final and item.get("phase") == "commentary")]
+
+
+def told_apart(items: Sequence[Item], answer: Sequence[Item]) -> list[Item]:
+    """The items as codecs read them: what was said on the way to the answer comes without its
+    text, and what is noted there without its place.
+
+    So the text of all these items is the text of the answer, and every place lies in it.
+    """
+    kept = {id(item) for item in answer}
+    return [
+        _without_text(item) if item.get("type") == "message" and id(item) not in kept else item
+        for item in items
+    ]
+
+
+def _without_text(message: Item) -> Item:
+    return {**message, "content": [_emptied(part) for part in mappings_of(message, "content")]}
+
+
+def _emptied(part: Item) -> Item:
+    if part.get("type") != "output_text":
+        return part
+    notes = [
+        {key: value for key, value in note.items() if key not in _PLACES}
+        for note in mappings_of(part, "annotations")
+    ]
+    return {**part, "text": "", "annotations": notes}
 
 
 def last_text(items: Sequence[Item]) -> str:

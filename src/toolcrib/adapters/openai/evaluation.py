@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from toolcrib.adapters.openai.answer import answer_items, answer_text, citations, last_text
+from toolcrib.adapters.openai.answer import (
+    answer_items,
+    answer_text,
+    citations,
+    last_text,
+    told_apart,
+)
 from toolcrib.adapters.openai.conversation import Conversation, History
 from toolcrib.adapters.openai.replay import open_prompt, steps_of, take_up
 from toolcrib.adapters.openai.staging import message_with, opened_with
@@ -127,12 +133,13 @@ class Evaluation(Generic[O]):
     async def _respond(self, turn: Turn[O], waiting: Sequence[Outcome]) -> PromptResponse[O]:
         conversation, hosted = turn.conversation, self._opening.hosted
         answer = [] if waiting else answer_items(conversation.last_items)
+        told = told_apart(conversation.items, answer)
         response = PromptResponse[O](
             prompt_name=self._prompt.name,
             status="waiting" if waiting else "completed",
             output=None if waiting else self._output(answer, conversation),
             text=answer_text(answer),
-            hosted_outputs=MappingProxyType(self._hosted_outputs(conversation.items)),
+            hosted_outputs=MappingProxyType(self._hosted_outputs(told)),
             invocations=tuple((ran.name, ran.invocation) for ran in hosted.ran),
             citations=tuple(citations(answer)),
             usage=conversation.usage,

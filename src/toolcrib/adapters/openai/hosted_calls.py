@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from toolcrib.adapters.codec import Codec, Invocation, Item
 from toolcrib.adapters.items import maybe_text, text_of
+from toolcrib.adapters.openai.answer import answer_items, told_apart
 from toolcrib.adapters.openai.asked import is_sound_id
 from toolcrib.adapters.openai.declared import Hosted
 from toolcrib.adapters.openai.declared_types import as_declared
 from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.adapters.openai.finding import is_usable
 from toolcrib.adapters.openai.output_hooks import hooked
 from toolcrib.adapters.openai.sorting import NO_CALLS, Sorter
 from toolcrib.approval.decision import Actor
@@ -65,10 +67,13 @@ class HostedCalls:
         """Account for every item of one step. What is `known`, by call id, is in the ledger
         already and is not recorded again.
         """
+        # A step that asks for calls of ours, or that is asked for again, has no answer in it.
+        is_last = is_usable(items) and not self._sorter.asked(items)
+        placed = told_apart(items, answer_items(items) if is_last else [])
         for item in items:
             owner = self._sorter.owner(item, items)
             if isinstance(owner, Hosted):
-                await self._account(owner, item, items, turn, known or {})
+                await self._account(owner, item, placed, turn, known or {})
             elif owner is None and text_of(item, "type") not in NO_CALLS:
                 self.skipped[text_of(item, "type") or "unknown"] += 1
 

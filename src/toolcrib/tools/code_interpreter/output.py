@@ -21,7 +21,8 @@ class GeneratedFile:
     file_id: str
     filename: str
     span: tuple[int, int] | None = None
-    """Where the answer's text mentions it: start and end (exclusive) in characters."""
+    """Where the answer's text mentions it: start and end (exclusive) in characters. None when it
+    does not, as with a remark on the way to the answer."""
 
 
 @dataclass(frozen=True, slots=True)

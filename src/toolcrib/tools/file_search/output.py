@@ -33,7 +33,9 @@ class FileSearchHit:
 
 @dataclass(frozen=True, slots=True)
 class FileCitation:
-    """A file that the answer relies on; `index` is the place in the text that cites it."""
+    """A file that the answer relies on; `index` is the place in its text that cites it. None when
+    that text is not part of the answer.
+    """
 
     file_id: str
     filename: str = ""

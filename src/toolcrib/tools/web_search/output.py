@@ -24,7 +24,9 @@ class WebSearchAction:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A source for part of a text; `span` is start and end (exclusive) in characters of it."""
+    """A source for part of the answer's text; `span` is start and end (exclusive) in characters of
+    it. None when what cites the source is not part of the answer.
+    """
 
     url: str
     title: str
