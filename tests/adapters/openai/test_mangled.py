@@ -35,16 +35,13 @@ class Canned:
 
     def __init__(self, *replies: Any) -> None:
         self.sent: list[Any] = []
-        self.responses = SimpleNamespace(with_raw_response=SimpleNamespace(create=self._create))
         self._replies = list(replies)
 
-    def with_options(self, **_: Any) -> Canned:
-        return self
-
-    async def _create(self, **body: Any) -> Any:
-        self.sent.append(json.loads(json.dumps(body)))
+    async def post(self, path: str, *, content: bytes, **_: Any) -> Any:
+        self.sent.append(json.loads(content))
         reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        return SimpleNamespace(headers={}, content=json.dumps(reply).encode())
+        raw = SimpleNamespace(headers={})
+        return SimpleNamespace(response=raw, content=json.dumps(reply).encode())
 
 
 def evaluated(client: Canned, history: Any) -> tuple[str | None, Session]:

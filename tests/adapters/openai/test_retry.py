@@ -34,20 +34,16 @@ class Line:
 
     def __init__(self, *refusals: Exception, takes: float = 0.0) -> None:
         self.times: list[float] = []
-        self.responses = SimpleNamespace(with_raw_response=SimpleNamespace(create=self._create))
         self._refusals = list(refusals)
         self._takes = takes
 
-    def with_options(self, *, max_retries: int) -> Line:
-        assert max_retries == 0, "retries are ours: the SDK's know no deadline"
-        return self
-
-    async def _create(self, **_: Any) -> Any:
+    async def post(self, path: str, *, options: Any, **_: Any) -> Any:
+        assert options["max_retries"] == 0, "retries are ours: the SDK's know no deadline"
         self.times.append(asyncio.get_running_loop().time())
         await asyncio.sleep(self._takes)
         if self._refusals:
             raise self._refusals.pop(0)
-        return SimpleNamespace(headers={}, content=b"{}")
+        return SimpleNamespace(response=SimpleNamespace(headers={}), content=b"{}")
 
 
 def waits(line: Line, retry: Retry, *, seconds: float | None = None) -> list[float]:
@@ -56,7 +52,7 @@ def waits(line: Line, retry: Retry, *, seconds: float | None = None) -> list[flo
     async def asking() -> Reply:
         now = asyncio.get_running_loop().time()
         deadline = None if seconds is None else now + seconds
-        return await Wire(line, retry).ask({}, prompt_name="p", deadline=deadline)
+        return await Wire(line, retry).ask(b"{}", prompt_name="p", deadline=deadline)
 
     run_in_virtual_time(asking())
     return [after - before for before, after in zip(line.times, line.times[1:], strict=False)]

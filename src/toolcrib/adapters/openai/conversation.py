@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from toolcrib.adapters.codec import Item
 from toolcrib.adapters.items import mapping_of, maybe_int
+from toolcrib.adapters.openai.outgoing import Outgoing
 from toolcrib.adapters.response import Usage
 
 History = Literal["server", "client"]
@@ -29,7 +30,7 @@ class Conversation:
     """Grows by appending, never by copying: a step costs the same however long the history is."""
 
     history: History
-    unsent: list[Item] = field(default_factory=list[Item])
+    unsent: Outgoing = field(default_factory=Outgoing)
     """What the next request must bring; with a client-kept history, everything so far."""
     items: list[Item] = field(default_factory=list[Item])
     """Every item the provider has sent, over all steps."""
@@ -44,7 +45,7 @@ class Conversation:
 
     def say(self, item: Item) -> None:
         """Add an item of ours: the prompt, or the output of a call."""
-        self.unsent.append(item)
+        self.unsent.add((item,))
 
     def hear(self, heard: Heard) -> None:
         """Add what the provider answered, verbatim."""
@@ -54,9 +55,9 @@ class Conversation:
         self.items.extend(heard.items)
         if self.history == "server" and heard.response_id is not None:
             self.previous_response_id = heard.response_id
-            self.unsent = []
+            self.unsent = Outgoing()
         else:
-            self.unsent.extend(heard.items)
+            self.unsent.add(heard.items)
 
     def spend(self, heard: Heard) -> None:
         """Count what an answer cost, also one that is of no use."""

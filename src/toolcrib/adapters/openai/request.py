@@ -1,17 +1,19 @@
-"""The body of a request, from everything that is known of the turn."""
+"""The bodies of a turn's requests, from everything that is known of the turn."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.adapters.budget import Budget
 from toolcrib.adapters.openai.content import output_format
-from toolcrib.errors import UsageError
+from toolcrib.adapters.openai.outgoing import encoded
+from toolcrib.errors import PromptEvaluationError, UsageError
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.openai.conversation import Conversation
+    from toolcrib.adapters.openai.conversation import Conversation, History
     from toolcrib.adapters.openai.declared import Declared
     from toolcrib.prompt.rendering import RenderedPrompt
 
@@ -45,31 +47,70 @@ class TurnOptions:
             raise UsageError(f"settings may not hold {taken[0]!r}: {_OURS[taken[0]]}")
 
 
-def request_body(
-    prompt: RenderedPrompt[Any],
-    declared: Declared,
-    options: TurnOptions,
-    conversation: Conversation,
+class Requests:
+    """The requests of one turn. What all of them say is encoded once.
+
+    Raises `PromptEvaluationError` (phase render) for what cannot be JSON.
+    """
+
+    def __init__(
+        self,
+        prompt: RenderedPrompt[Any],
+        declared: Declared,
+        options: TurnOptions,
+        history: History,
+    ) -> None:
+        self._prompt_name = prompt.name
+        self._declared = declared
+        self._options = options
+        with self._told():
+            shared = encoded(_shared(prompt, declared, options, history))
+        self._shared = shared[1:-1]
+
+    def body(self, conversation: Conversation) -> bytes:
+        """What to send next."""
+        own: dict[str, Any] = {}
+        if conversation.previous_response_id is not None:
+            own["previous_response_id"] = conversation.previous_response_id
+        if self._declared.tools:
+            own |= _tool_choice(self._declared, self._options, conversation, self._prompt_name)
+        with self._told():
+            members = [self._shared, b'"input":%b' % conversation.unsent.to_json()]
+        if own:
+            members.append(encoded(own)[1:-1])
+        return b"{%b}" % b",".join(members)
+
+    @contextmanager
+    def _told(self) -> Generator[None]:
+        try:
+            yield
+        except (TypeError, ValueError, RecursionError) as error:
+            raise PromptEvaluationError(
+                f"the request cannot be written as JSON: {error}",
+                prompt_name=self._prompt_name,
+                phase="render",
+            ) from error
+
+
+def _shared(
+    prompt: RenderedPrompt[Any], declared: Declared, options: TurnOptions, history: History
 ) -> dict[str, Any]:
-    """What to send next."""
     extra: dict[str, Any] = {**options.settings, **declared.body}
     include = [*_listed(extra.pop("include", ())), *declared.include]
-    body: dict[str, Any] = {"model": options.model, "input": conversation.unsent}
-    if conversation.history == "client":
+    body: dict[str, Any] = {"model": options.model}
+    if options.stream:
+        body["stream"] = True
+    if history == "client":
         body["store"] = False
         include.append("reasoning.encrypted_content")
-    elif conversation.previous_response_id is not None:
-        body["previous_response_id"] = conversation.previous_response_id
     if include:
         body["include"] = list(dict.fromkeys(include))
     if declared.tools:
         body["tools"] = declared.tools
-        body |= _tool_choice(declared, options, conversation, prompt.name)
     if prompt.output is not None:
         text = cast("Mapping[str, Any]", extra.pop("text", {}))
         body["text"] = {**text, "format": output_format(prompt.output)}
-    # Past the SDK's signature, which may not know the newest fields.
-    return {**body, "extra_body": extra} if extra else body
+    return {**body, **extra}
 
 
 def _tool_choice(

@@ -15,9 +15,10 @@ from toolcrib.adapters.items import mappings_of, maybe_text
 from toolcrib.adapters.openai.asked import Asked, Ended, is_sound_id
 from toolcrib.adapters.openai.conversation import Conversation, Heard, usage_of
 from toolcrib.adapters.openai.finding import check_status
+from toolcrib.adapters.openai.outgoing import Outgoing
 from toolcrib.adapters.openai.recorded import recordable
 from toolcrib.adapters.openai.replay import LOST
-from toolcrib.adapters.openai.request import TurnOptions, request_body
+from toolcrib.adapters.openai.request import Requests, TurnOptions
 from toolcrib.adapters.openai.stale import retold
 from toolcrib.adapters.openai.watching import Watcher
 from toolcrib.calls.batch import run_all
@@ -54,6 +55,7 @@ class Turn(Generic[O]):
         self._session = opening.executor.session
         self._wire = wire
         self._options = options
+        self._requests = Requests(prompt, opening.declared, options, conversation.history)
         self.number = number
         self._executor.deadline = self._deadline = _deadline(options.budget.seconds)
 
@@ -90,11 +92,11 @@ class Turn(Generic[O]):
         try:
             reply = await self._request(step)
         except ContainerGone:
-            told = retold(conversation.unsent)
-            if told == conversation.unsent:
+            told = retold(conversation.unsent.items)
+            if told == conversation.unsent.items:
                 raise
             logger.warning("%s: a container is gone; what ran in it is told as text", name)
-            conversation.unsent = told
+            conversation.unsent = Outgoing(told)
             reply = await self._request(step)
         await self._hear(reply, step)
         # What the provider ran has happened, whether or not there is an answer.
@@ -104,7 +106,7 @@ class Turn(Generic[O]):
     async def _request(self, step: int) -> Reply:
         watcher = Watcher(self._session, self.number, step) if self._options.stream else None
         return await self._wire.ask(
-            request_body(self._prompt, self._opening.declared, self._options, self.conversation),
+            self._requests.body(self.conversation),
             prompt_name=self._prompt.name,
             on_event=watcher.hear if watcher else None,
             deadline=self._deadline,

@@ -6,7 +6,8 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from functools import partial
+from typing import Any, Final, cast
 
 from toolcrib.adapters.items import maybe_text, plain, text_of
 from toolcrib.adapters.openai.retry import ReplyBroken, Retry, asked_pause, is_passing
@@ -15,6 +16,7 @@ from toolcrib.errors import ContainerGone, PromptEvaluationError
 
 StreamEvent = dict[str, Any]
 
+_OPTIONS: Final = {"max_retries": 0, "security": {"bearer_auth": True}}
 _ENDINGS = ("response.completed", "response.incomplete", "response.failed")
 
 
@@ -44,13 +46,13 @@ class Wire:
 
     async def ask(
         self,
-        body: dict[str, Any],
+        body: bytes,
         *,
         prompt_name: str,
         on_event: Callable[[StreamEvent], None] | None = None,
         deadline: float | None = None,
     ) -> Reply:
-        """Send a request until it is answered. With `on_event` it is streamed."""
+        """Send a request until it is answered. With `on_event` it asks for a stream."""
         number = 0
         while True:
             number += 1
@@ -66,16 +68,20 @@ class Wire:
 
     async def _once(
         self,
-        body: dict[str, Any],
+        body: bytes,
         on_event: Callable[[StreamEvent], None] | None,
         attempt: _Attempt,
     ) -> dict[str, Any]:
-        responses = self.client.with_options(max_retries=0).responses
+        from openai import AsyncStream, HttpxBinaryResponseContent
+
+        # Past `responses.create`, which would look at every item of the history again, and would
+        # read the reply into classes that may be too old for it.
+        post = partial(self.client.post, "/responses", content=body, options=_OPTIONS)
         if on_event is None:
-            raw = await responses.with_raw_response.create(**body)
-            attempt.request_id = raw.headers.get("x-request-id")
+            raw = await post(cast_to=HttpxBinaryResponseContent)
+            attempt.request_id = raw.response.headers.get("x-request-id")
             return _read(raw.content)
-        stream = await responses.create(**body, stream=True)
+        stream = await post(cast_to=object, stream=True, stream_cls=AsyncStream[object])
         attempt.request_id = stream.response.headers.get("x-request-id")
         async with stream:
             return await _collect(stream, on_event)
