@@ -1,0 +1,37 @@
+"""Web fetch: the provider reads pages whose addresses it was given."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.web_fetch.config import WebFetchConfig
+from toolcrib.tools.web_fetch.output import FetchedPage, WebFetchRequest, WebFetchResult
+from toolcrib.tools.web_search import Citation, DomainFilter
+
+__all__ = [
+    "KIND",
+    "Citation",
+    "DomainFilter",
+    "FetchedPage",
+    "WebFetchConfig",
+    "WebFetchRequest",
+    "WebFetchResult",
+    "web_fetch_tool",
+]
+
+KIND: Final = "web_fetch"
+
+_ANYTHING: Final = WebFetchConfig()
+
+
+def web_fetch_tool(
+    config: WebFetchConfig = _ANYTHING, *, name: str = "web_fetch"
+) -> HostedTool[WebFetchConfig]:
+    """A reader of pages with these options."""
+    return HostedTool[WebFetchConfig](
+        kind=KIND,
+        name=name,
+        description="Read web pages and documents at given addresses.",
+        config=config,
+    )
