@@ -1,9 +1,10 @@
 """Structured output: the schema of a type, and answers that fit it or do not."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
 from threading import Thread
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import pytest
 from pydantic import BaseModel, Field, field_validator
@@ -15,6 +16,7 @@ from toolcrib.errors import InvalidPrompt
 from toolcrib.prompt import OutputMismatch, OutputSchema
 
 LEAK = "hunter2"
+T = TypeVar("T")
 
 
 @dataclass
@@ -72,6 +74,30 @@ def test_an_answer_becomes_a_dataclass() -> None:
     assert schema.name == "Plan"
     assert schema.schema["properties"]["steps"]["items"] == {"$ref": "#/$defs/Step"}
     assert schema.parse('{"steps": [{"title": "Walk", "minutes": 5}]}') == Plan([Step("Walk", 5)])
+
+
+@dataclass
+class Page(Generic[T]):
+    items: list[T]
+
+
+@pytest.mark.parametrize(
+    ("output_type", "name", "answer", "expected"),
+    [
+        (Page[int], "Page[int]", '{"items": [1]}', Page([1])),
+        (Page[list[Step]], "Page[list[Step]]", '{"items": [[]]}', Page([[]])),
+    ],
+)
+def test_an_answer_becomes_a_generic_dataclass(
+    output_type: Any, name: str, answer: str, expected: Any
+) -> None:
+    """A type whose parameters are filled in is held to them."""
+    schema = schema_of(output_type)
+
+    assert schema.name == name
+    assert schema.parse(answer) == expected
+    with pytest.raises(OutputMismatch, match=re.escape(f"does not fit {name}: /items/0")):
+        schema.parse('{"items": ["x"]}')
 
 
 def test_an_answer_becomes_a_pydantic_model() -> None:

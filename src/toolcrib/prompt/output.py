@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, is_dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args, get_origin
 
 from toolcrib.errors import InvalidPrompt
 from toolcrib.tools.faults import HIDDEN, explain
@@ -41,10 +41,11 @@ class OutputSchema(Generic[O_co]):
 
 def check_output_type(output_type: object) -> None:
     """Refuse what has no fields that an answer could be made of."""
-    found = cast("Any", output_type)
+    # A generic dataclass with its types filled in is no class, but is made from one.
+    found = cast("Any", get_origin(output_type) or output_type)
     # The attribute tells a pydantic model without importing pydantic.
     has_fields = is_dataclass(found) or hasattr(found, "__pydantic_fields__")
-    if isinstance(output_type, type) and has_fields:
+    if isinstance(found, type) and has_fields:
         return
     raise InvalidPrompt(
         f"a prompt's output is a dataclass or a pydantic model, not {output_type!r}; "
@@ -57,14 +58,19 @@ def output_schema(output_type: Any) -> OutputSchema[Any]:
     from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
 
     check_output_type(output_type)
+    name = _name(output_type)
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(output_type)
-        return OutputSchema(output_type.__name__, adapter.json_schema(), adapter)
+        return OutputSchema(name, adapter.json_schema(), adapter)
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         why = error.message.partition("\n")[0]
-        raise InvalidPrompt(
-            f"the output type {output_type.__name__} has no JSON schema: {why}"
-        ) from error
+        raise InvalidPrompt(f"the output type {name} has no JSON schema: {why}") from error
+
+
+def _name(output_type: Any) -> str:
+    filled = ", ".join(map(_name, get_args(output_type)))
+    name: str = getattr(output_type, "__name__", None) or str(output_type)
+    return f"{name}[{filled}]" if filled else name
 
 
 def _faults(error: ValidationError, schema: dict[str, Any]) -> list[str]:

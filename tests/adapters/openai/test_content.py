@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -43,6 +44,11 @@ class Box(BaseModel, Generic[T]):
 
 
 @dataclass
+class Page(Generic[T]):
+    items: list[T]
+
+
+@dataclass
 class Node:
     """A tree."""
 
@@ -66,6 +72,11 @@ class Home(BaseModel):
 
 class Pair(BaseModel):
     both: tuple[int, str]
+
+
+def named(name: str) -> Any:
+    """An output type of this name."""
+    return dataclass(type(name, (), {"__annotations__": {"n": int}}))
 
 
 def objects(node: Any) -> list[dict[str, Any]]:
@@ -117,14 +128,27 @@ def test_a_property_named_default_stays() -> None:
 
 def test_a_long_name_is_cut_to_what_the_provider_takes() -> None:
     """The name of a schema has at most 64 characters."""
-    long = dataclass(type("A" * 80, (), {"__annotations__": {"n": int}}))
-
-    assert len(output_format(output_schema(long))["name"]) == 64
+    assert len(output_format(output_schema(named("A" * 80)))["name"]) == 64
 
 
-def test_a_generic_models_name_is_made_of_what_the_provider_takes() -> None:
-    """The name of a parametrised type has brackets, which the provider refuses."""
-    assert output_format(output_schema(Box[int]))["name"] == "Box_int_"
+@pytest.mark.parametrize(
+    ("output", "name"),
+    [
+        (Box[int], "Box_int_"),
+        (Box[Box[list[str]]], "Box_Box_list_str___"),
+        (Page[int], "Page_int_"),
+        (Page[Inner | None], None),
+        (named("Größe"), "Gr__e"),
+        (named(""), None),
+        (Box[named("A" * 80)], None),
+    ],
+)
+def test_a_schemas_name_is_made_of_what_the_provider_takes(output: Any, name: str | None) -> None:
+    """Brackets, letters of other languages and long or empty names would be refused."""
+    sent = output_format(output_schema(output))["name"]
+
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", sent)
+    assert name in (None, sent)
 
 
 def test_a_choice_of_types_is_one_that_strict_mode_knows() -> None:

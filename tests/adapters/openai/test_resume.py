@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from toolcrib import (
 )
 from toolcrib.adapters.openai import Budget
 from toolcrib.errors import InvalidState
+from toolcrib.prompt import Attachment, FileAttachment, TextAttachment
 from toolcrib.session.events import ModelResponded, PromptAnswered
 
 ANSWER = response(message("Fine."))
@@ -48,6 +50,48 @@ def test_a_turn_goes_on_only_with_the_prompt_it_began_with(changed: Any) -> None
             adapter.evaluate(ask(add), session=session)
         with pytest.raises(InvalidState, match="is not what it was"):
             adapter.resume(changed, session=session)
+
+
+@pytest.mark.parametrize(
+    ("given", "changed"),
+    [
+        (TextAttachment("a"), None),
+        (TextAttachment("a"), TextAttachment("b")),
+        (TextAttachment("a"), TextAttachment("a", title="b")),
+        (FileAttachment(data=b"a", name="a.csv"), FileAttachment(data=b"b", name="a.csv")),
+        (FileAttachment(data=b"a", name="a.csv"), FileAttachment(data=b"a", name="b.csv")),
+        (FileAttachment(data=b"a", name="a.png"), FileAttachment(data=b"b", name="a.png")),
+        (FileAttachment(file_id="a"), FileAttachment(file_id="b")),
+    ],
+    ids=["none", "text", "title", "data", "name", "image", "id"],
+)
+def test_a_turn_goes_on_only_with_the_attachments_it_began_with(
+    given: Attachment, changed: Attachment | None
+) -> None:
+    """What is attached is part of the question, whatever it is and wherever it lies."""
+    session = Session()
+    with bench(ASKED, Body({}, 400), ANSWER) as (adapter, _):
+        with pytest.raises(PromptEvaluationError):
+            adapter.evaluate(ask(add).bind(attachments=[given]), session=session)
+        with pytest.raises(InvalidState, match="is not what it was"):
+            adapter.resume(ask(add).bind(attachments=[changed] if changed else ()), session=session)
+        found = adapter.resume(ask(add).bind(attachments=[given]), session=session)
+
+    assert found.text == "Fine."
+
+
+def test_a_turn_goes_on_only_with_the_file_it_began_with(tmp_path: Path) -> None:
+    """A file that was changed meanwhile is another one, though its path is the same."""
+    session = Session()
+    file = tmp_path / "a.csv"
+    file.write_text("1")
+    prompt = ask(add).bind(attachments=[FileAttachment(path=file)])
+    with bench(ASKED, Body({}, 400)) as (adapter, _):
+        with pytest.raises(PromptEvaluationError):
+            adapter.evaluate(prompt, session=session)
+        file.write_text("2")
+        with pytest.raises(InvalidState, match="is not what it was"):
+            adapter.resume(prompt, session=session)
 
 
 def test_a_prompt_that_failed_on_the_way_goes_on_from_there() -> None:

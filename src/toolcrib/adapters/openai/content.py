@@ -50,6 +50,7 @@ def output_format(output: OutputSchema[Any]) -> dict[str, Any]:
     strict = strict_schema(output.schema)
     return {
         "type": "json_schema",
+        # A name may have the brackets of a generic type, or letters of any language.
         "name": re.sub(r"[^a-zA-Z0-9_-]", "_", output.name)[:64],
         "schema": output.schema if strict is None else strict,
         "strict": strict is not None,
