@@ -74,6 +74,9 @@ class Codec(ABC, Generic[C, O]):
     call_types: ClassVar[frozenset[str]]
     """The types of items that each stand for one call the provider ran."""
     include: ClassVar[tuple[str, ...]] = ()
+    params_type: ClassVar[type[Any] | None] = None
+    result_type: ClassVar[type[Any] | None] = None
+    """What an invocation tells, where that has a fixed shape: a tool's own types must fit it."""
 
     @abstractmethod
     def serialize(self, tool: HostedTool[C]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from toolcrib.adapters.client_calls import AnyProviderTool, ClientCodec
 from toolcrib.adapters.hosted_view import as_hosted, check_provider
 from toolcrib.adapters.openai.declared import AnyCodec, ClientRun, Declared, Hosted, declare
+from toolcrib.adapters.openai.declared_types import check_declared
 from toolcrib.adapters.openai.hosted_calls import HostedCalls
 from toolcrib.adapters.openai.prompt_executor import PromptExecutor
 from toolcrib.adapters.openai.sorting import Sorter
@@ -140,6 +141,7 @@ class _Choosing:
                 f"Unsupported hosted tool kind {view.kind!r} for the {self._dialect.provider} "
                 f"adapter; it knows: {known}"
             )
+        check_declared(tool.tool, codec)
         return Hosted(view, codec)
 
     def _checked(self, check: Callable[[], None]) -> None:

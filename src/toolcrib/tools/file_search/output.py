@@ -12,6 +12,11 @@ class FileSearchQuery:
 
     queries: tuple[str, ...] = ()
 
+    @property
+    def query(self) -> str:
+        """The first of the queries; empty when nothing was looked for."""
+        return self.queries[0] if self.queries else ""
+
 
 @dataclass(frozen=True, slots=True)
 class FileSearchHit:

@@ -16,6 +16,11 @@ class WebSearchAction:
     url: str | None = None
     pattern: str | None = None
 
+    @property
+    def query(self) -> str:
+        """The first of the queries; empty when nothing was searched for."""
+        return self.queries[0] if self.queries else ""
+
     def render(self) -> str:
         """The action in one line."""
         objects = [*self.queries, *filter(None, (self.pattern, self.url))]

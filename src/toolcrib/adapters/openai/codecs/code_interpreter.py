@@ -42,6 +42,8 @@ class OpenAICodeInterpreterCodec(Codec[CodeInterpreterConfig, CodeInterpreterRes
     kind = KIND
     call_types: ClassVar[frozenset[str]] = frozenset({CALL})
     include: ClassVar[tuple[str, ...]] = ("code_interpreter_call.outputs",)
+    params_type: ClassVar[type[Any] | None] = CodeRun
+    result_type: ClassVar[type[Any] | None] = CodeInterpreterResult
 
     def serialize(self, tool: CodeTool) -> dict[str, Any]:
         if isinstance(tool, OpenAICodeInterpreterTool) and tool.host_mounts:

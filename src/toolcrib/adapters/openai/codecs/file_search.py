@@ -42,6 +42,8 @@ class OpenAIFileSearchCodec(Codec[FileSearchConfig, FileSearchResult]):
     kind = KIND
     call_types: ClassVar[frozenset[str]] = frozenset({"file_search_call"})
     include: ClassVar[tuple[str, ...]] = ("file_search_call.results",)
+    params_type: ClassVar[type[Any] | None] = FileSearchQuery
+    result_type: ClassVar[type[Any] | None] = FileSearchResult
 
     def serialize(self, tool: HostedTool[FileSearchConfig]) -> dict[str, Any]:
         config = tool.config

@@ -54,6 +54,8 @@ class OpenAIImageGenerationCodec(Codec[ImageGenerationConfig, ImageGenerationRes
 
     kind = KIND
     call_types: ClassVar[frozenset[str]] = frozenset({CALL})
+    params_type: ClassVar[type[Any] | None] = ImageRequest
+    result_type: ClassVar[type[Any] | None] = GeneratedImage
 
     def serialize(self, tool: HostedTool[ImageGenerationConfig]) -> dict[str, Any]:
         config = tool.config

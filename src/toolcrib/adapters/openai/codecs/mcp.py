@@ -61,6 +61,8 @@ class OpenAIMcpCodec(Codec[McpConfig, McpResult]):
 
     kind = KIND
     call_types: ClassVar[frozenset[str]] = frozenset({CALL})
+    params_type: ClassVar[type[Any] | None] = McpRequest
+    result_type: ClassVar[type[Any] | None] = McpAnswer
 
     def serialize(self, tool: HostedTool[McpConfig]) -> dict[str, Any]:
         config = tool.config

@@ -40,6 +40,8 @@ class OpenAIShellCodec(Codec[ShellConfig, ShellResult]):
 
     kind = KIND
     call_types: ClassVar[frozenset[str]] = frozenset({CALL})
+    params_type: ClassVar[type[Any] | None] = ShellParams
+    result_type: ClassVar[type[Any] | None] = ShellResult
 
     def serialize(self, tool: HostedTool[ShellConfig]) -> dict[str, Any]:
         return {"type": "shell", "environment": _environment(tool.config)}

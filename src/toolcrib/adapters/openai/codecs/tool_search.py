@@ -26,6 +26,7 @@ class OpenAIToolSearchCodec(Codec[ToolSearchConfig, ToolSearchResult]):
 
     kind = KIND
     call_types: ClassVar[frozenset[str]] = frozenset({CALL})
+    result_type: ClassVar[type[Any] | None] = ToolSearchResult
 
     def serialize(self, tool: HostedTool[ToolSearchConfig]) -> dict[str, Any]:
         return {"type": "tool_search", "execution": "server"}

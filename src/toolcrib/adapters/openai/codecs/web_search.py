@@ -42,6 +42,8 @@ class OpenAIWebSearchCodec(Codec[WebSearchConfig, WebSearchResult]):
     kind = KIND
     call_types: ClassVar[frozenset[str]] = frozenset({"web_search_call"})
     include: ClassVar[tuple[str, ...]] = ("web_search_call.action.sources",)
+    params_type: ClassVar[type[Any] | None] = WebSearchAction
+    result_type: ClassVar[type[Any] | None] = WebSearchResult
 
     def serialize(self, tool: HostedTool[WebSearchConfig]) -> dict[str, Any]:
         config = tool.config
