@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from toolcrib.session.turns import turn_here
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -51,12 +53,14 @@ class Call:
         "depth",
         "digest_cache",
         "emitter",
+        "ends_at",
         "error",
         "failure",
         "finished_at",
         "frozen_ref",
         "is_approved",
         "is_left_running",
+        "is_nested",
         "is_over",
         "is_plain_text",
         "is_settled",
@@ -64,6 +68,7 @@ class Call:
         "name",
         "params",
         "parent",
+        "parent_call_id",
         "prepared",
         "session",
         "started_at",
@@ -99,8 +104,21 @@ class Call:
         self.parent = parent
         self.caller = caller
         self.deadline = deadline
+        self.ends_at = deadline
+        """When what runs now must be over; while the handler runs, its time limit counts too."""
         self.depth = 0 if parent is None else parent.depth + 1
-        self.turn = session.turn
+        self.is_nested = parent is not None
+        """True when a handler on the stack waits for it, so that it cannot wait for a person."""
+        self.parent_call_id = None if parent is None else parent.call_id
+        """The call that this one is part of: made by its handler, or in a turn that it began."""
+        turn = turn_here(session)
+        if turn is None:
+            self.turn = session.last_turn
+        else:
+            self.turn = turn.number
+            if parent is None:
+                self.parent_call_id = turn.parent_call_id
+                self.is_nested = turn.caller is not None
         self.prepared: PreparedTool | None = None
         self.frozen_ref: ToolRef | None = None
         """Which tool the call was frozen for, when that tool is not here any more."""

@@ -77,6 +77,8 @@ class Execution:
             call.fail(error)
         finally:
             del call.session.running[call.call_id]
+            # The tool's own limit is the handler's; hooks that come after it have their own.
+            call.ends_at = call.deadline
         if call.cancels:
             await _end_cancelled(call, task, cancelled_before)
 
@@ -106,10 +108,11 @@ class Execution:
         ends = [] if call.deadline is None else [call.deadline]
         if limit is not None:
             ends.append(now + limit)
+        # What begins inside the call may not outlive it.
+        call.ends_at = ends_at = min(ends)
         if call.context is not None:
-            # Nested calls may not outlive the call that makes them.
-            call.context.deadline = min(ends)
-        return max(0.0, min(ends) - now)
+            call.context.deadline = ends_at
+        return max(0.0, ends_at - now)
 
     async def _limited(self, call: Call, limit: float) -> Any:
         """Run with a limit that binds whatever the handler does.
@@ -120,8 +123,8 @@ class Execution:
         if limit <= 0:
             # What has no time left is not begun.
             raise _timed_out(call, limit)
-        loop = asyncio.get_running_loop()
-        expires_at = loop.time() + limit
+        loop, expires_at = asyncio.get_running_loop(), call.ends_at
+        assert expires_at is not None, "a limit has an end"
         work = asyncio.ensure_future(self._begin(call))
         try:
             await asyncio.wait((work,), timeout=limit)
@@ -132,7 +135,8 @@ class Execution:
             await self._stop(call, work)
             raise _timed_out(call, limit)
         if loop.time() > expires_at:
-            # It blocked the loop past its limit; a late result is not a result.
+            # It blocked the loop past its limit, or what it waited for ended with the limit; a
+            # late result is not a result.
             _retrieve(work)
             raise _timed_out(call, limit)
         return work.result()

@@ -20,9 +20,11 @@ from toolcrib.calls.outcome import Outcome
 from toolcrib.calls.path import Path
 from toolcrib.calls.resume import Resumption
 from toolcrib.calls.table import ToolTable
+from toolcrib.calls.turns import begin_turn, go_on_with_turn
 from toolcrib.calls.validate import RawArguments, encode_arguments, validate
 from toolcrib.errors import CallFailed, UsageError
-from toolcrib.session.events import ToolsChanged, TurnStarted, idempotency_key
+from toolcrib.session.events import ToolsChanged, idempotency_key
+from toolcrib.session.turns import OpenTurn, in_turn
 from toolcrib.tools.context import ToolContext
 
 if TYPE_CHECKING:
@@ -127,8 +129,7 @@ class Executor:
 
     async def call_nested(self, parent: Call, name: str, arguments: Mapping[str, Any]) -> Outcome:
         """Call a tool on behalf of a running call; used through `ToolContext.call_tool`."""
-        deadline = parent.context.deadline if parent.context else None
-        call = self._new_call(name, arguments, None, parent.caller, deadline, parent)
+        call = self._new_call(name, arguments, None, parent.caller, parent.ends_at, parent)
         return await self._path.travel(call)
 
     async def resume(self, call_ids: Iterable[str] | None = None) -> list[Outcome]:
@@ -191,19 +192,38 @@ class Executor:
 
     @contextmanager
     def turn(self) -> Generator[int]:
-        """One prompt and all that follows from it: tools stay as they are until it ends."""
-        session = self.session
-        session.turn += 1
-        session.save_settings()
-        # A turn within a turn, for a prompt that a tool evaluates, sees the same tools.
+        """One prompt and all that follows from it: tools stay as they are until it ends.
+
+        Within a call it is a turn of its own that belongs to the call. Raises `CallFailed` when
+        that is too deep, or the call is given up.
+        """
+        with self._pinned(begin_turn(self.session, self.limits.max_depth)) as turn:
+            yield turn.number
+
+    @contextmanager
+    def turn_again(
+        self, number: int, *, parent_call_id: str | None = None, parent_turn: int | None = None
+    ) -> Generator[None]:
+        """Go on with a turn that began earlier, with the call that it was part of then."""
+        turn = go_on_with_turn(
+            self.session,
+            number,
+            self.limits.max_depth,
+            parent_call_id=parent_call_id,
+            parent_turn=parent_turn,
+        )
+        with self._pinned(turn):
+            yield
+
+    @contextmanager
+    def _pinned(self, turn: OpenTurn) -> Generator[OpenTurn]:
+        # A turn within a turn sees the same tools.
         if self._open_turns == 0:
             self._table.pin()
         self._open_turns += 1
-        session.note(
-            TurnStarted(session_id=session.session_id, at=session.clock(), turn=session.turn)
-        )
         try:
-            yield session.turn
+            with in_turn(turn):
+                yield turn
         finally:
             self._open_turns -= 1
             if self._open_turns == 0:
@@ -260,7 +280,7 @@ class Executor:
             idempotency_key=idempotency_key(session.session_id, call.call_id),
             deadline=call.deadline,
             turn=call.turn,
-            parent_call_id=call.parent.call_id if call.parent else None,
+            parent_call_id=call.parent_call_id,
             deps=session.deps,
             session=session,
             bus=session.bus,

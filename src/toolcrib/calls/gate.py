@@ -154,7 +154,7 @@ class Gate:
         decided = await self._decision_on(request)
         if decided is not None:
             await self._obey(call, request, decided)
-        elif session.unanswered == "deny" or call.depth > 0:
+        elif session.unanswered == "deny" or call.is_nested:
             await self._deny_unanswered(call, request)
         else:
             raise Suspend(deepcopy(request))
@@ -196,7 +196,7 @@ class Gate:
 
     async def _deny_unanswered(self, call: Call, request: ApprovalRequest) -> None:
         """A nested call cannot wait: its caller is on the stack and would not survive."""
-        nested = " A nested call cannot wait for one." if call.depth > 0 else ""
+        nested = " A nested call cannot wait for one." if call.is_nested else ""
         denial = Deny(f"`{call.name}` needs approval and nobody is here to give it.{nested}")
         decided = Decided(
             request.approval_id,

@@ -28,6 +28,7 @@ from toolcrib.calls.redact import shown_failure
 from toolcrib.calls.shape import shape
 from toolcrib.calls.validate import freeze, validate
 from toolcrib.errors import ApprovalRequired, ModelRetry
+from toolcrib.session.turns import CALL_HERE
 
 if TYPE_CHECKING:
     from toolcrib.approval.request import ApprovalRequest
@@ -131,6 +132,8 @@ class Path:
         await self._gate.ask(call, ASKED_BY_TOOL, subject_of(call))
 
     async def _conclude(self, call: Call, work: Awaitable[None]) -> Outcome:
+        outer = CALL_HERE.get()
+        CALL_HERE.set(call)
         try:
             try:
                 await work
@@ -151,6 +154,9 @@ class Path:
             _leave(call, error)
             raise
         finally:
+            # Not by token: a coroutine may be closed in another context than the one it ran in.
+            if CALL_HERE.get() is call:
+                CALL_HERE.set(outer)
             call.let_go()
 
 

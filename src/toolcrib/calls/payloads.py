@@ -109,8 +109,8 @@ def _end_facts(call: Call) -> dict[str, Any]:
         facts.update(
             decided_by=call.decided_by, was_edited=call.was_edited, waited_seconds=call.waited
         )
-    if call.depth:
-        facts.update(depth=call.depth, parent_call_id=call.parent.call_id if call.parent else None)
+    if call.parent_call_id is not None:
+        facts.update(depth=call.depth, parent_call_id=call.parent_call_id)
     if call.caller is not None:
         facts.update(principal=call.caller.principal, transport=call.caller.transport)
     if call.artifact_id is not None:

@@ -67,7 +67,7 @@ def record_finish_soon(call: Call) -> None:
     session = call.session
     _close(call)
     entry = (ToolInvoked.kind, call.finished_at, call.call_id, encode_invoked, call)
-    session.ledger.note(entry, _finish_effects(call))
+    session.append_soon(entry, _finish_effects(call))
     if session.is_heard:
         session.announce(build_live(call))
 
@@ -118,7 +118,7 @@ def open_call(call: Call, state: OpenCallState, decided: Decided | None = None) 
         created_at=call.created_at,
         has_secrets=call.tool.redactor is not None,
         approval_id=call.approval_id,
-        parent_call_id=call.parent.call_id if call.parent else None,
+        parent_call_id=call.parent_call_id,
         depth=call.depth,
         turn=call.turn,
         attempt=call.attempt,

@@ -47,7 +47,7 @@ def request_for(call: Call, verdict: Verdict) -> ApprovalRequest:
         deadline=None if limit is None else now + limit,
         parameters=call.tool.declaration.parameters,
         metadata=_metadata(call),
-        parent_call_id=call.parent.call_id if call.parent else None,
+        parent_call_id=call.parent_call_id,
         turn=call.turn,
     )
 

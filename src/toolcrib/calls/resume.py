@@ -122,6 +122,7 @@ class Resumption:
         call.attempt = found.attempt
         call.was_edited = found.was_edited
         call.depth = found.depth
+        call.parent_call_id = found.parent_call_id
         call.turn = found.turn
         call.waited = max(0.0, session.clock() - found.created_at)
         tool = self._table.get(found.tool.name)

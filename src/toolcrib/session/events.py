@@ -62,6 +62,10 @@ class TurnStarted(Event):
 
     kind: ClassVar[str] = "turn.started"
     turn: int
+    parent_call_id: str | None = None
+    """The call that the turn is part of: of a prompt that a handler or a hook evaluates."""
+    parent_turn: int | None = None
+    """The turn of that call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

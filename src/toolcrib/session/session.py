@@ -4,25 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from toolcrib.approval.decision import Actor
-from toolcrib.errors import UsageError
+from toolcrib.errors import StoreError, UsageError
 from toolcrib.session.approvals import Approvals
 from toolcrib.session.artifacts import Artifacts
 from toolcrib.session.bus import EventBus
 from toolcrib.session.events import CallInDoubt, Event, PayloadsDeleted, SessionOpened
 from toolcrib.session.ledger import DurableLedger, Ledger, MemoryLedger, entry_of
+from toolcrib.session.ledger import Entry as LedgerEntry
 from toolcrib.session.record import Head, Record, events, verify
 from toolcrib.session.reducers import Reducers
 from toolcrib.session.state import ResumableState, export_state, restore_state
 from toolcrib.session.transcript import Entry, transcript
+from toolcrib.session.turns import turn_here
 from toolcrib.store.memory import MemoryStore
-from toolcrib.store.store import ArtifactKept, CallOpened, Clock, Effect, Lease, OpenCall, Store
+from toolcrib.store.store import (
+    ArtifactKept,
+    CallOpened,
+    Clock,
+    Commit,
+    Effect,
+    Lease,
+    OpenCall,
+    Store,
+)
 
 S = TypeVar("S")
 E = TypeVar("E", bound=Event)
@@ -63,10 +76,13 @@ class Session:
         self.unanswered: Unanswered = unanswered
         self.reducers = Reducers()
         self._is_closed = False
+        self._has_unwritten = False
         lease = self.store.acquire(self.session_id)
         self.ledger: Ledger = open_ledger(self.store, lease)
         self._saved = self.store.session(self.session_id).settings
-        self.turn: int = self._saved.get("turn", 0)
+        self.last_turn: int = self._saved.get("turn", 0)
+        """The number of the turn that began last; 0 before the first."""
+        self._numbering = threading.Lock()
         if isinstance(need_user_approve_tools, str):
             raise UsageError(
                 "need_user_approve_tools is a list of names; a plain text would be taken letter "
@@ -115,10 +131,30 @@ class Session:
         """True when somebody needs events as they happen; others need not be built."""
         return bool(self.bus.subscribers or self.reducers.slices)
 
+    @property
+    def turn(self) -> int:
+        """The number of the turn that the running code is part of; outside of turns, of the one
+        that began last.
+        """
+        turn = turn_here(self)
+        return self.last_turn if turn is None else turn.number
+
+    def next_turn(self) -> int:
+        """The number of a turn that begins now. Turns may begin in several threads at once."""
+        with self._numbering:
+            self.last_turn += 1
+            self.save_settings()
+            return self.last_turn
+
     def note(self, event: Event) -> None:
         """Append an event, without waiting for it to be durable, and announce it."""
-        self.ledger.note(entry_of(event))
+        self.append_soon(entry_of(event))
         self.announce(event)
+
+    def append_soon(self, entry: LedgerEntry, effects: Sequence[Effect] = ()) -> None:
+        """Append to the ledger without waiting for it to be durable. Readers here wait for it."""
+        self.ledger.note(entry, effects)
+        self._has_unwritten = self.ledger.is_durable
 
     async def record(self, event: Event, effects: Sequence[Effect] = ()) -> None:
         """Append an event and its effects, wait until they are durable, and announce it."""
@@ -135,6 +171,7 @@ class Session:
             if durable is not None:
                 await durable
         except asyncio.CancelledError:
+            self._has_unwritten = self.ledger.is_durable
             self.announce(build())
             raise
         if self.is_heard:
@@ -157,6 +194,7 @@ class Session:
 
     def records(self, after: int = 0) -> Iterator[Record]:
         """The ledger's records with `seq > after`."""
+        self._write_out()
         return self.ledger.records(after)
 
     def transcript(self) -> tuple[Entry, ...]:
@@ -165,6 +203,7 @@ class Session:
 
     def head(self) -> Head | None:
         """The end of the ledger: keep it elsewhere to find a cut tail later."""
+        self._write_out()
         return self.ledger.head()
 
     def verify(self, head: Head | None = None) -> Head | None:
@@ -173,6 +212,7 @@ class Session:
 
     def open_calls(self) -> list[OpenCall]:
         """Calls that wait, run, or are in doubt."""
+        self._write_out()
         return self.store.open_calls(self.session_id)
 
     def in_doubt(self) -> list[OpenCall]:
@@ -187,7 +227,8 @@ class Session:
 
     def save_settings(self) -> None:
         """Make the approval list durable, if it changed, so that a crash cannot weaken it."""
-        now = {"need_user_approve_tools": list(self.need_user_approve_tools), "turn": self.turn}
+        names = list(self.need_user_approve_tools)
+        now = {"need_user_approve_tools": names, "turn": self.last_turn}
         if now != self._saved:
             self.store.save_settings(self.lease, now)
             self._saved = now
@@ -212,7 +253,7 @@ class Session:
         self.ledger = MemoryLedger(self.store, lease, state.records)
         self.store.restore(lease, state.open_calls, state.approvals, state.grants)
         self.store.apply(lease, [ArtifactKept(artifact) for artifact in state.artifacts])
-        self.turn = state.turn
+        self.last_turn = state.turn
         self.calls_made = state.calls_made
         self.need_user_approve_tools = union(
             state.need_user_approve_tools, self.need_user_approve_tools
@@ -252,8 +293,17 @@ class Session:
                     tool=call.tool,
                 )
                 reopened = CallOpened(replace(call, state="in_doubt"))
-                self.ledger.note(entry_of(doubt), (reopened,))
+                self.append_soon(entry_of(doubt), (reopened,))
                 self.announce(doubt)
+
+    def _write_out(self) -> None:
+        """Have written what nobody waited for, so that whoever reads now finds it."""
+        if not self._has_unwritten:
+            return
+        self._has_unwritten = False
+        # A session that another process writes by now can still be read.
+        with suppress(StoreError):
+            self.store.commit(self.lease, Commit((), ()))
 
 
 def open_ledger(store: Store, lease: Lease) -> Ledger:

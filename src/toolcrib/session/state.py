@@ -93,7 +93,7 @@ def export_state(session: Session, *, key: bytes | None = None) -> ResumableStat
     state = ResumableState(
         session_id=session.session_id,
         need_user_approve_tools=tuple(session.need_user_approve_tools),
-        turn=session.turn,
+        turn=session.last_turn,
         calls_made=session.calls_made,
         records=tuple(session.records()),
         open_calls=tuple(session.open_calls()),
@@ -126,7 +126,7 @@ def restore_state(session: Session, state: ResumableState, *, key: bytes | None 
             "a session in a durable store is not restored from a state; "
             "open it: Session.open(store, session_id)"
         )
-    if session.turn or any(record.call_id is not None for record in session.records()):
+    if session.last_turn or any(record.call_id is not None for record in session.records()):
         raise InvalidState("only a fresh session can be restored; this one has made calls")
     _check(state)
     session.adopt(state)
