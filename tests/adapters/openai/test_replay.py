@@ -14,7 +14,7 @@ from tests.adapters.openai.recordings import Recorded, recorded
 from tests.adapters.openai.samples import recordings
 from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.items import mappings_of, maybe_int, text_of, text_parts
-from toolcrib.adapters.openai.answer import answer_items
+from toolcrib.adapters.answer import answer_items
 from toolcrib.session.events import ModelResponded, PromptAnswered
 from toolcrib.tools.apply_patch import apply_patch_tool
 from toolcrib.tools.code_interpreter import code_interpreter_tool

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.openai.downloads import download_files, download_files_blocking
     from toolcrib.adapters.openai.file_types import SUPPORTED_TYPES
     from toolcrib.adapters.openai.retry import Retry
-    from toolcrib.adapters.openai.withholding import Governance
+    from toolcrib.adapters.withholding import Governance
 
 __all__ = [
     "SUPPORTED_TYPES",
@@ -34,7 +34,7 @@ __all__ = [
 _HOMES = {
     "SUPPORTED_TYPES": "toolcrib.adapters.openai.file_types",
     "Budget": "toolcrib.adapters.budget",
-    "Governance": "toolcrib.adapters.openai.withholding",
+    "Governance": "toolcrib.adapters.withholding",
     "OpenAIAdapter": "toolcrib.adapters.openai.adapter",
     "Retry": "toolcrib.adapters.openai.retry",
     "check_container": "toolcrib.adapters.openai.containers",

@@ -16,7 +16,7 @@ from toolcrib.tools.code_interpreter import (
 )
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.openai.declared import Hosted
+    from toolcrib.adapters.declared import Hosted
     from toolcrib.adapters.response import PromptResponse
 
 O = TypeVar("O")  # noqa: E741

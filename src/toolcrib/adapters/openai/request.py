@@ -13,8 +13,8 @@ from toolcrib.adapters.openai.outgoing import encoded
 from toolcrib.errors import PromptEvaluationError, UsageError
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.openai.conversation import Conversation, History
-    from toolcrib.adapters.openai.declared import Declared
+    from toolcrib.adapters.conversation import Conversation, History
+    from toolcrib.adapters.declared import Declared
     from toolcrib.prompt.rendering import RenderedPrompt
 
 _OURS: Final[Mapping[str, str]] = {

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Final, TypeAlias, assert_never
 
 from toolcrib.adapters.codec import Codec, Invocation, Item
 from toolcrib.adapters.items import mappings_of, maybe_text, plain, text_of
-from toolcrib.adapters.openai.answer import Annotation, annotations_of
+from toolcrib.adapters.answer import Annotation, annotations_of
 from toolcrib.adapters.openai.codecs.auto_container import wire_options
-from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.adapters.failed import failure_of
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.code_interpreter import (
     KIND,

@@ -16,7 +16,7 @@ from toolcrib.adapters.items import (
     text_of,
     texts_of,
 )
-from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.adapters.failed import failure_of
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.mcp import (

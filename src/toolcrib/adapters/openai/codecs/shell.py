@@ -17,7 +17,7 @@ from toolcrib.adapters.items import (
     texts_of,
 )
 from toolcrib.adapters.openai.codecs.auto_container import wire_options
-from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.adapters.failed import failure_of
 from toolcrib.tools.code_interpreter import AutoContainer, ExistingContainer
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.shell import (

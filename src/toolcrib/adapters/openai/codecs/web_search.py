@@ -15,8 +15,8 @@ from toolcrib.adapters.items import (
     text_of,
     texts_of,
 )
-from toolcrib.adapters.openai.answer import annotations_of, answer_text
-from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.adapters.answer import annotations_of, answer_text
+from toolcrib.adapters.failed import failure_of
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.web_search import (

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.adapters.openai.answer import annotations_of, answer_text, told_apart
+from toolcrib.adapters.answer import annotations_of, answer_text, told_apart
 
 
 def message(*parts: tuple[str, list[Any]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.adapters.openai.withholding import Governance
+from toolcrib.adapters.withholding import Governance
 from toolcrib.calls.executor import Executor
 from toolcrib.session.events import idempotency_key
 from toolcrib.tools.context import ToolContext

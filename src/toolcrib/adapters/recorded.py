@@ -12,8 +12,8 @@ from toolcrib.tools.redaction import Scrubber
 from toolcrib.tools.secrets import SECRET
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.openai.asked import Asked
-    from toolcrib.adapters.openai.declared import Hosted
+    from toolcrib.adapters.asked import Asked
+    from toolcrib.adapters.declared import Hosted
     from toolcrib.tools.prepared import PreparedTool
 
 _HARMLESS: Final = frozenset({"type", "id", "call_id", "name", "status"})

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolcrib.adapters.openai.asked import Ended
-from toolcrib.adapters.openai.conversation import Conversation, Heard
+from toolcrib.adapters.asked import Ended
+from toolcrib.adapters.conversation import Conversation, Heard
 from toolcrib.adapters.openai.finding import is_usable
 from toolcrib.adapters.response import Usage
 from toolcrib.errors import InvalidState
@@ -20,7 +20,7 @@ from toolcrib.session.events import (
 )
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.openai.opening import Opening
+    from toolcrib.adapters.opening import Opening
 
 
 @dataclass(slots=True)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from toolcrib.adapters.codec import Codec, Invocation, Item
 from toolcrib.adapters.items import maybe_text, text_of
-from toolcrib.adapters.openai.answer import answer_items, told_apart
-from toolcrib.adapters.openai.asked import is_sound_id
-from toolcrib.adapters.openai.declared import Hosted
-from toolcrib.adapters.openai.declared_types import as_declared
-from toolcrib.adapters.openai.failed import failure_of
+from toolcrib.adapters.answer import answer_items, told_apart
+from toolcrib.adapters.asked import is_sound_id
+from toolcrib.adapters.declared import Hosted
+from toolcrib.adapters.declared_types import as_declared
+from toolcrib.adapters.failed import failure_of
 from toolcrib.adapters.openai.finding import is_usable
-from toolcrib.adapters.openai.output_hooks import hooked
-from toolcrib.adapters.openai.sorting import NO_CALLS, Sorter
+from toolcrib.adapters.output_hooks import hooked
+from toolcrib.adapters.sorting import NO_CALLS, Sorter
 from toolcrib.approval.decision import Actor
 from toolcrib.calls.provider_calls import ProviderCall, record_provider_call
 from toolcrib.errors import PromptEvaluationError

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolcrib.adapters.client_calls import AnyProviderTool, ClientCodec
 from toolcrib.adapters.hosted_view import as_hosted, check_provider
-from toolcrib.adapters.openai.declared import AnyCodec, ClientRun, Declared, Hosted, declare
-from toolcrib.adapters.openai.declared_types import check_declared
-from toolcrib.adapters.openai.hosted_calls import HostedCalls
-from toolcrib.adapters.openai.prompt_executor import PromptExecutor
-from toolcrib.adapters.openai.sorting import Sorter
-from toolcrib.adapters.openai.withholding import Governance, Withheld, why_withheld
+from toolcrib.adapters.declared import AnyCodec, ClientRun, Declared, Hosted, declare
+from toolcrib.adapters.declared_types import check_declared
+from toolcrib.adapters.hosted_calls import HostedCalls
+from toolcrib.adapters.prompt_executor import PromptExecutor
+from toolcrib.adapters.sorting import Sorter
+from toolcrib.adapters.withholding import Governance, Withheld, why_withheld
 from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.tools.mcp import mcp_gate
 from toolcrib.tools.prepared import PreparedTool, prepare

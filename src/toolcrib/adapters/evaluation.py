@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from toolcrib.adapters.openai.answer import (
+from toolcrib.adapters.answer import (
     answer_items,
     answer_text,
     citations,
     last_text,
     told_apart,
 )
-from toolcrib.adapters.openai.conversation import Conversation, History
-from toolcrib.adapters.openai.replay import open_prompt, steps_of, take_up
+from toolcrib.adapters.conversation import Conversation, History
+from toolcrib.adapters.replay import open_prompt, steps_of, take_up
 from toolcrib.adapters.openai.staging import message_with, opened_with
-from toolcrib.adapters.openai.turn import Turn
-from toolcrib.adapters.openai.withholding import record_withheld
+from toolcrib.adapters.turn import Turn
+from toolcrib.adapters.withholding import record_withheld
 from toolcrib.adapters.response import PromptResponse
 from toolcrib.errors import PromptEvaluationError
 from toolcrib.prompt.output import OutputMismatch
@@ -27,7 +27,7 @@ from toolcrib.session.record import events
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import Item
-    from toolcrib.adapters.openai.opening import Opening
+    from toolcrib.adapters.opening import Opening
     from toolcrib.adapters.openai.request import TurnOptions
     from toolcrib.adapters.openai.staging import Staging
     from toolcrib.adapters.openai.wire import Wire

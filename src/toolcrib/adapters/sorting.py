@@ -9,9 +9,9 @@ from toolcrib.adapters.client_calls import ClientCodec
 from toolcrib.adapters.codec import Codec, Item
 from toolcrib.adapters.hosted_view import undeclared
 from toolcrib.adapters.items import text_of
-from toolcrib.adapters.openai.asked import Asked, ClientVoice, CustomVoice, FunctionVoice, Voice
+from toolcrib.adapters.asked import Asked, ClientVoice, CustomVoice, FunctionVoice, Voice
 from toolcrib.adapters.openai.codecs.mcp_approval import OpenAIMcpApprovals
-from toolcrib.adapters.openai.declared import AnyCodec, Declared, Hosted
+from toolcrib.adapters.declared import AnyCodec, Declared, Hosted
 
 NO_CALLS: Final = frozenset(
     {
