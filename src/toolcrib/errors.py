@@ -120,7 +120,8 @@ class CallFailed(ToolcribError):
 class PromptEvaluationError(ToolcribError):
     """A prompt was not answered. `phase` says where: before a request (`render`), while asking
     (`request`), in what came back (`response`, `parse`), in a tool (`tool`), or at a limit
-    (`budget`). `request_id` is the provider's, where there is one.
+    (`budget`). `request_id` is the provider's, where there is one. The text
+    names the prompt and the request.
     """
 
     def __init__(
@@ -131,7 +132,9 @@ class PromptEvaluationError(ToolcribError):
         phase: EvaluationPhase,
         request_id: str | None = None,
     ) -> None:
-        super().__init__(message)
+        where = f"prompt {prompt_name!r}: " if prompt_name else ""
+        told = message.removeprefix(where)
+        super().__init__(where + told + (f" (request {request_id})" if request_id else ""))
         self.prompt_name = prompt_name
         self.phase: EvaluationPhase = phase
         self.request_id = request_id

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolcrib import HostedTool
-from toolcrib.errors import UnsupportedOption
 from toolcrib.adapters.openai.codecs.web_search import OpenAIWebSearchCodec
+from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.web_search import WebSearchConfig
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,12 @@ import pytest
 from tests.session.samples import add_up, executor
 from toolcrib import Executor, MemoryStore, Session, SqliteStore, ToolContext, ToolInvoked, tool
 from toolcrib.errors import LeaseHeld, LeaseLost, UsageError
-from toolcrib.session.events import PayloadsDeleted, SessionOpened
+from toolcrib.session.events import PayloadsDeleted, SessionOpened, ToolOutput
+from toolcrib.store.store import CallOpened, Commit, Lease, OpenCall
 from toolcrib.testing import FakeClock, Recorder
+from toolcrib.tools.ref import ToolRef
+
+REF = ToolRef("work", "python", "1.0.0", "d", "local")
 
 
 class TestId:
@@ -215,6 +220,93 @@ class TestClosing:
         with pytest.raises(LeaseLost):
             await running
         store.close()
+
+
+class WatchedStore(SqliteStore):
+    """A store whose writer is busy until somebody asks for a commit now."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.is_asked = threading.Event()
+        self.lease = self.acquire("other")
+
+    def commit(self, lease: Lease, commit: Commit) -> None:
+        self.is_asked.set()
+        super().commit(lease, commit)
+
+    def drain(self) -> Commit:
+        self.is_asked.wait(10)
+        return Commit((), ())
+
+    def settled(self, error: BaseException | None) -> None:
+        assert error is None
+
+    def close(self) -> None:
+        self.is_asked.set()
+        super().close()
+
+
+def noted(session: Session) -> ToolOutput:
+    event = ToolOutput(session_id="s", at=1.0, call_id="c1", tool="t", chunk="piece")
+    session.note(event)
+    return event
+
+
+class TestReading:
+    @pytest.mark.parametrize("reader", ["records", "reducer", "head"])
+    async def test_what_was_only_noted_is_read(self, reader: str, sqlite_path: Path) -> None:
+        """R51: nobody waits for progress or output to be durable, but whoever reads the ledger
+        right after it finds it.
+        """
+        store = WatchedStore(sqlite_path)
+        session = await Session.open(store, "s")
+        store.schedule(store)
+        event = noted(session)
+
+        match reader:
+            case "records":
+                assert [record.event for record in session.records()][-1] == event
+            case "reducer":
+                session.add_reducer("pieces", ToolOutput, lambda all, one: all + one.chunk, "")
+                assert session.state("pieces") == "piece"
+            case _:
+                head = session.head()
+                assert head is not None
+                assert head.seq == 2
+        store.close()
+
+    async def test_what_a_dead_process_left_is_known_at_once(self, sqlite_path: Path) -> None:
+        """A session that is opened without waiting finds what is in doubt, too."""
+        store = WatchedStore(sqlite_path)
+        lease = store.acquire("s")
+        left = OpenCall("c1", REF, b"{}", "d", "started", 1.0)
+        store.commit(lease, Commit((), (CallOpened(left),)))
+        store.release(lease)
+        store.is_asked.clear()
+        session = Session("s", store=store)
+
+        assert [call.call_id for call in session.in_doubt()] == ["c1"]
+        store.close()
+
+    async def test_reading_writes_nothing_when_nothing_was_noted(self, sqlite_path: Path) -> None:
+        """Readers that look again and again cost no writes."""
+        with SqliteStore(sqlite_path) as store:
+            session = await Session.open(store, "s")
+            list(session.records())
+            before = store.transactions
+
+            list(session.records())
+
+            assert store.transactions == before
+
+    async def test_what_another_process_writes_can_be_read(self, sqlite_path: Path) -> None:
+        """A session whose lease is lost takes nothing more, and reading it goes on."""
+        with SqliteStore(sqlite_path) as store:
+            session = await Session.open(store, "s")
+            store.release(session.lease)
+            noted(session)
+
+            assert [record.kind for record in session.records()] == ["session.opened"]
 
 
 class TestAnnouncing:

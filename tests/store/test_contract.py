@@ -293,6 +293,17 @@ class TestSources:
         assert [record.call_id for record in store.records("s")] == ["c1"]
         assert store.open_calls("s") == [open_call()]
 
+    def test_a_commit_comes_after_what_was_scheduled_before_it(self, store: Store) -> None:
+        """Who commits now finds everything in the store that was on its way there."""
+        lease = store.acquire("s")
+        source = Source(store, lease).add("c1")
+        store.schedule(source)
+
+        store.commit(lease, Commit((), ()))
+
+        assert source.is_settled.is_set()
+        assert [record.call_id for record in store.records("s")] == ["c1"]
+
     def test_a_source_with_a_void_lease_is_told(self, store: Store) -> None:
         """A ledger that lost its lease hears of it and writes nothing."""
         lease = store.acquire("s")

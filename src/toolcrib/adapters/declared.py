@@ -86,7 +86,11 @@ class Declared:
     def choice(self, wanted: str, prompt_name: str) -> Any:
         """`tool_choice` for `auto`, `none`, `required` or the name of one tool."""
         if wanted == "required" and not self.tools:
-            raise _unrenderable("tool_choice is 'required', but no tool is offered", prompt_name)
+            raise _unrenderable(
+                "tool_choice is 'required', but no tool is offered; offer one, or leave the choice "
+                "at 'auto'",
+                prompt_name,
+            )
         if wanted in ("auto", "none", "required"):
             return wanted
         if wanted in self.wire:

@@ -15,11 +15,11 @@ from toolcrib.adapters.answer import (
     told_apart,
 )
 from toolcrib.adapters.conversation import Conversation, History
-from toolcrib.adapters.replay import open_prompt, steps_of, take_up
 from toolcrib.adapters.openai.staging import message_with, opened_with
+from toolcrib.adapters.replay import open_prompt, steps_of, take_up
+from toolcrib.adapters.response import PromptResponse
 from toolcrib.adapters.turn import Turn
 from toolcrib.adapters.withholding import record_withheld
-from toolcrib.adapters.response import PromptResponse
 from toolcrib.errors import PromptEvaluationError
 from toolcrib.prompt.output import OutputMismatch
 from toolcrib.session.events import PromptAnswered, PromptStarted
@@ -27,10 +27,10 @@ from toolcrib.session.record import events
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import Item
-    from toolcrib.adapters.opening import Opening
     from toolcrib.adapters.openai.request import TurnOptions
     from toolcrib.adapters.openai.staging import Staging
     from toolcrib.adapters.openai.wire import Wire
+    from toolcrib.adapters.opening import Opening
     from toolcrib.calls.outcome import Outcome
     from toolcrib.prompt.rendering import RenderedPrompt
     from toolcrib.session.events import FilesStaged

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolcrib.adapters.codec import Codec, Invocation, Item
-from toolcrib.adapters.items import maybe_text, text_of
 from toolcrib.adapters.answer import answer_items, told_apart
-from toolcrib.adapters.asked import is_sound_id
+from toolcrib.adapters.asked import Voice, is_sound_id
+from toolcrib.adapters.codec import Codec, Invocation, Item
 from toolcrib.adapters.declared import Hosted
 from toolcrib.adapters.declared_types import as_declared
 from toolcrib.adapters.failed import failure_of
+from toolcrib.adapters.items import maybe_text, text_of
+from toolcrib.adapters.openai.codecs.unknown import UNKNOWN, OpenAIUnknownCodec
 from toolcrib.adapters.openai.finding import is_usable
 from toolcrib.adapters.output_hooks import hooked
 from toolcrib.adapters.sorting import NO_CALLS, Sorter
@@ -72,10 +73,10 @@ class HostedCalls:
         placed = told_apart(items, answer_items(items) if is_last else [])
         for item in items:
             owner = self._sorter.owner(item, items)
+            if _is_unknown(item, owner):
+                self.skipped[text_of(item, "type") or UNKNOWN] += 1
             if isinstance(owner, Hosted):
                 await self._account(owner, item, placed, turn, known or {})
-            elif owner is None and text_of(item, "type") not in NO_CALLS:
-                self.skipped[text_of(item, "type") or "unknown"] += 1
 
     async def _account(
         self,
@@ -141,6 +142,13 @@ class HostedCalls:
                 prompt_name=self._prompt_name,
                 phase="parse",
             ) from error
+
+
+def _is_unknown(item: Item, owner: Hosted | Voice | None) -> bool:
+    """Whether nobody knows the type of an item. If it is a call it is recorded all the same."""
+    if isinstance(owner, Hosted):
+        return isinstance(owner.codec, OpenAIUnknownCodec)
+    return owner is None and text_of(item, "type") not in NO_CALLS
 
 
 def _least(hosted: Hosted, item: Item) -> Invocation:

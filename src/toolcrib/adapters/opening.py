@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolcrib.adapters.client_calls import AnyProviderTool, ClientCodec
-from toolcrib.adapters.hosted_view import as_hosted, check_provider
 from toolcrib.adapters.declared import AnyCodec, ClientRun, Declared, Hosted, declare
 from toolcrib.adapters.declared_types import check_declared
 from toolcrib.adapters.hosted_calls import HostedCalls
+from toolcrib.adapters.hosted_view import as_hosted, check_provider
 from toolcrib.adapters.prompt_executor import PromptExecutor
 from toolcrib.adapters.sorting import Sorter
 from toolcrib.adapters.withholding import Governance, Withheld, why_withheld

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import dropwhile
 from typing import Final
 
+from toolcrib.adapters.asked import Asked, ClientVoice, CustomVoice, FunctionVoice, Voice
 from toolcrib.adapters.client_calls import ClientCodec
 from toolcrib.adapters.codec import Codec, Item
+from toolcrib.adapters.declared import AnyCodec, Declared, Hosted
 from toolcrib.adapters.hosted_view import undeclared
 from toolcrib.adapters.items import text_of
-from toolcrib.adapters.asked import Asked, ClientVoice, CustomVoice, FunctionVoice, Voice
 from toolcrib.adapters.openai.codecs.mcp_approval import OpenAIMcpApprovals
-from toolcrib.adapters.declared import AnyCodec, Declared, Hosted
+from toolcrib.adapters.openai.codecs.unknown import OpenAIUnknownCodec, is_any_call, kind_of
 
 NO_CALLS: Final = frozenset(
     {
@@ -41,7 +43,7 @@ class Sorter:
         client_codecs: Sequence[ClientCodec],
     ) -> None:
         self._hosted = declared.hosted
-        names = declared.names
+        self._names = names = declared.names
         self._ours: list[Voice] = [FunctionVoice(names), CustomVoice(names)]
         self._ours += [ClientVoice(each.codec, each.tool.name) for each in declared.client_run]
         self._ours += [
@@ -73,11 +75,27 @@ class Sorter:
         offered = _first_hosted(self._hosted, item)
         if offered is not None:
             return offered
-        if not _is_answered(item, items):
+        if not _is_answered(item, items) and not self._is_theirs(item, items):
             for voice in (*self._ours, *self._unoffered_ours):
                 if voice.is_call(item):
                     return voice
-        return _first_hosted(self._unoffered, item)
+        return _first_hosted(self._unoffered, item) or _unknown(item)
+
+    def _is_theirs(self, item: Item, items: Sequence[Item]) -> bool:
+        """Whether the provider ran a custom tool of its own: it has none of our names, and the
+        model went on to its answer, as it cannot while a call waits.
+        """
+        if text_of(item, "type") != "custom_tool_call" or text_of(item, "name") in self._names:
+            return False
+        rest = dropwhile(lambda each: each is not item, items)
+        return any(text_of(each, "type") == "message" for each in rest)
+
+
+def _unknown(item: Item) -> Hosted | None:
+    if text_of(item, "type") in NO_CALLS or not is_any_call(item):
+        return None
+    kind = kind_of(item)
+    return Hosted(undeclared(kind), OpenAIUnknownCodec(kind))
 
 
 def _first_hosted(among: Sequence[Hosted], item: Item) -> Hosted | None:

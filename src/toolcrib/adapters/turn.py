@@ -11,23 +11,23 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from toolcrib.adapters.items import mappings_of, maybe_text
 from toolcrib.adapters.asked import Asked, Ended, is_sound_id
 from toolcrib.adapters.conversation import Conversation, Heard, usage_of
+from toolcrib.adapters.items import mappings_of, maybe_text
 from toolcrib.adapters.openai.finding import check_status
 from toolcrib.adapters.openai.outgoing import Outgoing
-from toolcrib.adapters.recorded import recordable
-from toolcrib.adapters.replay import LOST
 from toolcrib.adapters.openai.request import Requests, TurnOptions
 from toolcrib.adapters.openai.stale import retold
 from toolcrib.adapters.openai.watching import Watcher
+from toolcrib.adapters.recorded import recordable
+from toolcrib.adapters.replay import LOST
 from toolcrib.calls.batch import run_all
 from toolcrib.errors import ContainerGone, EvaluationPhase, PromptEvaluationError, UsageError
 from toolcrib.session.events import ModelResponded
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.opening import Opening
     from toolcrib.adapters.openai.wire import Reply, Wire
+    from toolcrib.adapters.opening import Opening
     from toolcrib.calls.outcome import Outcome
     from toolcrib.prompt.rendering import RenderedPrompt
 

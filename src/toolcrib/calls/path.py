@@ -27,7 +27,7 @@ from toolcrib.calls.recording import (
 from toolcrib.calls.redact import shown_failure
 from toolcrib.calls.shape import shape
 from toolcrib.calls.validate import freeze, validate
-from toolcrib.errors import ApprovalRequired, ModelRetry
+from toolcrib.errors import ApprovalRequired, ModelRetry, ToolTimeout
 from toolcrib.session.turns import CALL_HERE
 
 if TYPE_CHECKING:
@@ -101,14 +101,22 @@ class Path:
             if self._admission.is_free_for(call):
                 asked = await self._attempt(call)
             else:
-                async with await self._admission.enter(call):
-                    asked = await self._attempt(call)
+                asked = await self._attempt_in_turn(call)
             if asked is not None:
                 # Out of the slot: whoever takes long to answer holds up no other call.
                 await self._ask(call, asked)
         if chain is not None and chain.has_post:
             await run_post_hooks(call, chain)
         shape(call, self._limits.max_result_chars, self._table)
+
+    async def _attempt_in_turn(self, call: Call) -> ApprovalRequired | None:
+        try:
+            place = await self._admission.enter(call)
+        except ToolTimeout as error:
+            call.fail(error)
+            return None
+        async with place:
+            return await self._attempt(call)
 
     async def _attempt(self, call: Call) -> ApprovalRequired | None:
         """Start and execute. A handler may find out now that it needs a yes; then it is asked

@@ -169,7 +169,9 @@ class Store(Protocol):
         ...
 
     def commit(self, lease: Lease, commit: Commit) -> None:
-        """Make a commit durable now. Raises `LeaseLost` when the lease is void."""
+        """Make a commit durable now, after what was scheduled before it. Raises `LeaseLost` when
+        the lease is void.
+        """
         ...
 
     def sessions(self) -> list[SessionInfo]: ...

@@ -22,6 +22,11 @@ class Recorded:
     def items(self) -> list[Json]:
         return self.body["output"]
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether the stream broke off with an error of its own."""
+        return any(event["type"] == "error" for event in self.events.events)
+
 
 def recorded(path: Path) -> list[Recorded]:
     """The responses in a recording, in order. Other endpoints and providers are passed over."""

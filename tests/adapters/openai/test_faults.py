@@ -215,7 +215,8 @@ def test_a_refusal_is_told_in_the_models_words() -> None:
     with bench(response(message("", content=[refusal]))) as (adapter, _):
         told = failing(adapter)
 
-    assert (told.phase, str(told)) == ("response", "the model refused: I will not.")
+    assert told.phase == "response"
+    assert str(told) == "prompt 'test:ask': the model refused: I will not. (request req_1)"
 
 
 @pytest.mark.parametrize("items", [[], [{"type": "reasoning", "id": "rs_1", "summary": []}]])

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, get_args
 from pydantic_core import to_json
 
 from toolcrib.adapters.budget import Budget
-from toolcrib.adapters.openai.clients import Clients
-from toolcrib.adapters.openai.containers_in_use import log_runs, ready_containers
-from toolcrib.adapters.openai.content import first_message
 from toolcrib.adapters.conversation import History
 from toolcrib.adapters.declared import AnyCodec
 from toolcrib.adapters.evaluation import Evaluation, Question
+from toolcrib.adapters.openai.clients import Clients
+from toolcrib.adapters.openai.containers_in_use import log_runs, ready_containers
+from toolcrib.adapters.openai.content import first_message
 from toolcrib.adapters.openai.file_types import SUPPORTED_TYPES, check_types
-from toolcrib.adapters.opening import Dialect, OnUnsupported, open_turn
-from toolcrib.adapters.prompt_executor import PromptExecutor
 from toolcrib.adapters.openai.registry import default_client_codecs, default_codecs
 from toolcrib.adapters.openai.request import TurnOptions
 from toolcrib.adapters.openai.retry import Retry
 from toolcrib.adapters.openai.staging import staging_of, without_mounts
 from toolcrib.adapters.openai.staging_plan import HostFiles
 from toolcrib.adapters.openai.wire import Wire
-from toolcrib.adapters.withholding import Governance
+from toolcrib.adapters.opening import Dialect, OnUnsupported, open_turn
 from toolcrib.adapters.portal import Portal
+from toolcrib.adapters.prompt_executor import PromptExecutor
+from toolcrib.adapters.withholding import Governance
 from toolcrib.errors import InvalidPrompt, PromptEvaluationError, UsageError
 from toolcrib.session.events import Event
 from toolcrib.session.session import Session

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from toolcrib.adapters.codec import Item
 from toolcrib.adapters.items import mapping_of, mappings_of, maybe_text, text_of
@@ -11,6 +11,8 @@ from toolcrib.errors import PromptEvaluationError
 
 if TYPE_CHECKING:
     from toolcrib.adapters.openai.wire import Reply
+
+_AGAIN: Final = "; `resume` asks for it again"
 
 
 def check_status(reply: Reply, prompt_name: str) -> None:
@@ -30,12 +32,13 @@ def _problem(reply: Reply) -> str | None:
         case "failed":
             error = mapping_of(body, "error")
             code, message = text_of(error, "code"), text_of(error, "message")
-            return f"the provider failed: {code or 'no code'}: {message or 'it does not say why'}"
+            told = f"{code or 'no code'}: {message or 'it does not say why'}"
+            return f"the provider failed: {told}{_AGAIN}"
         case "incomplete":
             reason = text_of(mapping_of(body, "incomplete_details"), "reason")
             return _incomplete(reason)
         case "cancelled" | "queued" | "in_progress":
-            return f"the response is {status}, not complete"
+            return f"the response is {status}, not complete{_AGAIN}"
         case _:
             pass
     return problem_of(items)
@@ -45,7 +48,7 @@ def problem_of(items: Sequence[Item]) -> str | None:
     """Why the items of a complete response are no answer; None when they are one."""
     told = [item for item in items if item.get("type") != "reasoning"]
     if not told:
-        return "the response is empty: the model gave neither an answer nor a call"
+        return f"the response is empty: the model gave neither an answer nor a call{_AGAIN}"
     refusal = refusal_of(items)
     return None if refusal is None else f"the model refused: {refusal}"
 
@@ -61,11 +64,18 @@ def is_usable(items: Sequence[Item]) -> bool:
 def _incomplete(reason: str) -> str:
     match reason:
         case "content_filter":
-            return "the answer was filtered (content_filter); nothing of it can be used"
+            return (
+                "the answer was filtered (content_filter); nothing of it can be used, so ask in "
+                "other words"
+            )
         case "max_output_tokens":
-            return "the answer was cut off (max_output_tokens); allow more output tokens"
+            return (
+                "the answer was cut off (max_output_tokens); allow more output tokens in settings, "
+                "or ask for less"
+            )
         case _:
-            return f"the answer is incomplete ({reason or 'the provider does not say why'})"
+            told = reason or "the provider does not say why"
+            return f"the answer is incomplete ({told}){_AGAIN}"
 
 
 def refusal_of(items: Sequence[Item]) -> str | None:

@@ -17,8 +17,8 @@ from toolcrib.tools.code_interpreter import KIND, ExistingContainer
 from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.opening import Opening
     from toolcrib.adapters.openai.wire import Wire
+    from toolcrib.adapters.opening import Opening
     from toolcrib.prompt.rendering import RenderedPrompt
     from toolcrib.session.session import Session
     from toolcrib.tools.tool import Tool

@@ -295,6 +295,14 @@ def test_outputs_may_be_missing_or_unknown(outputs: Any) -> None:
     assert found.value == CodeInterpreterResult(code="x = 1")
 
 
+def test_arguments_stand_in_for_missing_code() -> None:
+    """E4: other servers of this API tell the code as a function call's arguments."""
+    told = parsed(call(code=None, arguments='{"code": "print(1)"}'))
+
+    assert told.code == "print(1)"
+    assert parsed(call(code=None, arguments="{broken")).code == ""
+
+
 def test_each_output_starts_on_a_line_of_its_own() -> None:
     """C24: several pieces of output do not run into each other."""
     assert parsed(call(outputs=logs("1", "2\n", "3", None))).stdout == "1\n2\n3"

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, TypeAlias, assert_never
 
-from toolcrib.adapters.codec import Codec, Invocation, Item
-from toolcrib.adapters.items import mappings_of, maybe_text, plain, text_of
 from toolcrib.adapters.answer import Annotation, annotations_of
-from toolcrib.adapters.openai.codecs.auto_container import wire_options
+from toolcrib.adapters.codec import Codec, Invocation, Item
 from toolcrib.adapters.failed import failure_of
+from toolcrib.adapters.items import json_object_of, mappings_of, maybe_text, plain, text_of
+from toolcrib.adapters.openai.codecs.auto_container import wire_options
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.code_interpreter import (
     KIND,
@@ -106,7 +106,7 @@ def _run(item: Item) -> CodeInterpreterResult:
     images = (text_of(each, "url") for each in outputs if each.get("type") == "image")
     traceback = fatal_traceback(stdout)
     return CodeInterpreterResult(
-        code=text_of(item, "code"),
+        code=_code(item),
         stdout=stdout,
         stderr=traceback,
         exit_code=None if traceback is None else 1,
@@ -114,6 +114,11 @@ def _run(item: Item) -> CodeInterpreterResult:
         container_id=maybe_text(item, "container_id"),
         images=tuple(filter(None, images)),
     )
+
+
+def _code(item: Item) -> str:
+    """The code; some providers of this API tell it as a function call's arguments."""
+    return text_of(item, "code") or text_of(json_object_of(item, "arguments"), "code")
 
 
 def _joined(texts: Iterable[str]) -> str:

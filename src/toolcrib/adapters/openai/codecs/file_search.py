@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, assert_never
 
+from toolcrib.adapters.answer import annotations_of, answer_text
 from toolcrib.adapters.codec import Codec, Invocation, Item
+from toolcrib.adapters.failed import failure_of
 from toolcrib.adapters.items import (
     mapping_of,
     mappings_of,
@@ -15,8 +17,6 @@ from toolcrib.adapters.items import (
     text_of,
     texts_of,
 )
-from toolcrib.adapters.answer import annotations_of, answer_text
-from toolcrib.adapters.failed import failure_of
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.file_search import (
     KIND,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.codec import Codec, Invocation, Item
-from toolcrib.adapters.items import mapping_of, maybe_text, plain, text_of
 from toolcrib.adapters.failed import failure_of
+from toolcrib.adapters.items import mapping_of, maybe_text, plain, text_of
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.image_generation import (
     KIND,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final, assert_never
 
 from toolcrib.adapters.codec import Codec, Invocation, Item
+from toolcrib.adapters.failed import failure_of
 from toolcrib.adapters.items import (
     json_object_of,
     mapping_of,
@@ -16,7 +17,6 @@ from toolcrib.adapters.items import (
     text_of,
     texts_of,
 )
-from toolcrib.adapters.failed import failure_of
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.mcp import (

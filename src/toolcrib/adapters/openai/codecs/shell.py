@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, assert_never
 
 from toolcrib.adapters.codec import Codec, Invocation, Item
+from toolcrib.adapters.failed import failure_of
 from toolcrib.adapters.items import (
     mapping_of,
     mappings_of,
@@ -17,7 +18,6 @@ from toolcrib.adapters.items import (
     texts_of,
 )
 from toolcrib.adapters.openai.codecs.auto_container import wire_options
-from toolcrib.adapters.failed import failure_of
 from toolcrib.tools.code_interpreter import AutoContainer, ExistingContainer
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.shell import (
