@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from toolcrib.adapters.asked import Ended
 from toolcrib.adapters.conversation import Conversation, Heard
-from toolcrib.adapters.openai.finding import is_usable
 from toolcrib.adapters.response import Usage
 from toolcrib.errors import InvalidState
 from toolcrib.session.events import (
@@ -98,7 +97,7 @@ async def take_up(
     for step in steps:
         heard = _heard(step.response)
         _close(taken, opening)
-        if is_usable(heard.items):
+        if step.response.status == "completed":
             conversation.hear(heard)
             taken.is_open = True
             taken.ended = {key: Ended.recorded(event) for key, event in step.invoked.items()}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from toolcrib.adapters.asked import Asked, Ended, is_sound_id
 from toolcrib.adapters.conversation import Conversation, Heard, usage_of
 from toolcrib.adapters.items import mappings_of, maybe_text
-from toolcrib.adapters.openai.finding import check_status
+from toolcrib.adapters.openai.finding import check_status, status_of
 from toolcrib.adapters.openai.outgoing import Outgoing
 from toolcrib.adapters.openai.request import Requests, TurnOptions
 from toolcrib.adapters.openai.stale import retold
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.opening import Opening
     from toolcrib.calls.outcome import Outcome
     from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.session.events import ModelStatus
 
 O = TypeVar("O")  # noqa: E741
 
@@ -171,10 +172,10 @@ class Turn(Generic[O]):
             request_id=reply.request_id,
             model=maybe_text(body, "model"),
         )
-        await self._record(heard, step)
+        await self._record(heard, step, status_of(body))
         self.conversation.hear(heard)
 
-    async def _record(self, heard: Heard, step: int) -> None:
+    async def _record(self, heard: Heard, step: int, status: ModelStatus) -> None:
         session, opening = self._session, self._opening
         asked = opening.sorter.asked(heard.items)
         items = recordable(heard.items, asked, self._executor.tools, opening.declared.hosted)
@@ -185,6 +186,7 @@ class Turn(Generic[O]):
                 at=session.clock(),
                 turn=self.number,
                 step=step,
+                status=status,
                 response_id=heard.response_id,
                 request_id=heard.request_id,
                 model=heard.model,

@@ -17,6 +17,9 @@ from toolcrib.vfs.staged import StagedFile
 
 Origin = Literal["local", "provider"]
 
+ModelStatus = Literal["completed", "incomplete", "failed", "refused", "empty"]
+"""What came of a model request: an answer or calls, or why nothing can follow from it."""
+
 
 def idempotency_key(session_id: str, call_id: str) -> str:
     """Names one call, and only that one, wherever and however often it is tried."""
@@ -187,12 +190,13 @@ class FilesStaged(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelResponded(Event):
     """One model request was answered. `items` are the provider's own, verbatim: they are what a
-    conversation is replayed from.
+    conversation is replayed from. Unless the `status` is `completed`, it is asked again.
     """
 
     kind: ClassVar[str] = "model.responded"
     turn: int
     step: int
+    status: ModelStatus
     response_id: str | None
     request_id: str | None
     model: str | None

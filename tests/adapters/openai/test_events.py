@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 import pytest
 
 from tests.adapters.openai.bench import add, ask, bench, happened
 from tests.adapters.openai.provider import Json, call, events_of, message, response
-from toolcrib import EventBus, Secret, Session, ToolInvoked, tool
-from toolcrib.session.events import HostedToolProgress, ModelResponded, PromptStarted, TextDelta
+from toolcrib import EventBus, PromptEvaluationError, Secret, Session, ToolInvoked, tool
+from toolcrib.session.events import (
+    HostedToolProgress,
+    ModelResponded,
+    PromptAnswered,
+    PromptStarted,
+    TextDelta,
+)
 from toolcrib.testing import Recorder
 from toolcrib.tools.mcp import McpConfig, mcp_tool
 from toolcrib.tools.web_search import WebSearchResult, web_search_tool
@@ -142,6 +149,29 @@ def test_reducers_fold_provider_run_calls_too() -> None:
         adapter.evaluate(ask(add, hosted=[web_search_tool()]), session=session)
 
     assert session.state("calls") == 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [
+        (ANSWER, "completed"),
+        ({**ANSWER, "status": None}, "completed"),
+        ({**ANSWER, "status": "incomplete"}, "incomplete"),
+        ({**ANSWER, "status": "failed"}, "failed"),
+        ({**ANSWER, "status": "cancelled"}, "failed"),
+        (response(message("", content=[{"type": "refusal", "refusal": "No."}])), "refused"),
+        (response(), "empty"),
+    ],
+)
+def test_the_ledger_keeps_what_a_request_came_to(reply: Json, status: str) -> None:
+    """E5: whoever reads the ledger need not guess from the items whether they are an answer."""
+    session = Session()
+    with bench(reply) as (adapter, _), suppress(PromptEvaluationError):
+        adapter.evaluate(ask(), session=session)
+
+    (event,) = happened(session, ModelResponded)
+    assert event.status == status
+    assert bool(happened(session, PromptAnswered)) is (status == "completed")
 
 
 def test_the_ledger_keeps_what_was_asked_and_what_it_cost() -> None:

@@ -146,13 +146,22 @@ def test_calls_that_were_too_many_run_once_there_is_room() -> None:
             "status": "incomplete",
             "incomplete_details": {"reason": "max_output_tokens"},
         },
+        {
+            **response(call("add", {"a": 5, "b": 6}, "call_2")),
+            "status": "incomplete",
+            "incomplete_details": {"reason": "max_output_tokens"},
+        },
+        {**response(message("Half an")), "status": "in_progress"},
         {**response(), "status": "failed", "error": {"code": "server_error", "message": "x"}},
         response(message("", content=[{"type": "refusal", "refusal": "No."}])),
+        response({"type": "reasoning", "id": "rs_1", "summary": []}),
     ],
-    ids=["incomplete", "failed", "refused"],
+    ids=["incomplete", "incomplete call", "unfinished", "failed", "refused", "empty"],
 )
 def test_an_answer_that_was_none_is_asked_for_again(bad: Json, history: Any) -> None:
-    """E5: nothing follows from a response that was cut, failed or refused; its tokens count."""
+    """E5: nothing follows from a response that was cut, failed or refused, whatever its items look
+    like; its tokens count.
+    """
     session = Session()
     with bench(ASKED, bad, ANSWER, history=history) as (adapter, provider):
         with pytest.raises(PromptEvaluationError) as caught:
@@ -163,6 +172,7 @@ def test_an_answer_that_was_none_is_asked_for_again(bad: Json, history: Any) -> 
     assert (found.text, found.usage.requests) == ("Fine.", 3)
     assert provider.bodies[2] == provider.bodies[1]
     assert len(happened(session, ModelResponded)) == 3
+    assert len(happened(session, ToolInvoked)) == 1
 
 
 async def test_none_holds_after_going_on() -> None:

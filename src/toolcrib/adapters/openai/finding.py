@@ -11,6 +11,7 @@ from toolcrib.errors import PromptEvaluationError
 
 if TYPE_CHECKING:
     from toolcrib.adapters.openai.wire import Reply
+    from toolcrib.session.events import ModelStatus
 
 _AGAIN: Final = "; `resume` asks for it again"
 
@@ -22,6 +23,20 @@ def check_status(reply: Reply, prompt_name: str) -> None:
         raise PromptEvaluationError(
             problem, prompt_name=prompt_name, phase="response", request_id=reply.request_id
         )
+
+
+def status_of(body: Item) -> ModelStatus:
+    """What a response came to, as the ledger keeps it."""
+    match maybe_text(body, "status"):
+        case "incomplete":
+            return "incomplete"
+        case "failed" | "cancelled" | "queued" | "in_progress":
+            return "failed"
+        case _:
+            items = mappings_of(body, "output")
+    if _is_empty(items):
+        return "empty"
+    return "completed" if refusal_of(items) is None else "refused"
 
 
 def _problem(reply: Reply) -> str | None:
@@ -46,11 +61,14 @@ def _problem(reply: Reply) -> str | None:
 
 def problem_of(items: Sequence[Item]) -> str | None:
     """Why the items of a complete response are no answer; None when they are one."""
-    told = [item for item in items if item.get("type") != "reasoning"]
-    if not told:
+    if _is_empty(items):
         return f"the response is empty: the model gave neither an answer nor a call{_AGAIN}"
     refusal = refusal_of(items)
     return None if refusal is None else f"the model refused: {refusal}"
+
+
+def _is_empty(items: Sequence[Item]) -> bool:
+    return all(item.get("type") == "reasoning" for item in items)
 
 
 def is_usable(items: Sequence[Item]) -> bool:
