@@ -1,0 +1,122 @@
+"""What every adapter does alike: blocking or not, from the start or from where a prompt stopped."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, TypeVar, Unpack
+
+from pydantic_core import to_json
+
+from toolcrib.adapters.content import first_message
+from toolcrib.adapters.evaluation import Question
+from toolcrib.adapters.options import Options
+from toolcrib.adapters.portal import Portal
+from toolcrib.errors import InvalidPrompt, PromptEvaluationError, UsageError
+from toolcrib.session.events import Event
+from toolcrib.session.session import Session
+
+if TYPE_CHECKING:
+    from toolcrib.adapters.evaluation import Evaluation
+    from toolcrib.adapters.response import PromptResponse
+    from toolcrib.prompt.prompt import Prompt
+    from toolcrib.session.bus import EventBus
+
+O = TypeVar("O")  # noqa: E741
+
+
+class PromptAdapter(ABC):
+    """Evaluates prompts on one provider; `name` is the provider's."""
+
+    name: str
+
+    def __init__(self) -> None:
+        self._portal = Portal()
+
+    def evaluate(
+        self, prompt: Prompt[O], *, session: Session | None = None, **options: Unpack[Options]
+    ) -> PromptResponse[O]:
+        """Evaluate a prompt and wait for the answer. In async code, await `evaluate_async`."""
+        return self._portal.run(
+            lambda: self.evaluate_async(prompt, session=session, **options), "evaluate_async"
+        )
+
+    def resume(
+        self, prompt: Prompt[O], *, session: Session, **options: Unpack[Options]
+    ) -> PromptResponse[O]:
+        """Go on with a prompt that stopped. In async code, await `resume_async`."""
+        return self._portal.run(
+            lambda: self.resume_async(prompt, session=session, **options), "resume_async"
+        )
+
+    async def evaluate_async(
+        self, prompt: Prompt[O], *, session: Session | None = None, **options: Unpack[Options]
+    ) -> PromptResponse[O]:
+        """Evaluate a prompt. Raises `PromptEvaluationError`; nothing is sent before it is known
+        that everything in the prompt can be.
+        """
+        session = session or Session()
+        with _heard_by(session, options.get("bus")):
+            evaluation = await self._open(prompt, session, options)
+            return self._answered(await evaluation.start())
+
+    async def resume_async(
+        self, prompt: Prompt[O], *, session: Session, **options: Unpack[Options]
+    ) -> PromptResponse[O]:
+        """Go on where a prompt stopped, to wait or with an error, in this process or another: what
+        was asked and what ran is taken from the session's ledger and not repeated.
+        """
+        with _heard_by(session, options.get("bus")):
+            evaluation = await self._open(prompt, session, options)
+            return self._answered(await evaluation.go_on())
+
+    def close(self) -> None:
+        """End the connections and the thread that blocking calls use."""
+        self._portal.close(self.aclose)
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """End the connections that were made in this event loop."""
+
+    @abstractmethod
+    async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
+        """Prepare everything; raises before anything is sent."""
+
+    def _answered(self, response: PromptResponse[O]) -> PromptResponse[O]:
+        """See a response on its way out."""
+        return response
+
+
+def check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse a misspelt word: history or a tool would go where nobody meant it to."""
+    if value not in choices:
+        raise UsageError(f"{option} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def render(prompt: Prompt[O]) -> Question[O]:
+    """The prompt as it is sent. Raises `PromptEvaluationError` (phase render)."""
+    try:
+        rendered = prompt.render()
+        message = first_message(rendered)
+    except InvalidPrompt as error:
+        raise PromptEvaluationError(str(error), prompt_name=prompt.name, phase="render") from error
+    hasher = sha256(to_json(message))
+    for tool in rendered.declared:
+        hasher.update(f"\n{tool.name}\n{tool.description}".encode())
+    return Question(rendered, message, hasher.hexdigest())
+
+
+@contextmanager
+def _heard_by(session: Session, bus: EventBus | None) -> Generator[None]:
+    """Let a bus hear the session's events meanwhile, unless it hears them already."""
+    own = session.bus
+    if bus is None or bus is own or bus.publish in own.subscribers.get(Event, ()):
+        yield
+        return
+    unsubscribe = own.subscribe(Event, bus.publish)
+    try:
+        yield
+    finally:
+        unsubscribe()
