@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolcrib.adapters.client_calls import AnyProviderTool, ClientCodec
 from toolcrib.adapters.hosted_view import as_hosted, check_provider
+from toolcrib.adapters.openai.credentials import Credentials
 from toolcrib.adapters.openai.declared import AnyCodec, ClientRun, Declared, Hosted, declare
 from toolcrib.adapters.openai.declared_types import check_declared
 from toolcrib.adapters.openai.hosted_calls import HostedCalls
@@ -77,6 +78,7 @@ def open_turn(
         prompt_name=prompt.name,
         offered=choosing.prepared,
         make_context=executor.provider_context,
+        credentials=Credentials(declared.secrets),
     )
     return Opening(executor, declared, sorter, hosted, tuple(choosing.withheld))
 
