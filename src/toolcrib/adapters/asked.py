@@ -47,8 +47,8 @@ class Asked:
 
     call_id: str
     name: str
-    arguments: RawArguments
-    item: Item
+    arguments: RawArguments = field(repr=False)
+    item: Item = field(repr=False)
     voice: Voice = field(repr=False)
 
     def answer(self, ended: Ended) -> Item:

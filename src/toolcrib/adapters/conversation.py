@@ -18,7 +18,7 @@ History = Literal["server", "client"]
 class Heard:
     """One answer of the provider."""
 
-    items: list[Item]
+    items: list[Item] = field(repr=False)
     usage: Usage
     response_id: str | None = None
     request_id: str | None = None
@@ -32,7 +32,7 @@ class Conversation:
     history: History
     unsent: Outgoing = field(default_factory=Outgoing)
     """What the next request must bring; with a client-kept history, everything so far."""
-    items: list[Item] = field(default_factory=list[Item])
+    items: list[Item] = field(default_factory=list[Item], repr=False)
     """Every item the provider has sent, over all steps."""
     previous_response_id: str | None = None
     steps: int = 0
@@ -41,7 +41,7 @@ class Conversation:
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
     request_ids: list[str] = field(default_factory=list[str])
-    last_items: list[Item] = field(default_factory=list[Item])
+    last_items: list[Item] = field(default_factory=list[Item], repr=False)
 
     def say(self, item: Item) -> None:
         """Add an item of ours: the prompt, or the output of a call."""

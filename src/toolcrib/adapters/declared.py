@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.adapters.client_calls import AnyProviderTool, ClientCodec
 from toolcrib.adapters.codec import Codec, Contribution, HostedToolCodec, Item
+from toolcrib.adapters.credentials import Credentials
 from toolcrib.adapters.hosted_view import NoConfig
 from toolcrib.adapters.items import text_of
 from toolcrib.adapters.wire_names import wire_names
@@ -33,6 +34,11 @@ class Hosted:
     def is_mcp(self) -> bool:
         """Whether the tool is a server whose calls the provider may ask about."""
         return self.tool.kind == MCP and hasattr(self.tool.config, "server_label")
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What its options hold that must not be written down."""
+        return _secrets(self.tool.config)
 
     def is_call(self, item: Item) -> bool:
         """Whether an item is a call of this tool that the provider ran."""
@@ -68,20 +74,31 @@ class ClientRun:
     tool: AnyProviderTool
     codec: ClientCodec
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What its options hold that must not be written down."""
+        return _secrets(self.tool.config)
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:
     """Everything a request says about tools; built once a prompt."""
 
-    tools: list[dict[str, Any]]
+    tools: list[dict[str, Any]] = field(repr=False)
+    """Not shown, like `body`: an entry may hold a server's credentials."""
     include: list[str]
-    body: dict[str, Any]
+    body: dict[str, Any] = field(repr=False)
     hosted: tuple[Hosted, ...]
     client_run: tuple[ClientRun, ...]
     names: Mapping[str, str]
     """Our names by wire name."""
     wire: Mapping[str, str]
     """Wire names by ours."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What the options of all tools hold that must not be written down."""
+        return tuple(secret for each in self._others() for secret in each.secrets)
 
     def choice(self, wanted: str, prompt_name: str) -> Any:
         """`tool_choice` for `auto`, `none`, `required` or the name of one tool."""
@@ -125,7 +142,8 @@ def declare(
     body: dict[str, Any] = {}
     owners: dict[str, str] = {}
     for tool in (*client_run, *hosted_tools):
-        contribution = _contribution(tool, prompt_name)
+        with Credentials(tool.secrets).hidden_in_errors():
+            contribution = _contribution(tool, prompt_name)
         for entry in contribution.tools:
             _refuse_twins(entry, tool.tool.name, owners, prompt_name)
         entries.extend(contribution.tools)
@@ -164,6 +182,10 @@ def _contribution(tool: Hosted | ClientRun, prompt_name: str) -> Contribution:
             f"the codec of {_kind(tool)} could not serialise {tool.tool.name!r}: {problem}",
             prompt_name,
         ) from error
+
+
+def _secrets(config: Any) -> tuple[str, ...]:
+    return getattr(config, "secrets", ())
 
 
 def _kind(tool: Hosted | ClientRun) -> str:

@@ -15,6 +15,7 @@ from toolcrib.adapters.answer import (
     told_apart,
 )
 from toolcrib.adapters.conversation import Conversation, History
+from toolcrib.adapters.credentials import Credentials
 from toolcrib.adapters.openai.staging import message_with, opened_with
 from toolcrib.adapters.replay import open_prompt, steps_of, take_up
 from toolcrib.adapters.response import PromptResponse
@@ -69,9 +70,21 @@ class Evaluation(Generic[O]):
         self._wire = wire
         self._history: History = history
         self._staging = staging
+        key = getattr(wire.client, "api_key", None)
+        known = (key,) if isinstance(key, str) else ()
+        self._credentials = Credentials([*opening.declared.secrets, *known])
 
     async def start(self) -> PromptResponse[O]:
         """Ask from the beginning."""
+        with self._credentials.hidden_in_errors():
+            return await self._start()
+
+    async def go_on(self) -> PromptResponse[O]:
+        """Go on where the session's ledger says that this prompt stopped."""
+        with self._credentials.hidden_in_errors():
+            return await self._go_on()
+
+    async def _start(self) -> PromptResponse[O]:
         staging, wire = self._staging, self._wire
         plan = await staging.plan() if staging else None
         with self._opening.executor.turn() as number:
@@ -81,8 +94,7 @@ class Evaluation(Generic[O]):
             turn = self._turn(self._conversation(), number)
             return await self._respond(turn, await turn.run())
 
-    async def go_on(self) -> PromptResponse[O]:
-        """Go on where the session's ledger says that this prompt stopped."""
+    async def _go_on(self) -> PromptResponse[O]:
         happened = await self._session.ask_store(lambda: list(events(self._session.records())))
         started = open_prompt(happened, self._prompt.name, self._question.digest)
         if self._staging:
@@ -187,7 +199,7 @@ class Evaluation(Generic[O]):
                 at=session.clock(),
                 turn=turn,
                 prompt_name=self._prompt.name,
-                text=text,
+                text=self._credentials.hide(text),
             )
         )
 

@@ -24,6 +24,7 @@ from toolcrib.errors import PromptEvaluationError
 from toolcrib.tools.ref import ToolRef
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.credentials import Credentials
     from toolcrib.session.events import ToolInvoked
     from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
@@ -52,6 +53,7 @@ class HostedCalls:
         prompt_name: str,
         offered: Mapping[str, PreparedTool],
         make_context: MakeContext,
+        credentials: Credentials,
     ) -> None:
         self._session = session
         self._sorter = sorter
@@ -59,6 +61,7 @@ class HostedCalls:
         self._prompt_name = prompt_name
         self._offered = offered
         self._make_context = make_context
+        self._credentials = credentials
         self.ran: list[Ran] = []
         self.skipped: Counter[str] = Counter()
 
@@ -109,17 +112,19 @@ class HostedCalls:
     def _call(self, hosted: Hosted, invocation: Invocation, call_id: str) -> ProviderCall:
         prepared = self._offered.get(hosted.tool.name)
         unoffered = ToolRef(hosted.tool.name, self._provider, "0.0.0", "", "provider")
+        # Whatever a server was told may come back in any call: the model hears it too.
+        hide = self._credentials.hide
         return ProviderCall(
             call_id=call_id,
             tool=prepared.ref if prepared else unoffered,
             provider=self._provider,
             capability=invocation.kind,
-            params=invocation.params,
-            value=invocation.value,
-            message=invocation.message,
+            params=self._credentials.hide_typed(invocation.params),
+            value=self._credentials.hide_typed(invocation.value),
+            message=hide(invocation.message),
             success=invocation.success,
-            error=invocation.error,
-            raw=dict(invocation.raw),
+            error=hide(invocation.error),
+            raw=hide(dict(invocation.raw)),
         )
 
     def _call_id(self, invocation: Invocation, turn: int) -> str:

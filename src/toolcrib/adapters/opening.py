@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolcrib.adapters.client_calls import AnyProviderTool, ClientCodec
+from toolcrib.adapters.credentials import Credentials
 from toolcrib.adapters.declared import AnyCodec, ClientRun, Declared, Hosted, declare
 from toolcrib.adapters.declared_types import check_declared
 from toolcrib.adapters.hosted_calls import HostedCalls
@@ -77,6 +78,7 @@ def open_turn(
         prompt_name=prompt.name,
         offered=choosing.prepared,
         make_context=executor.provider_context,
+        credentials=Credentials(declared.secrets),
     )
     return Opening(executor, declared, sorter, hosted, tuple(choosing.withheld))
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import to_json
 
 from toolcrib.adapters.codec import Item
-from toolcrib.tools.redaction import Scrubber
 from toolcrib.tools.secrets import SECRET
 
 if TYPE_CHECKING:
     from toolcrib.adapters.asked import Asked
-    from toolcrib.adapters.declared import Hosted
+    from toolcrib.adapters.credentials import Credentials
     from toolcrib.tools.prepared import PreparedTool
 
 _HARMLESS: Final = frozenset({"type", "id", "call_id", "name", "status"})
@@ -24,12 +23,11 @@ def recordable(
     items: Sequence[Item],
     asked: Sequence[Asked],
     tools: Mapping[str, PreparedTool],
-    hosted: Sequence[Hosted],
+    credentials: Credentials,
 ) -> list[Any]:
     """The items without the secret arguments of our tools and the credentials of the provider's."""
     hidden = {id(each.item): _redacted(each, tools) for each in asked if _has_secrets(each, tools)}
-    scrub = _credentials(hosted)
-    return [scrub(hidden.get(id(item), item)) for item in items]
+    return [credentials.hide(hidden.get(id(item), item)) for item in items]
 
 
 def _has_secrets(asked: Asked, tools: Mapping[str, PreparedTool]) -> bool:
@@ -45,14 +43,3 @@ def _redacted(asked: Asked, tools: Mapping[str, PreparedTool]) -> Item:
         return {**asked.item, **hidden}
     shown = redactor.redact_json(str(asked.item.get("arguments", "")))
     return {**asked.item, "arguments": to_json(shown).decode()}
-
-
-def _credentials(hosted: Sequence[Hosted]) -> Callable[[Item], Item]:
-    secrets = [
-        secret for each in hosted for secret in getattr(each.tool.config, "secrets", ()) if secret
-    ]
-    return Scrubber(secrets).scrub if secrets else _as_it_is
-
-
-def _as_it_is(item: Item) -> Item:
-    return item

@@ -47,7 +47,7 @@ class Sorter:
         self._ours: list[Voice] = [FunctionVoice(names), CustomVoice(names)]
         self._ours += [ClientVoice(each.codec, each.tool.name) for each in declared.client_run]
         self._ours += [
-            ClientVoice(OpenAIMcpApprovals(hosted.tool.config.server_label), hosted.tool.name)
+            ClientVoice(_approvals(hosted), hosted.tool.name)
             for hosted in declared.hosted
             if hosted.is_mcp
         ]
@@ -96,6 +96,10 @@ def _unknown(item: Item) -> Hosted | None:
         return None
     kind = kind_of(item)
     return Hosted(undeclared(kind), OpenAIUnknownCodec(kind))
+
+
+def _approvals(hosted: Hosted) -> OpenAIMcpApprovals:
+    return OpenAIMcpApprovals(hosted.tool.config.server_label, hosted.secrets)
 
 
 def _first_hosted(among: Sequence[Hosted], item: Item) -> Hosted | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolcrib.adapters.asked import Asked, Ended, is_sound_id
 from toolcrib.adapters.conversation import Conversation, Heard, usage_of
+from toolcrib.adapters.credentials import Credentials, Pieces
 from toolcrib.adapters.items import mappings_of, maybe_text
 from toolcrib.adapters.openai.finding import check_status, status_of
 from toolcrib.adapters.openai.outgoing import Outgoing
@@ -56,6 +57,7 @@ class Turn(Generic[O]):
         self._session = opening.executor.session
         self._wire = wire
         self._options = options
+        self._credentials = Credentials(opening.declared.secrets)
         self._requests = Requests(prompt, opening.declared, options, conversation.history)
         self.number = number
         self._executor.deadline = self._deadline = _deadline(options.budget.seconds)
@@ -105,13 +107,16 @@ class Turn(Generic[O]):
         check_status(reply, name)
 
     async def _request(self, step: int) -> Reply:
-        watcher = Watcher(self._session, self.number, step) if self._options.stream else None
+        watcher = self._watcher(step) if self._options.stream else None
         return await self._wire.ask(
             self._requests.body(self.conversation),
             prompt_name=self._prompt.name,
             on_event=watcher.hear if watcher else None,
             deadline=self._deadline,
         )
+
+    def _watcher(self, step: int) -> Watcher:
+        return Watcher(self._session, self.number, step, Pieces(self._credentials))
 
     def _asked(self) -> list[Asked]:
         asked = self._opening.sorter.asked(self.conversation.last_items)
@@ -178,7 +183,7 @@ class Turn(Generic[O]):
     async def _record(self, heard: Heard, step: int, status: ModelStatus) -> None:
         session, opening = self._session, self._opening
         asked = opening.sorter.asked(heard.items)
-        items = recordable(heard.items, asked, self._executor.tools, opening.declared.hosted)
+        items = recordable(heard.items, asked, self._executor.tools, self._credentials)
         usage = heard.usage
         await session.record(
             ModelResponded(

@@ -24,7 +24,8 @@ _ENDINGS = ("response.completed", "response.incomplete", "response.failed")
 class Reply:
     """What one request came to."""
 
-    body: dict[str, Any]
+    body: dict[str, Any] = field(repr=False)
+    """Not shown: the provider may repeat in it what it was sent."""
     request_id: str | None
 
 

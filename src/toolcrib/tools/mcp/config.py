@@ -6,14 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
-from urllib.parse import parse_qsl, urlsplit
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.mcp.credentials import check_headers, check_token, check_url
+from toolcrib.tools.mcp.credentials import check_headers, check_token, check_url, secrets_in
 from toolcrib.tools.options import check_flag, check_names, check_text
-
-SHORTEST_SECRET = 8
-"""Shorter parts of a credential are words like `Bearer`."""
 
 _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
@@ -88,12 +84,8 @@ class McpConfig:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not be written down: credentials, and their parts that are told apart."""
-        whole = [self.authorization or "", *self.headers.values()]
-        parts = [part for value in whole for part in value.split()]
-        asked = [value for _, value in parse_qsl(urlsplit(self.server_url or "").query)]
-        long_parts = [part for part in [*parts, *asked] if len(part) >= SHORTEST_SECRET]
-        return tuple(dict.fromkeys(filter(None, [*whole, *long_parts])))
+        """What must not be written down, however others may spell it."""
+        return secrets_in(self.server_url or "", self.authorization or "", *self.headers.values())
 
     def _check_place(self) -> None:
         check_url("McpConfig.server_url", self.server_url)

@@ -1,14 +1,20 @@
-"""Checks of what a server is reached with. No message repeats what it is about."""
+"""What a server is reached with: checked without being repeated, and known again elsewhere."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, quote_plus, unquote_plus, urlsplit
 
 from toolcrib.errors import InvalidTool
+
+SHORTEST_SECRET = 8
+"""Shorter parts of a credential are words like `Bearer`."""
+SHORTEST_KEY = 16
+"""Shorter names in the path of an address are words like `v2`."""
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -48,6 +54,34 @@ def check_headers(option: str, headers: object) -> Mapping[str, str]:
         if not _is_header_value(value):
             raise InvalidTool(f"{option}: the value of {name!r} must be a printable text")
     return MappingProxyType(cast("dict[str, str]", found))
+
+
+def secrets_in(url: str, *credentials: str) -> tuple[str, ...]:
+    """The credentials, their parts that are told apart, and what an address holds of the kind; each
+    as it is, as JSON writes it and as an address does.
+    """
+    parts = [part for value in credentials for part in value.split()]
+    long_parts = [part for part in [*parts, *_keys_in(url)] if len(part) >= SHORTEST_SECRET]
+    found = [secret for secret in [*credentials, *long_parts] if secret]
+    return tuple(dict.fromkeys(spelt for secret in found for spelt in _spellings(secret)))
+
+
+def _keys_in(url: str) -> Iterator[str]:
+    parts = urlsplit(url)
+    for pair in filter(None, parts.query.split("&")):
+        yield unquote_plus(pair.partition("=")[2] or pair)
+    # Some services give each user an address of their own, with the key in its path.
+    for name in parts.path.split("/"):
+        if len(name) >= SHORTEST_KEY and any(letter.isdigit() for letter in name):
+            yield unquote_plus(name)
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    yield secret
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield quote(secret, safe="")
+    yield quote_plus(secret)
 
 
 def _is_header_value(value: object) -> bool:

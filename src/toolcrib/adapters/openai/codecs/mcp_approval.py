@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from toolcrib.adapters.client_calls import ClientCall, ClientItems
 from toolcrib.adapters.codec import Item
+from toolcrib.adapters.credentials import Credentials
 from toolcrib.adapters.items import mapping_of, maybe_text, text_of
 from toolcrib.tools.mcp import McpRequest
 
@@ -21,8 +23,9 @@ class OpenAIMcpApprovals(ClientItems):
     output_type: ClassVar[str] = "mcp_approval_response"
     id_field: ClassVar[str] = "approval_request_id"
 
-    def __init__(self, server_label: str | None = None) -> None:
+    def __init__(self, server_label: str | None = None, secrets: Sequence[str] = ()) -> None:
         self._label = server_label
+        self._credentials = Credentials(secrets)
 
     def is_call(self, item: Item) -> bool:
         is_own = self._label is None or text_of(item, "server_label") == self._label
@@ -32,13 +35,14 @@ class OpenAIMcpApprovals(ClientItems):
         return text_of(item, "id")
 
     def arguments(self, item: Item) -> dict[str, Any]:
-        """What would be called. Arguments that cannot be read are handed on as they are, so that
-        the gate refuses them: nobody can say yes to what nobody can read.
+        """What would be called, without the server's credentials. Arguments that cannot be read are
+        handed on as they are, so that the gate refuses them: nobody can say yes to what nobody can
+        read.
         """
         return {
             "server": text_of(item, "server_label"),
             "tool": text_of(item, "name"),
-            "arguments": _read(item),
+            "arguments": self._credentials.hide(_read(item)),
         }
 
     def output(
