@@ -104,6 +104,10 @@ class Codec(ABC, Generic[C, O]):
         """Whether the item is a call of this tool that the provider ran."""
         return text_of(item, "type") in self.call_types
 
+    def is_over(self, item: Item, items: Sequence[Item]) -> bool:
+        """Whether the result of a call is among the items. Most items bring theirs with them."""
+        return True
+
     def invocations(self, items: Sequence[Item], tool: HostedTool[C]) -> list[Invocation]:
         """Every call among the items of one step, in order."""
         return [self.invocation(item, items, tool) for item in items if self.is_call(item, tool)]

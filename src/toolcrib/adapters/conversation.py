@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import mapping_of, maybe_int
-from toolcrib.adapters.openai.outgoing import Outgoing
 from toolcrib.adapters.response import Usage
 
 History = Literal["server", "client"]
@@ -23,6 +21,8 @@ class Heard:
     response_id: str | None = None
     request_id: str | None = None
     model: str | None = None
+    is_paused: bool = False
+    """Whether the provider paused: asked again, it goes on with the same answer."""
 
 
 @dataclass(slots=True)
@@ -30,8 +30,10 @@ class Conversation:
     """Grows by appending, never by copying: a step costs the same however long the history is."""
 
     history: History
-    unsent: Outgoing = field(default_factory=Outgoing)
-    """What the next request must bring; with a client-kept history, everything so far."""
+    unsent: list[Item] = field(default_factory=list[Item], repr=False)
+    """What the next request must bring; with a client-kept history, everything so far. It only
+    grows, until another list takes its place.
+    """
     items: list[Item] = field(default_factory=list[Item], repr=False)
     """Every item the provider has sent, over all steps."""
     previous_response_id: str | None = None
@@ -42,22 +44,25 @@ class Conversation:
     model: str | None = None
     request_ids: list[str] = field(default_factory=list[str])
     last_items: list[Item] = field(default_factory=list[Item], repr=False)
+    """What the provider sent since we last said something."""
+    is_paused: bool = False
 
     def say(self, item: Item) -> None:
         """Add an item of ours: the prompt, or the output of a call."""
-        self.unsent.add((item,))
+        self.unsent.append(item)
 
     def hear(self, heard: Heard) -> None:
         """Add what the provider answered, verbatim."""
         self.steps += 1
         self.spend(heard)
-        self.last_items = heard.items
+        self.last_items = [*self.last_items, *heard.items] if self.is_paused else heard.items
+        self.is_paused = heard.is_paused
         self.items.extend(heard.items)
         if self.history == "server" and heard.response_id is not None:
             self.previous_response_id = heard.response_id
-            self.unsent = Outgoing()
+            self.unsent = []
         else:
-            self.unsent.add(heard.items)
+            self.unsent.extend(heard.items)
 
     def spend(self, heard: Heard) -> None:
         """Count what an answer cost, also one that is of no use."""
@@ -65,17 +70,3 @@ class Conversation:
         self.model = heard.model or self.model
         if heard.request_id:
             self.request_ids.append(heard.request_id)
-
-
-def usage_of(body: dict[str, Any]) -> Usage:
-    """The tokens of one response; what the provider does not tell counts as none."""
-    usage = mapping_of(body, "usage")
-    cached = maybe_int(mapping_of(usage, "input_tokens_details"), "cached_tokens")
-    reasoning = maybe_int(mapping_of(usage, "output_tokens_details"), "reasoning_tokens")
-    return Usage(
-        requests=1,
-        input_tokens=maybe_int(usage, "input_tokens") or 0,
-        output_tokens=maybe_int(usage, "output_tokens") or 0,
-        cached_tokens=cached or 0,
-        reasoning_tokens=reasoning or 0,
-    )

@@ -46,17 +46,15 @@ class Hosted:
             return self.codec.is_call(item, self.tool)
         return text_of(item, "type") in self._call_types()
 
+    def is_over(self, item: Item, items: Sequence[Item]) -> bool:
+        """Whether everything that is to be known of a call is among the items of a step."""
+        return not isinstance(self.codec, Codec) or self.codec.is_over(item, items)
+
     def contribute(self) -> Contribution:
         """What the tool adds to a request."""
         if isinstance(self.codec, Codec):
             return self.codec.contribute(self.tool)
         return Contribution((self.codec.serialize(self.tool),))
-
-    def choice(self) -> Any:
-        """The `tool_choice` that makes the model use this tool."""
-        if isinstance(self.codec, Codec):
-            return self.codec.choice(self.tool)
-        return {"type": self.codec.serialize(self.tool)["type"]}
 
     def _call_types(self) -> frozenset[str]:
         """A codec of the least kind need not say how its calls come: by the provider's habit."""
@@ -100,29 +98,10 @@ class Declared:
         """What the options of all tools hold that must not be written down."""
         return tuple(secret for each in self._others() for secret in each.secrets)
 
-    def choice(self, wanted: str, prompt_name: str) -> Any:
-        """`tool_choice` for `auto`, `none`, `required` or the name of one tool."""
-        if wanted == "required" and not self.tools:
-            raise _unrenderable(
-                "tool_choice is 'required', but no tool is offered; offer one, or leave the choice "
-                "at 'auto'",
-                prompt_name,
-            )
-        if wanted in ("auto", "none", "required"):
-            return wanted
-        if wanted in self.wire:
-            return {"type": "function", "name": self.wire[wanted]}
-        for hosted in self.hosted:
-            if hosted.tool.name == wanted:
-                return hosted.choice()
-        for ours in self.client_run:
-            if ours.tool.name == wanted:
-                return ours.codec.choice(ours.tool)
-        known = ", ".join([*self.wire, *(each.tool.name for each in self._others())]) or "none"
-        raise _unrenderable(
-            f"tool_choice names {wanted!r}, which the prompt does not offer; it offers: {known}",
-            prompt_name,
-        )
+    @property
+    def offered(self) -> list[str]:
+        """The names of all tools that are offered."""
+        return [*self.wire, *(each.tool.name for each in self._others())]
 
     def _others(self) -> tuple[Hosted | ClientRun, ...]:
         return (*self.hosted, *self.client_run)

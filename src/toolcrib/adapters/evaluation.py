@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -16,7 +16,6 @@ from toolcrib.adapters.answer import (
 )
 from toolcrib.adapters.conversation import Conversation, History
 from toolcrib.adapters.credentials import Credentials
-from toolcrib.adapters.openai.staging import message_with, opened_with
 from toolcrib.adapters.replay import open_prompt, steps_of, take_up
 from toolcrib.adapters.response import PromptResponse
 from toolcrib.adapters.turn import Turn
@@ -28,13 +27,12 @@ from toolcrib.session.record import events
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import Item
-    from toolcrib.adapters.openai.request import TurnOptions
-    from toolcrib.adapters.openai.staging import Staging
-    from toolcrib.adapters.openai.wire import Wire
+    from toolcrib.adapters.line import Line
     from toolcrib.adapters.opening import Opening
+    from toolcrib.adapters.options import TurnOptions
     from toolcrib.calls.outcome import Outcome
     from toolcrib.prompt.rendering import RenderedPrompt
-    from toolcrib.session.events import FilesStaged
+    from toolcrib.session.events import Event
     from toolcrib.session.session import Session
 
 O = TypeVar("O")  # noqa: E741
@@ -49,6 +47,9 @@ class Question(Generic[O]):
     digest: str
 
 
+MakeLine = Callable[["Opening", "RenderedPrompt[Any]"], "Line"]
+
+
 class Evaluation(Generic[O]):
     """A prompt in a session, with everything that was prepared for it."""
 
@@ -58,21 +59,19 @@ class Evaluation(Generic[O]):
         session: Session,
         opening: Opening,
         options: TurnOptions,
-        wire: Wire,
+        make_line: MakeLine,
+        *,
         history: History,
-        staging: Staging | None = None,
+        secrets: Sequence[str] = (),
     ) -> None:
         self._question = question
         self._prompt = question.prompt
         self._session = session
         self._opening = opening
         self._options = options
-        self._wire = wire
+        self._make_line = make_line
         self._history: History = history
-        self._staging = staging
-        key = getattr(wire.client, "api_key", None)
-        known = (key,) if isinstance(key, str) else ()
-        self._credentials = Credentials([*opening.declared.secrets, *known])
+        self._credentials = Credentials([*opening.declared.secrets, *secrets])
 
     async def start(self) -> PromptResponse[O]:
         """Ask from the beginning."""
@@ -85,22 +84,17 @@ class Evaluation(Generic[O]):
             return await self._go_on()
 
     async def _start(self) -> PromptResponse[O]:
-        staging, wire = self._staging, self._wire
-        plan = await staging.plan() if staging else None
+        await self._plan()
         with self._opening.executor.turn() as number:
             await self._record_start(number)
-            if staging and plan:
-                self._bring(await staging.stage(plan, wire, self._session, number))
+            await self._prepare(number)
             turn = self._turn(self._conversation(), number)
             return await self._respond(turn, await turn.run())
 
     async def _go_on(self) -> PromptResponse[O]:
         happened = await self._session.ask_store(lambda: list(events(self._session.records())))
         started = open_prompt(happened, self._prompt.name, self._question.digest)
-        if self._staging:
-            self._bring(
-                await self._staging.take_up(happened, self._wire, self._session, started.turn)
-            )
+        await self._prepare_again(happened, started.turn)
         taken = await take_up(
             steps_of(happened, started), self._conversation(), self._opening, started.turn
         )
@@ -112,11 +106,14 @@ class Evaluation(Generic[O]):
         waiting = await turn.take_up(taken.ended)
         return await self._respond(turn, waiting or await turn.run())
 
-    def _bring(self, staged: FilesStaged) -> None:
-        """Give the code interpreter its files, and say where they are."""
-        self._opening = opened_with(staged, self._opening)
-        message = message_with(staged, self._question.message)
-        self._question = replace(self._question, message=message)
+    async def _plan(self) -> None:
+        """Find out what must be prepared. Nothing has been written down or sent yet."""
+
+    async def _prepare(self, turn: int) -> None:
+        """Prepare what the first request needs."""
+
+    async def _prepare_again(self, happened: Sequence[Event], turn: int) -> None:
+        """Prepare what the next request needs, after what happened before."""
 
     def _conversation(self) -> Conversation:
         conversation = Conversation(self._history)
@@ -124,7 +121,8 @@ class Evaluation(Generic[O]):
         return conversation
 
     def _turn(self, conversation: Conversation, number: int) -> Turn[O]:
-        return Turn(self._prompt, self._opening, self._wire, self._options, conversation, number)
+        line = self._make_line(self._opening, self._prompt)
+        return Turn(self._prompt, self._opening, line, self._options, conversation, number)
 
     async def _record_start(self, turn: int) -> None:
         session = self._session
@@ -136,7 +134,7 @@ class Evaluation(Generic[O]):
                 prompt_name=self._prompt.name,
                 text=self._prompt.text,
                 digest=self._question.digest,
-                adapter="openai",
+                adapter=self._opening.provider,
                 model=self._options.model,
             )
         )
@@ -144,6 +142,8 @@ class Evaluation(Generic[O]):
 
     async def _respond(self, turn: Turn[O], waiting: Sequence[Outcome]) -> PromptResponse[O]:
         conversation, hosted = turn.conversation, self._opening.hosted
+        if not waiting:
+            await hosted.settle(turn.number)
         answer = [] if waiting else answer_items(conversation.last_items)
         told = told_apart(conversation.items, answer)
         response = PromptResponse[O](

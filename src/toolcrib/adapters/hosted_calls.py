@@ -8,16 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolcrib.adapters.answer import answer_items, told_apart
-from toolcrib.adapters.asked import Voice, is_sound_id
+from toolcrib.adapters.asked import is_sound_id
 from toolcrib.adapters.codec import Codec, Invocation, Item
 from toolcrib.adapters.declared import Hosted
 from toolcrib.adapters.declared_types import as_declared
 from toolcrib.adapters.failed import failure_of
 from toolcrib.adapters.items import maybe_text, text_of
-from toolcrib.adapters.openai.codecs.unknown import UNKNOWN, OpenAIUnknownCodec
-from toolcrib.adapters.openai.finding import is_usable
 from toolcrib.adapters.output_hooks import hooked
-from toolcrib.adapters.sorting import NO_CALLS, Sorter
+from toolcrib.adapters.sorting import Sorter
 from toolcrib.approval.decision import Actor
 from toolcrib.calls.provider_calls import ProviderCall, record_provider_call
 from toolcrib.errors import PromptEvaluationError
@@ -25,7 +23,7 @@ from toolcrib.tools.ref import ToolRef
 
 if TYPE_CHECKING:
     from toolcrib.adapters.credentials import Credentials
-    from toolcrib.session.events import ToolInvoked
+    from toolcrib.session.events import ModelStatus, ToolInvoked
     from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.prepared import PreparedTool
@@ -62,24 +60,55 @@ class HostedCalls:
         self._offered = offered
         self._make_context = make_context
         self._credentials = credentials
+        self._before: list[Item] = []
+        self._open: list[tuple[Hosted, Item]] = []
         self.ran: list[Ran] = []
         self.skipped: Counter[str] = Counter()
 
     async def record(
-        self, items: Sequence[Item], turn: int, known: Mapping[str, ToolInvoked] | None = None
+        self,
+        items: Sequence[Item],
+        turn: int,
+        status: ModelStatus,
+        known: Mapping[str, ToolInvoked],
     ) -> None:
-        """Account for every item of one step. What is `known`, by call id, is in the ledger
-        already and is not recorded again.
+        """Account for every item of one step, and for calls of earlier steps that end in it. What
+        is `known`, by call id, is in the ledger already and is not recorded again.
         """
+        whole = [*self._before, *items]
+        self._before = whole if status == "paused" else []
         # A step that asks for calls of ours, or that is asked for again, has no answer in it.
-        is_last = is_usable(items) and not self._sorter.asked(items)
-        placed = told_apart(items, answer_items(items) if is_last else [])
+        is_last = status == "completed" and not self._sorter.asked(whole)
+        placed = told_apart(whole, answer_items(whole) if is_last else [])
+        await self._end_open(placed, turn, known)
         for item in items:
-            owner = self._sorter.owner(item, items)
-            if _is_unknown(item, owner):
-                self.skipped[text_of(item, "type") or UNKNOWN] += 1
-            if isinstance(owner, Hosted):
-                await self._account(owner, item, placed, turn, known or {})
+            owner = self._sorter.owner(item, whole)
+            if self._sorter.is_unknown(item, owner):
+                self.skipped[text_of(item, "type") or "unknown"] += 1
+            if not isinstance(owner, Hosted):
+                continue
+            if owner.is_over(item, items):
+                await self._account(owner, item, placed, turn, known)
+            else:
+                self._open.append((owner, item))
+
+    async def settle(self, turn: int) -> None:
+        """Account for the calls whose results never came."""
+        for hosted, item in self._open:
+            await self._account(hosted, item, [item], turn, {})
+        self._open = []
+
+    async def _end_open(
+        self, items: Sequence[Item], turn: int, known: Mapping[str, ToolInvoked]
+    ) -> None:
+        """Account for the calls that began in an earlier step and whose results are here."""
+        still_open: list[tuple[Hosted, Item]] = []
+        for hosted, item in self._open:
+            if hosted.is_over(item, items):
+                await self._account(hosted, item, [item, *items], turn, known)
+            else:
+                still_open.append((hosted, item))
+        self._open = still_open
 
     async def _account(
         self,
@@ -147,13 +176,6 @@ class HostedCalls:
                 prompt_name=self._prompt_name,
                 phase="parse",
             ) from error
-
-
-def _is_unknown(item: Item, owner: Hosted | Voice | None) -> bool:
-    """Whether nobody knows the type of an item. If it is a call it is recorded all the same."""
-    if isinstance(owner, Hosted):
-        return isinstance(owner.codec, OpenAIUnknownCodec)
-    return owner is None and text_of(item, "type") not in NO_CALLS
 
 
 def _least(hosted: Hosted, item: Item) -> Invocation:

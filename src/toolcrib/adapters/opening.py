@@ -36,6 +36,7 @@ class Dialect:
     provider: str
     codecs: Mapping[str, AnyCodec]
     client_codecs: Sequence[ClientCodec]
+    sort: Callable[[Declared, Mapping[str, AnyCodec], Sequence[ClientCodec]], Sorter]
     on_unsupported: OnUnsupported = "raise"
 
 
@@ -43,6 +44,7 @@ class Dialect:
 class Opening:
     """A turn's tools, ready."""
 
+    provider: str
     executor: PromptExecutor
     declared: Declared
     sorter: Sorter
@@ -70,7 +72,7 @@ def open_turn(
         offered,
         prompt_name=prompt.name,
     )
-    sorter = Sorter(declared, dialect.codecs, dialect.client_codecs)
+    sorter = dialect.sort(declared, dialect.codecs, dialect.client_codecs)
     hosted = HostedCalls(
         session,
         sorter,
@@ -80,7 +82,7 @@ def open_turn(
         make_context=executor.provider_context,
         credentials=Credentials(declared.secrets),
     )
-    return Opening(executor, declared, sorter, hosted, tuple(choosing.withheld))
+    return Opening(dialect.provider, executor, declared, sorter, hosted, tuple(choosing.withheld))
 
 
 class _Choosing:

@@ -97,14 +97,14 @@ async def take_up(
     for step in steps:
         heard = _heard(step.response)
         _close(taken, opening)
-        if step.response.status == "completed":
+        if step.response.status in ("completed", "paused"):
             conversation.hear(heard)
-            taken.is_open = True
+            taken.is_open = step.response.status == "completed"
             taken.ended = {key: Ended.recorded(event) for key, event in step.invoked.items()}
         else:
             # Nothing can follow from such an answer: it is asked for again.
             conversation.spend(heard)
-        await opening.hosted.record(heard.items, turn, step.invoked)
+        await opening.hosted.record(heard.items, turn, step.response.status, step.invoked)
     if taken.is_open:
         asked = opening.sorter.asked(conversation.last_items)
         conversation.calls += sum(each.call_id in taken.ended for each in asked)
@@ -130,6 +130,7 @@ def _heard(event: ModelResponded) -> Heard:
         response_id=event.response_id,
         request_id=event.request_id,
         model=event.model,
+        is_paused=event.status == "paused",
     )
 
 

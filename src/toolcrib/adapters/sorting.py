@@ -2,59 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import dropwhile
-from typing import Final
 
-from toolcrib.adapters.asked import Asked, ClientVoice, CustomVoice, FunctionVoice, Voice
-from toolcrib.adapters.client_calls import ClientCodec
+from toolcrib.adapters.asked import Asked, Voice
 from toolcrib.adapters.codec import Codec, Item
 from toolcrib.adapters.declared import AnyCodec, Declared, Hosted
 from toolcrib.adapters.hosted_view import undeclared
 from toolcrib.adapters.items import text_of
-from toolcrib.adapters.openai.codecs.mcp_approval import OpenAIMcpApprovals
-from toolcrib.adapters.openai.codecs.unknown import OpenAIUnknownCodec, is_any_call, kind_of
 
-NO_CALLS: Final = frozenset(
-    {
-        "message",
-        "reasoning",
-        "compaction",
-        "compaction_summary",
-        "function_call_output",
-        "custom_tool_call_output",
-        "shell_call_output",
-        "tool_search_output",
-        "mcp_list_tools",
-    }
-)
-"""Item types that are no call: they belong to the answer, to the tool or to a call elsewhere."""
+Unknown = Callable[[Item], Hosted | None]
+"""Who speaks for an item that no codec knows; None when it is no call."""
 
 
 class Sorter:
     """Sorts the items of a turn. What was offered comes first; the provider may also send what
     nobody offered, and that is not lost either: its calls are recorded, and ours are answered.
+
+    `ours` speak for what waits for an answer, and `no_calls` are types of items that are no call.
     """
 
     def __init__(
         self,
         declared: Declared,
         codecs: Mapping[str, AnyCodec],
-        client_codecs: Sequence[ClientCodec],
+        ours: Sequence[Voice],
+        no_calls: Collection[str],
+        unknown: Unknown,
     ) -> None:
         self._hosted = declared.hosted
-        self._names = names = declared.names
-        self._ours: list[Voice] = [FunctionVoice(names), CustomVoice(names)]
-        self._ours += [ClientVoice(each.codec, each.tool.name) for each in declared.client_run]
-        self._ours += [
-            ClientVoice(_approvals(hosted), hosted.tool.name)
-            for hosted in declared.hosted
-            if hosted.is_mcp
-        ]
-        self._unoffered_ours: list[Voice] = [
-            *(ClientVoice(codec, codec.kind) for codec in client_codecs),
-            ClientVoice(OpenAIMcpApprovals(), "mcp"),
-        ]
+        self._names = declared.names
+        self._ours = ours
+        self._no_calls = no_calls
+        self._unknown = unknown
         self._unoffered = [
             Hosted(undeclared(codec.kind), codec)
             for codec in codecs.values()
@@ -76,10 +56,18 @@ class Sorter:
         if offered is not None:
             return offered
         if not _is_answered(item, items) and not self._is_theirs(item, items):
-            for voice in (*self._ours, *self._unoffered_ours):
+            for voice in self._ours:
                 if voice.is_call(item):
                     return voice
-        return _first_hosted(self._unoffered, item) or _unknown(item)
+        if text_of(item, "type") in self._no_calls:
+            return None
+        return _first_hosted(self._unoffered, item) or self._unknown(item)
+
+    def is_unknown(self, item: Item, owner: Hosted | Voice | None) -> bool:
+        """Whether nobody knows the type of an item. If it is a call it is recorded all the same."""
+        if isinstance(owner, Hosted):
+            return owner not in self._hosted and owner not in self._unoffered
+        return owner is None and text_of(item, "type") not in self._no_calls
 
     def _is_theirs(self, item: Item, items: Sequence[Item]) -> bool:
         """Whether the provider ran a custom tool of its own: it has none of our names, and the
@@ -89,17 +77,6 @@ class Sorter:
             return False
         rest = dropwhile(lambda each: each is not item, items)
         return any(text_of(each, "type") == "message" for each in rest)
-
-
-def _unknown(item: Item) -> Hosted | None:
-    if text_of(item, "type") in NO_CALLS or not is_any_call(item):
-        return None
-    kind = kind_of(item)
-    return Hosted(undeclared(kind), OpenAIUnknownCodec(kind))
-
-
-def _approvals(hosted: Hosted) -> OpenAIMcpApprovals:
-    return OpenAIMcpApprovals(hosted.tool.config.server_label, hosted.secrets)
 
 
 def _first_hosted(among: Sequence[Hosted], item: Item) -> Hosted | None:

@@ -11,27 +11,23 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from toolcrib.adapters.announcing import Announcer
 from toolcrib.adapters.asked import Asked, Ended, is_sound_id
-from toolcrib.adapters.conversation import Conversation, Heard, usage_of
 from toolcrib.adapters.credentials import Credentials, Pieces
-from toolcrib.adapters.items import mappings_of, maybe_text
-from toolcrib.adapters.openai.finding import check_status, status_of
-from toolcrib.adapters.openai.outgoing import Outgoing
-from toolcrib.adapters.openai.request import Requests, TurnOptions
-from toolcrib.adapters.openai.stale import retold
-from toolcrib.adapters.openai.watching import Watcher
+from toolcrib.adapters.items import maybe_text
 from toolcrib.adapters.recorded import recordable
 from toolcrib.adapters.replay import LOST
 from toolcrib.calls.batch import run_all
-from toolcrib.errors import ContainerGone, EvaluationPhase, PromptEvaluationError, UsageError
+from toolcrib.errors import EvaluationPhase, PromptEvaluationError, UsageError
 from toolcrib.session.events import ModelResponded
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.openai.wire import Reply, Wire
+    from toolcrib.adapters.conversation import Conversation
+    from toolcrib.adapters.line import Answered, Line
     from toolcrib.adapters.opening import Opening
+    from toolcrib.adapters.options import TurnOptions
     from toolcrib.calls.outcome import Outcome
     from toolcrib.prompt.rendering import RenderedPrompt
-    from toolcrib.session.events import ModelStatus
 
 O = TypeVar("O")  # noqa: E741
 
@@ -45,7 +41,7 @@ class Turn(Generic[O]):
         self,
         prompt: RenderedPrompt[O],
         opening: Opening,
-        wire: Wire,
+        line: Line,
         options: TurnOptions,
         conversation: Conversation,
         number: int,
@@ -55,10 +51,9 @@ class Turn(Generic[O]):
         self._opening = opening
         self._executor = opening.executor
         self._session = opening.executor.session
-        self._wire = wire
+        self._line = line
         self._options = options
         self._credentials = Credentials(opening.declared.secrets)
-        self._requests = Requests(prompt, opening.declared, options, conversation.history)
         self.number = number
         self._executor.deadline = self._deadline = _deadline(options.budget.seconds)
 
@@ -66,6 +61,8 @@ class Turn(Generic[O]):
         """Ask until the model has answered, or calls wait; returns the outcomes that wait."""
         while True:
             await self._ask()
+            if self.conversation.is_paused:
+                continue
             asked = self._asked()
             if not asked:
                 return []
@@ -92,31 +89,27 @@ class Turn(Generic[O]):
         conversation, name = self.conversation, self._prompt.name
         self._options.budget.check(name, steps=conversation.steps, usage=conversation.usage)
         step = conversation.steps + 1
-        try:
-            reply = await self._request(step)
-        except ContainerGone:
-            told = retold(conversation.unsent.items)
-            if told == conversation.unsent.items:
-                raise
-            logger.warning("%s: a container is gone; what ran in it is told as text", name)
-            conversation.unsent = Outgoing(told)
-            reply = await self._request(step)
-        await self._hear(reply, step)
-        # What the provider ran has happened, whether or not there is an answer.
-        await self._opening.hosted.record(conversation.last_items, self.number)
-        check_status(reply, name)
-
-    async def _request(self, step: int) -> Reply:
-        watcher = self._watcher(step) if self._options.stream else None
-        return await self._wire.ask(
-            self._requests.body(self.conversation),
-            prompt_name=self._prompt.name,
-            on_event=watcher.hear if watcher else None,
+        answered = await self._line.ask(
+            conversation,
+            step=step,
+            announcer=self._announcer(step) if self._options.stream else None,
             deadline=self._deadline,
         )
+        await self._record(answered, step)
+        conversation.hear(answered.heard)
+        # What the provider ran has happened, whether or not there is an answer.
+        await self._opening.hosted.record(answered.heard.items, self.number, answered.status, {})
+        if answered.problem is not None:
+            await self._opening.hosted.settle(self.number)
+            raise PromptEvaluationError(
+                answered.problem,
+                prompt_name=name,
+                phase="response",
+                request_id=answered.heard.request_id,
+            )
 
-    def _watcher(self, step: int) -> Watcher:
-        return Watcher(self._session, self.number, step, Pieces(self._credentials))
+    def _announcer(self, step: int) -> Announcer:
+        return Announcer(self._session, self.number, step, Pieces(self._credentials))
 
     def _asked(self) -> list[Asked]:
         asked = self._opening.sorter.asked(self.conversation.last_items)
@@ -168,20 +161,8 @@ class Turn(Generic[O]):
             and tools[each.name].redactor is not None
         }
 
-    async def _hear(self, reply: Reply, step: int) -> None:
-        body = reply.body
-        heard = Heard(
-            items=[*mappings_of(body, "output")],
-            usage=usage_of(body),
-            response_id=maybe_text(body, "id"),
-            request_id=reply.request_id,
-            model=maybe_text(body, "model"),
-        )
-        await self._record(heard, step, status_of(body))
-        self.conversation.hear(heard)
-
-    async def _record(self, heard: Heard, step: int, status: ModelStatus) -> None:
-        session, opening = self._session, self._opening
+    async def _record(self, answered: Answered, step: int) -> None:
+        session, opening, heard = self._session, self._opening, answered.heard
         asked = opening.sorter.asked(heard.items)
         items = recordable(heard.items, asked, self._executor.tools, self._credentials)
         usage = heard.usage
@@ -191,7 +172,7 @@ class Turn(Generic[O]):
                 at=session.clock(),
                 turn=self.number,
                 step=step,
-                status=status,
+                status=answered.status,
                 response_id=heard.response_id,
                 request_id=heard.request_id,
                 model=heard.model,

@@ -17,8 +17,10 @@ from toolcrib.vfs.staged import StagedFile
 
 Origin = Literal["local", "provider"]
 
-ModelStatus = Literal["completed", "incomplete", "failed", "refused", "empty"]
-"""What came of a model request: an answer or calls, or why nothing can follow from it."""
+ModelStatus = Literal["completed", "paused", "incomplete", "failed", "refused", "empty"]
+"""What came of a model request: an answer or calls, a pause after which the provider goes on, or
+why nothing can follow from it.
+"""
 
 
 def idempotency_key(session_id: str, call_id: str) -> str:

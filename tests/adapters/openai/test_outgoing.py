@@ -11,6 +11,7 @@ from openai.types.shared import Reasoning
 from tests.adapters.openai.bench import add, ask, bench
 from tests.adapters.openai.provider import call, message, response
 from toolcrib import PromptEvaluationError
+from toolcrib.adapters.codec import Item
 from toolcrib.adapters.openai.outgoing import Outgoing, encoded
 
 ANSWER = response(message("Fine."))
@@ -31,24 +32,25 @@ def test_an_item_is_encoded_once_however_often_it_is_sent() -> None:
     """A history that goes out with every request costs a request only what is new in it."""
     parts = [Seen() for _ in range(5)]
     outgoing = Outgoing()
+    items: list[Item] = []
     for number, part in enumerate(parts, start=1):
-        outgoing.add([{"part": part}])
-        assert json.loads(outgoing.to_json()) == [{"part": {"seen": True}}] * number
+        items.append({"part": part})
+        assert json.loads(outgoing.to_json(items)) == [{"part": {"seen": True}}] * number
 
     assert [part.times for part in parts] == [1] * 5
 
 
-def test_nothing_is_encoded_that_is_not_sent() -> None:
-    """The last answer of a turn goes nowhere, so it costs nothing."""
-    part = Seen()
-    Outgoing([{"part": part}])
+def test_another_list_is_another_history() -> None:
+    """Where the provider keeps what was said, a request brings only what is new."""
+    outgoing = Outgoing()
+    outgoing.to_json([{"said": 1}])
 
-    assert part.times == 0
+    assert json.loads(outgoing.to_json([{"said": 2}])) == [{"said": 2}]
 
 
 def test_no_items_are_an_empty_list() -> None:
     """The field is never missing."""
-    assert Outgoing().to_json() == b"[]"
+    assert Outgoing().to_json([]) == b"[]"
 
 
 @pytest.mark.parametrize("text", ["plain", "déjà vu", "\N{SNAKE}", "\ud800 alone", '"\\\n'])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     )
     from toolcrib.adapters.openai.downloads import download_files, download_files_blocking
     from toolcrib.adapters.openai.file_types import SUPPORTED_TYPES
-    from toolcrib.adapters.openai.retry import Retry
+    from toolcrib.adapters.retry import Retry
     from toolcrib.adapters.withholding import Governance
 
 __all__ = [
@@ -36,7 +36,7 @@ _HOMES = {
     "Budget": "toolcrib.adapters.budget",
     "Governance": "toolcrib.adapters.withholding",
     "OpenAIAdapter": "toolcrib.adapters.openai.adapter",
-    "Retry": "toolcrib.adapters.openai.retry",
+    "Retry": "toolcrib.adapters.retry",
     "check_container": "toolcrib.adapters.openai.containers",
     "create_container": "toolcrib.adapters.openai.containers",
     "download_files": "toolcrib.adapters.openai.downloads",

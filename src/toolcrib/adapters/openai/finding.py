@@ -7,22 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from toolcrib.adapters.codec import Item
 from toolcrib.adapters.items import mapping_of, mappings_of, maybe_text, text_of
-from toolcrib.errors import PromptEvaluationError
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.openai.wire import Reply
     from toolcrib.session.events import ModelStatus
 
 _AGAIN: Final = "; `resume` asks for it again"
-
-
-def check_status(reply: Reply, prompt_name: str) -> None:
-    """Raise `PromptEvaluationError` (phase response) unless the response is complete."""
-    problem = _problem(reply)
-    if problem is not None:
-        raise PromptEvaluationError(
-            problem, prompt_name=prompt_name, phase="response", request_id=reply.request_id
-        )
 
 
 def status_of(body: Item) -> ModelStatus:
@@ -39,8 +28,8 @@ def status_of(body: Item) -> ModelStatus:
     return "completed" if refusal_of(items) is None else "refused"
 
 
-def _problem(reply: Reply) -> str | None:
-    body = reply.body
+def problem_in(body: Item) -> str | None:
+    """Why a response is no answer; None when it is one."""
     status = maybe_text(body, "status")
     items = mappings_of(body, "output")
     match status:
@@ -56,10 +45,10 @@ def _problem(reply: Reply) -> str | None:
             return f"the response is {status}, not complete{_AGAIN}"
         case _:
             pass
-    return problem_of(items)
+    return _problem_of(items)
 
 
-def problem_of(items: Sequence[Item]) -> str | None:
+def _problem_of(items: Sequence[Item]) -> str | None:
     """Why the items of a complete response are no answer; None when they are one."""
     if _is_empty(items):
         return f"the response is empty: the model gave neither an answer nor a call{_AGAIN}"
@@ -69,14 +58,6 @@ def problem_of(items: Sequence[Item]) -> str | None:
 
 def _is_empty(items: Sequence[Item]) -> bool:
     return all(item.get("type") == "reasoning" for item in items)
-
-
-def is_usable(items: Sequence[Item]) -> bool:
-    """Whether anything can follow from the items of a response whose status is not known."""
-    is_cut = any(
-        item.get("type") == "message" and item.get("status") == "incomplete" for item in items
-    )
-    return not is_cut and problem_of(items) is None
 
 
 def _incomplete(reason: str) -> str:

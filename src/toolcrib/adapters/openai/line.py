@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolcrib.adapters.conversation import Heard
-from toolcrib.adapters.items import mappings_of, maybe_text
+from toolcrib.adapters.items import mapping_of, mappings_of, maybe_int, maybe_text
 from toolcrib.adapters.line import Answered
 from toolcrib.adapters.openai.finding import problem_in, status_of
-from toolcrib.adapters.openai.request import usage_of
 from toolcrib.adapters.openai.stale import retold
 from toolcrib.adapters.openai.watching import Watcher
+from toolcrib.adapters.response import Usage
 from toolcrib.errors import ContainerGone
 
 if TYPE_CHECKING:
@@ -73,8 +73,22 @@ def _heard(reply: Reply) -> Heard:
     body = reply.body
     return Heard(
         items=[*mappings_of(body, "output")],
-        usage=usage_of(body),
+        usage=_usage(body),
         response_id=maybe_text(body, "id"),
         request_id=reply.request_id,
         model=maybe_text(body, "model"),
+    )
+
+
+def _usage(body: dict[str, Any]) -> Usage:
+    """The tokens of one response; what the provider does not tell counts as none."""
+    usage = mapping_of(body, "usage")
+    cached = maybe_int(mapping_of(usage, "input_tokens_details"), "cached_tokens")
+    reasoning = maybe_int(mapping_of(usage, "output_tokens_details"), "reasoning_tokens")
+    return Usage(
+        requests=1,
+        input_tokens=maybe_int(usage, "input_tokens") or 0,
+        output_tokens=maybe_int(usage, "output_tokens") or 0,
+        cached_tokens=cached or 0,
+        reasoning_tokens=reasoning or 0,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from toolcrib.adapters.codec import Item
@@ -11,21 +10,19 @@ from toolcrib.adapters.items import plain
 
 
 class Outgoing:
-    """The items that the next request brings. A history that we keep goes out with every request,
-    so an item stays encoded once it has been sent.
+    """The items that a request brings. A history that we keep goes out with every request, so an
+    item stays encoded once it has been sent.
     """
 
-    def __init__(self, items: Iterable[Item] = ()) -> None:
-        self.items: list[Item] = list(items)
+    def __init__(self) -> None:
+        self._items: list[Item] = []
         self._encoded: list[bytes] = []
 
-    def add(self, items: Iterable[Item]) -> None:
-        """Add items at the end. They must not change any more."""
-        self.items.extend(items)
-
-    def to_json(self) -> bytes:
-        """All items, as a list."""
-        self._encoded += map(encoded, self.items[len(self._encoded) :])
+    def to_json(self, items: list[Item]) -> bytes:
+        """All items, as a list. The same list must only have grown since the last time."""
+        if items is not self._items:
+            self._items, self._encoded = items, []
+        self._encoded += map(encoded, items[len(self._encoded) :])
         return b"[%b]" % b",".join(self._encoded)
 
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.adapters.budget import Budget
-from toolcrib.adapters.openai.content import output_format
-from toolcrib.adapters.openai.outgoing import encoded
-from toolcrib.errors import PromptEvaluationError, UsageError
+from toolcrib.adapters.openai.choice import choice_of
+from toolcrib.adapters.openai.outgoing import Outgoing, encoded
+from toolcrib.adapters.openai.output_format import output_format
+from toolcrib.errors import PromptEvaluationError
 
 if TYPE_CHECKING:
     from toolcrib.adapters.conversation import Conversation, History
     from toolcrib.adapters.declared import Declared
+    from toolcrib.adapters.options import TurnOptions
     from toolcrib.prompt.rendering import RenderedPrompt
 
-_OURS: Final[Mapping[str, str]] = {
+RESERVED: Final[Mapping[str, str]] = {
     "background": "a prompt is waited for",
     "conversation": "choose with the adapter's history= who keeps the conversation",
     "input": "it is the prompt",
@@ -28,23 +28,7 @@ _OURS: Final[Mapping[str, str]] = {
     "tool_choice": "pass tool_choice= to evaluate",
     "tools": "they are the prompt's",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class TurnOptions:
-    """How a prompt is asked."""
-
-    model: str
-    tool_choice: str = "auto"
-    budget: Budget = field(default_factory=Budget)
-    stream: bool = False
-    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Further fields of the request, as the provider names them."""
-
-    def __post_init__(self) -> None:
-        taken = sorted(self.settings.keys() & _OURS.keys())
-        if taken:
-            raise UsageError(f"settings may not hold {taken[0]!r}: {_OURS[taken[0]]}")
+"""Fields of a request that are not for settings, and what to do instead."""
 
 
 class Requests:
@@ -63,6 +47,7 @@ class Requests:
         self._prompt_name = prompt.name
         self._declared = declared
         self._options = options
+        self._outgoing = Outgoing()
         with self._told():
             shared = encoded(_shared(prompt, declared, options, history))
         self._shared = shared[1:-1]
@@ -75,7 +60,7 @@ class Requests:
         if self._declared.tools:
             own |= _tool_choice(self._declared, self._options, conversation, self._prompt_name)
         with self._told():
-            members = [self._shared, b'"input":%b' % conversation.unsent.to_json()]
+            members = [self._shared, b'"input":%b' % self._outgoing.to_json(conversation.unsent)]
         if own:
             members.append(encoded(own)[1:-1])
         return b"{%b}" % b",".join(members)
@@ -121,7 +106,7 @@ def _tool_choice(
     is_over = conversation.steps > 0 and wanted != "none"
     if wanted == "auto" or is_over:
         return {}
-    return {"tool_choice": declared.choice(wanted, prompt_name)}
+    return {"tool_choice": choice_of(declared, wanted, prompt_name)}
 
 
 def _listed(include: Any) -> list[str]:

@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any, Final, cast
 
 from toolcrib.adapters.items import maybe_text, plain, text_of
-from toolcrib.adapters.openai.retry import ReplyBroken, Retry, asked_pause, is_passing
+from toolcrib.adapters.openai.retry import ReplyBroken, asked_pause, is_passing
 from toolcrib.adapters.openai.said import is_container_gone, said
+from toolcrib.adapters.retry import Retry
 from toolcrib.errors import ContainerGone, PromptEvaluationError
 
 StreamEvent = dict[str, Any]

@@ -90,7 +90,7 @@ class PydanticAIAdapter(PromptAdapter):
         def make_line(opening: Opening, prompt: RenderedPrompt[O]) -> ModelLine:
             return ModelLine(model, told, Messages(model.system), prompt.name, self._retry)
 
-        return Evaluation(question, session, opening, asked, make_line, "client", provider)
+        return Evaluation(question, session, opening, asked, make_line, history="client")
 
     def _dialect(self, provider: str) -> Dialect:
         codecs = default_codecs(provider) if self._codecs is None else self._codecs

@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.adapters.conversation import Answered, Heard
+from toolcrib.adapters.conversation import Heard
+from toolcrib.adapters.line import Answered
 from toolcrib.adapters.pydantic_ai.parts import items_of
 from toolcrib.adapters.response import Usage
 from toolcrib.adapters.retry import Retry
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.conversation import Conversation
     from toolcrib.adapters.pydantic_ai.messages import Messages
     from toolcrib.adapters.pydantic_ai.request import Asking
+    from toolcrib.session.events import ModelStatus
 
 _HTTP_LIBRARIES: Final = frozenset({"httpx", "httpx2", "httpcore", "httpcore2", "aiohttp", "grpc"})
 _PASSING_STATUSES: Final = frozenset({408, 409, 425, 429})
@@ -56,7 +58,9 @@ class ModelLine:
             model=response.model_name,
             is_paused=response.state == "suspended",
         )
-        return Answered(heard, _problem(response))
+        if announcer:
+            announcer.flush()
+        return Answered(heard, *_found(response))
 
     async def _until_answered(
         self,
@@ -145,23 +149,31 @@ def _said(error: Exception) -> str:
     return f"{text} It asks to wait {asked:g} seconds." if asked else text
 
 
-def _problem(response: ModelResponse) -> str | None:
-    """Why a response is no answer; None when it is one, or goes on."""
+def _found(response: ModelResponse) -> tuple[ModelStatus, str | None]:
+    """What a response came to, and why nothing can follow from it."""
+    again = "; `resume` asks for it again"
     match response.finish_reason:
         case "content_filter":
-            return "the answer was filtered (content_filter); nothing of it can be used"
+            return "refused", (
+                "the answer was filtered (content_filter); nothing of it can be used, so ask in "
+                "other words"
+            )
         case "length":
-            return "the answer was cut off (length); allow more output tokens"
+            return "incomplete", (
+                "the answer was cut off (length); allow more output tokens in settings "
+                "(max_tokens), or ask for less"
+            )
         case "error":
-            return "the provider failed, and does not say why"
+            return "failed", f"the provider failed, and does not say why{again}"
         case _:
             pass
-    if response.state in ("suspended", "complete"):
-        said = any(part.part_kind != "thinking" and part.has_content() for part in response.parts)
-        if said or response.state == "suspended":
-            return None
-        return "the response is empty: the model gave neither an answer nor a call"
-    return f"the response is {response.state}, not complete"
+    if response.state == "suspended":
+        return "paused", None
+    if response.state != "complete":
+        return "failed", f"the response is {response.state}, not complete{again}"
+    if all(part.part_kind == "thinking" or not part.has_content() for part in response.parts):
+        return "empty", f"the response is empty: no answer and no call{again}"
+    return "completed", None
 
 
 def _usage(usage: RequestUsage) -> Usage:

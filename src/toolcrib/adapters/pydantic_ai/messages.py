@@ -5,13 +5,18 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolcrib.adapters.items import mappings_of, maybe_text, text_of
 from toolcrib.adapters.pydantic_ai.parts import RESPONSE, response_of
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage, ModelResponse, UserContent
+    from pydantic_ai.messages import (
+        ModelMessage,
+        ModelResponse,
+        UploadedFileProviderName,
+        UserContent,
+    )
 
     from toolcrib.adapters.codec import Item
 
@@ -20,7 +25,7 @@ _DENIED = frozenset({"denied", "expired", "not_permitted"})
 
 
 class Messages:
-    """The history of one turn. `told` follows a growing list of items and only reads what is new."""
+    """The history of one turn: follows a growing list of items, and reads only what is new."""
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
@@ -46,7 +51,7 @@ class Messages:
         return self._all
 
     def keep(self, header: Item, response: ModelResponse) -> None:
-        """Remember the response that an item stands for, so that it is not made again from items."""
+        """Remember the response that an item stands for: it need not be made again from items."""
         self._live = header, response
 
     def _hear(self, items: Sequence[Item]) -> None:
@@ -83,10 +88,8 @@ class Messages:
 
         file_id = maybe_text(part, "file_id")
         if file_id is not None:
-            # pydantic-ai names the type by the provider's own name, and checks that it fits.
-            return UploadedFile(
-                file_id, provider_name=self._provider, media_type=maybe_text(part, "media_type")
-            )
+            provider = cast("UploadedFileProviderName", self._provider)
+            return UploadedFile(file_id, provider_name=provider)
         url = maybe_text(part, "image_url") or maybe_text(part, "file_data")
         if url is None:
             return text_of(part, "text")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.adapters.items import mapping_of, text_of
 from toolcrib.errors import PromptEvaluationError, UsageError
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from toolcrib.adapters.options import TurnOptions
     from toolcrib.prompt.output import OutputSchema
     from toolcrib.prompt.rendering import RenderedPrompt
-
-_OURS: Final = {
-    "tool_choice": "pass tool_choice= to evaluate",
-    "max_retries": "pass retry= to the adapter",
-    "request_timeout": "give the prompt a Budget with seconds",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +58,6 @@ def asking(
     except (UserError, UsageError) as error:
         raise _unrenderable(str(error), prompt.name) from error
     return found
-
-
-def check_settings(settings: Mapping[str, Any]) -> None:
-    """Refuse settings that are the adapter's to make."""
-    taken = sorted(settings.keys() & _OURS.keys())
-    if taken:
-        raise UsageError(f"settings may not hold {taken[0]!r}: {_OURS[taken[0]]}")
 
 
 def _settings(declared: Declared, options: TurnOptions, model: Model) -> ModelSettings:
@@ -134,7 +121,7 @@ def _choice(wanted: str, declared: Declared, prompt_name: str) -> dict[str, Any]
         return {"tool_choice": "required"}
     if wanted in declared.wire or wanted in ours:
         return {"tool_choice": [declared.wire.get(wanted, wanted)]}
-    offered = [*declared.wire, *ours, *(each.tool.name for each in declared.hosted)]
+    offered = declared.offered
     if wanted != "required" and wanted not in offered:
         raise _unrenderable(
             f"tool_choice names {wanted!r}, which the prompt does not offer; it offers: "

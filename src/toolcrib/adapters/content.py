@@ -1,16 +1,13 @@
-"""A rendered prompt as the `input` and `text` of a request."""
+"""A rendered prompt as the first message."""
 
 from __future__ import annotations
 
 import base64
-import re
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.adapters.openai.strict_output import strict_schema
 from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
 
 if TYPE_CHECKING:
-    from toolcrib.prompt.output import OutputSchema
     from toolcrib.prompt.rendering import RenderedPrompt
 
 MAX_ATTACHMENT_BYTES = 20_000_000
@@ -43,15 +40,3 @@ def _part(attachment: Attachment) -> dict[str, Any]:
 def _data_url(attachment: FileAttachment) -> str:
     data = base64.b64encode(attachment.read(MAX_ATTACHMENT_BYTES)).decode()
     return f"data:{attachment.kind};base64,{data}"
-
-
-def output_format(output: OutputSchema[Any]) -> dict[str, Any]:
-    """`text.format` for a structured answer; strict where the schema allows it."""
-    strict = strict_schema(output.schema)
-    return {
-        "type": "json_schema",
-        # A name may have the brackets of a generic type, or letters of any language.
-        "name": re.sub(r"[^a-zA-Z0-9_-]", "_", output.name)[:64],
-        "schema": output.schema if strict is None else strict,
-        "strict": strict is not None,
-    }
