@@ -71,14 +71,6 @@ def _is_empty(items: Sequence[Item]) -> bool:
     return all(item.get("type") == "reasoning" for item in items)
 
 
-def is_usable(items: Sequence[Item]) -> bool:
-    """Whether anything can follow from the items of a response whose status is not known."""
-    is_cut = any(
-        item.get("type") == "message" and item.get("status") == "incomplete" for item in items
-    )
-    return not is_cut and problem_of(items) is None
-
-
 def _incomplete(reason: str) -> str:
     match reason:
         case "content_filter":

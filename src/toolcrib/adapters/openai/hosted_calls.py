@@ -15,7 +15,6 @@ from toolcrib.adapters.openai.codecs.unknown import UNKNOWN, OpenAIUnknownCodec
 from toolcrib.adapters.openai.declared import Hosted
 from toolcrib.adapters.openai.declared_types import as_declared
 from toolcrib.adapters.openai.failed import failure_of
-from toolcrib.adapters.openai.finding import is_usable
 from toolcrib.adapters.openai.output_hooks import hooked
 from toolcrib.adapters.openai.sorting import NO_CALLS, Sorter
 from toolcrib.approval.decision import Actor
@@ -66,13 +65,18 @@ class HostedCalls:
         self.skipped: Counter[str] = Counter()
 
     async def record(
-        self, items: Sequence[Item], turn: int, known: Mapping[str, ToolInvoked] | None = None
+        self,
+        items: Sequence[Item],
+        turn: int,
+        known: Mapping[str, ToolInvoked] | None = None,
+        *,
+        is_complete: bool,
     ) -> None:
         """Account for every item of one step. What is `known`, by call id, is in the ledger
         already and is not recorded again.
         """
-        # A step that asks for calls of ours, or that is asked for again, has no answer in it.
-        is_last = is_usable(items) and not self._sorter.asked(items)
+        # A step that broke off, or that asks for calls of ours, has no answer in it.
+        is_last = is_complete and not self._sorter.asked(items)
         placed = told_apart(items, answer_items(items) if is_last else [])
         for item in items:
             owner = self._sorter.owner(item, items)

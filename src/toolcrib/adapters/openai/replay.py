@@ -97,14 +97,15 @@ async def take_up(
     for step in steps:
         heard = _heard(step.response)
         _close(taken, opening)
-        if step.response.status == "completed":
+        is_complete = step.response.status == "completed"
+        if is_complete:
             conversation.hear(heard)
             taken.is_open = True
             taken.ended = {key: Ended.recorded(event) for key, event in step.invoked.items()}
         else:
             # Nothing can follow from such an answer: it is asked for again.
             conversation.spend(heard)
-        await opening.hosted.record(heard.items, turn, step.invoked)
+        await opening.hosted.record(heard.items, turn, step.invoked, is_complete=is_complete)
     if taken.is_open:
         asked = opening.sorter.asked(conversation.last_items)
         conversation.calls += sum(each.call_id in taken.ended for each in asked)

@@ -103,7 +103,10 @@ class Turn(Generic[O]):
             reply = await self._request(step)
         await self._hear(reply, step)
         # What the provider ran has happened, whether or not there is an answer.
-        await self._opening.hosted.record(conversation.last_items, self.number)
+        is_complete = status_of(reply.body) == "completed"
+        await self._opening.hosted.record(
+            conversation.last_items, self.number, is_complete=is_complete
+        )
         check_status(reply, name)
 
     async def _request(self, step: int) -> Reply:
