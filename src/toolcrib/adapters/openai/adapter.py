@@ -16,6 +16,7 @@ from toolcrib.adapters.openai.containers_in_use import log_runs, ready_container
 from toolcrib.adapters.openai.content import first_message
 from toolcrib.adapters.openai.conversation import History
 from toolcrib.adapters.openai.declared import AnyCodec
+from toolcrib.adapters.openai.enclosing import around
 from toolcrib.adapters.openai.evaluation import Evaluation, Question
 from toolcrib.adapters.openai.file_types import SUPPORTED_TYPES, check_types
 from toolcrib.adapters.openai.opening import Dialect, OnUnsupported, open_turn
@@ -31,6 +32,7 @@ from toolcrib.adapters.portal import Portal
 from toolcrib.errors import InvalidPrompt, PromptEvaluationError, UsageError
 from toolcrib.session.events import Event
 from toolcrib.session.session import Session
+from toolcrib.session.turns import call_here
 from toolcrib.vfs.roots import check_roots
 
 if TYPE_CHECKING:
@@ -123,8 +125,11 @@ class OpenAIAdapter:
     ) -> PromptResponse[O]:
         """Evaluate a prompt. Raises `PromptEvaluationError`; nothing is sent before it is known
         that everything in the prompt can be.
+
+        Inside a call, without another session, it is a turn of the call's own session.
         """
-        session = session or Session()
+        call = call_here()
+        session = session or (call.session if call else Session())
         with _heard_by(session, options.get("bus")):
             evaluation = await self._open(prompt, session, options)
             return log_runs(await evaluation.start())
@@ -157,7 +162,9 @@ class OpenAIAdapter:
             settings=dict(options.get("settings") or {}),
         )
         question = _render(prompt)
-        governance = options.get("governance") or Governance()
+        governance, outer = options.get("governance"), around(session)
+        is_inherited = governance is None and outer is not None
+        governance = governance or (outer.governance if outer else Governance())
         can_stage = bool(self._host_files.roots)
         opening = open_turn(
             without_mounts(question.prompt) if can_stage else question.prompt,
@@ -166,7 +173,9 @@ class OpenAIAdapter:
             Dialect(
                 PROVIDER, self.hosted_tool_codecs, default_client_codecs(), self.on_unsupported
             ),
-            lambda tools: PromptExecutor(session, tools, governance, prompt=prompt, adapter=self),
+            lambda tools: PromptExecutor(
+                session, tools, governance, prompt=prompt, adapter=self, is_inherited=is_inherited
+            ),
         )
         opening.declared.choice(asked.tool_choice, question.prompt.name)
         wire = Wire(self._clients.here(), self._retry)

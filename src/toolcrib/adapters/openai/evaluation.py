@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -16,15 +17,17 @@ from toolcrib.adapters.openai.answer import (
 )
 from toolcrib.adapters.openai.conversation import Conversation, History
 from toolcrib.adapters.openai.credentials import Credentials
-from toolcrib.adapters.openai.replay import open_prompt, steps_of, take_up
+from toolcrib.adapters.openai.enclosing import Evaluating, around, evaluating
+from toolcrib.adapters.openai.replay import open_prompt, spent_within, steps_of, take_up
 from toolcrib.adapters.openai.staging import message_with, opened_with
 from toolcrib.adapters.openai.turn import Turn
 from toolcrib.adapters.openai.withholding import record_withheld
 from toolcrib.adapters.response import PromptResponse
-from toolcrib.errors import PromptEvaluationError
+from toolcrib.errors import CallFailed, PromptEvaluationError
 from toolcrib.prompt.output import OutputMismatch
 from toolcrib.session.events import PromptAnswered, PromptStarted
 from toolcrib.session.record import events
+from toolcrib.session.turns import call_here, turn_here
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import Item
@@ -34,10 +37,11 @@ if TYPE_CHECKING:
     from toolcrib.adapters.openai.wire import Wire
     from toolcrib.calls.outcome import Outcome
     from toolcrib.prompt.rendering import RenderedPrompt
-    from toolcrib.session.events import FilesStaged
+    from toolcrib.session.events import Event, FilesStaged
     from toolcrib.session.session import Session
 
 O = TypeVar("O")  # noqa: E741
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,13 @@ class Evaluation(Generic[O]):
         self._wire = wire
         self._history: History = history
         self._staging = staging
+        self._evaluating = Evaluating(
+            session,
+            self._prompt.name,
+            options.budget,
+            opening.executor.governance,
+            around(session),
+        )
         key = getattr(wire.client, "api_key", None)
         known = (key,) if isinstance(key, str) else ()
         self._credentials = Credentials([*opening.declared.secrets, *known])
@@ -87,7 +98,8 @@ class Evaluation(Generic[O]):
     async def _start(self) -> PromptResponse[O]:
         staging, wire = self._staging, self._wire
         plan = await staging.plan() if staging else None
-        with self._opening.executor.turn() as number:
+        with ExitStack() as stack:
+            number = self._enter(stack, self._opening.executor.turn())
             await self._record_start(number)
             if staging and plan:
                 self._bring(await staging.stage(plan, wire, self._session, number))
@@ -95,8 +107,25 @@ class Evaluation(Generic[O]):
             return await self._respond(turn, await turn.run())
 
     async def _go_on(self) -> PromptResponse[O]:
-        happened = await self._session.ask_store(lambda: list(events(self._session.records())))
-        started = open_prompt(happened, self._prompt.name, self._question.digest)
+        session = self._session
+        happened = await session.ask_store(lambda: list(events(session.records())))
+        call = call_here(session)
+        started = open_prompt(
+            happened, self._prompt.name, self._question.digest, call.call_id if call else None
+        )
+        with ExitStack() as stack:
+            again = self._opening.executor.turn_again(
+                started.turn,
+                parent_call_id=started.parent_call_id,
+                parent_turn=started.parent_turn,
+            )
+            self._enter(stack, again)
+            self._evaluating.tokens = spent_within(happened, started.turn)
+            return await self._take_up(happened, started)
+
+    async def _take_up(
+        self, happened: Sequence[Event], started: PromptStarted
+    ) -> PromptResponse[O]:
         if self._staging:
             self._bring(
                 await self._staging.take_up(happened, self._wire, self._session, started.turn)
@@ -104,6 +133,7 @@ class Evaluation(Generic[O]):
         taken = await take_up(
             steps_of(happened, started), self._conversation(), self._opening, started.turn
         )
+        self._evaluating.tokens += taken.conversation.usage.total_tokens
         turn = self._turn(taken.conversation, started.turn)
         if not taken.is_open:
             return await self._respond(turn, await turn.run())
@@ -111,6 +141,19 @@ class Evaluation(Generic[O]):
             return await self._respond(turn, [])
         waiting = await turn.take_up(taken.ended)
         return await self._respond(turn, waiting or await turn.run())
+
+    def _enter(self, stack: ExitStack, turn: AbstractContextManager[T]) -> T:
+        """Make what follows part of a turn. Raises `PromptEvaluationError` when that is too deep
+        within calls, or the call around it is given up.
+        """
+        try:
+            entered = stack.enter_context(turn)
+        except CallFailed as error:
+            raise PromptEvaluationError(
+                error.failure.message, prompt_name=self._prompt.name, phase="budget"
+            ) from error
+        stack.enter_context(evaluating(self._evaluating))
+        return entered
 
     def _bring(self, staged: FilesStaged) -> None:
         """Give the code interpreter its files, and say where they are."""
@@ -124,10 +167,19 @@ class Evaluation(Generic[O]):
         return conversation
 
     def _turn(self, conversation: Conversation, number: int) -> Turn[O]:
-        return Turn(self._prompt, self._opening, self._wire, self._options, conversation, number)
+        return Turn(
+            self._prompt,
+            self._opening,
+            self._wire,
+            self._options,
+            conversation,
+            number,
+            self._evaluating,
+        )
 
     async def _record_start(self, turn: int) -> None:
         session = self._session
+        here = turn_here(session)
         await session.record(
             PromptStarted(
                 session_id=session.session_id,
@@ -138,6 +190,8 @@ class Evaluation(Generic[O]):
                 digest=self._question.digest,
                 adapter="openai",
                 model=self._options.model,
+                parent_call_id=here.parent_call_id if here else None,
+                parent_turn=here.parent_turn if here else None,
             )
         )
         await record_withheld(session, turn, self._opening.withheld)

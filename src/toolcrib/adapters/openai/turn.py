@@ -6,7 +6,6 @@ can go on in another process without repeating a request or a call.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -15,6 +14,7 @@ from toolcrib.adapters.items import mappings_of, maybe_text
 from toolcrib.adapters.openai.asked import Asked, Ended, is_sound_id
 from toolcrib.adapters.openai.conversation import Conversation, Heard, usage_of
 from toolcrib.adapters.openai.credentials import Credentials, Pieces
+from toolcrib.adapters.openai.enclosing import deadline_here
 from toolcrib.adapters.openai.finding import check_status, status_of
 from toolcrib.adapters.openai.outgoing import Outgoing
 from toolcrib.adapters.openai.recorded import recordable
@@ -27,6 +27,7 @@ from toolcrib.errors import ContainerGone, EvaluationPhase, PromptEvaluationErro
 from toolcrib.session.events import ModelResponded
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.openai.enclosing import Evaluating
     from toolcrib.adapters.openai.opening import Opening
     from toolcrib.adapters.openai.wire import Reply, Wire
     from toolcrib.calls.outcome import Outcome
@@ -49,6 +50,7 @@ class Turn(Generic[O]):
         options: TurnOptions,
         conversation: Conversation,
         number: int,
+        evaluating: Evaluating,
     ) -> None:
         self.conversation = conversation
         self._prompt = prompt
@@ -60,7 +62,9 @@ class Turn(Generic[O]):
         self._credentials = Credentials(opening.declared.secrets)
         self._requests = Requests(prompt, opening.declared, options, conversation.history)
         self.number = number
-        self._executor.deadline = self._deadline = _deadline(options.budget.seconds)
+        self._evaluating = evaluating
+        self._deadline = deadline_here(self._session, options.budget.seconds)
+        self._executor.deadline = self._deadline
 
     async def run(self) -> list[Outcome]:
         """Ask until the model has answered, or calls wait; returns the outcomes that wait."""
@@ -90,7 +94,7 @@ class Turn(Generic[O]):
     async def _ask(self) -> None:
         """Make one request and write down what came back."""
         conversation, name = self.conversation, self._prompt.name
-        self._options.budget.check(name, steps=conversation.steps, usage=conversation.usage)
+        self._evaluating.check(conversation.steps)
         step = conversation.steps + 1
         try:
             reply = await self._request(step)
@@ -182,6 +186,7 @@ class Turn(Generic[O]):
         )
         await self._record(heard, step, status_of(body))
         self.conversation.hear(heard)
+        self._evaluating.spend(heard.usage)
 
     async def _record(self, heard: Heard, step: int, status: ModelStatus) -> None:
         session, opening = self._session, self._opening
@@ -226,10 +231,6 @@ class Turn(Generic[O]):
             phase=phase,
             request_id=ids[-1] if ids else None,
         )
-
-
-def _deadline(seconds: float | None) -> float | None:
-    return None if seconds is None else asyncio.get_running_loop().time() + seconds
 
 
 def _containers(items: Sequence[Mapping[str, Any]]) -> list[str]:
