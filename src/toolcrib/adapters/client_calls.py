@@ -28,7 +28,7 @@ class ClientCall:
 
     call_id: str
     tool_name: str
-    arguments: dict[str, Any] = field(hash=False)
+    arguments: dict[str, Any] = field(hash=False, repr=False)
     """What the executor validates; whatever the item lacks is lacking here too."""
     item: Item = field(hash=False, repr=False)
     """The item itself, verbatim."""
@@ -99,6 +99,8 @@ class ClientCodec(ClientItems):
     provider: ClassVar[str]
     config_type: ClassVar[type[Any]]
     """The type of configuration that tells tools of this kind."""
+    params_type: ClassVar[type[Any] | None] = None
+    """What a call is asked, where the provider alone says so: a tool must take it."""
 
     @abstractmethod
     def serialize(self, tool: AnyProviderTool) -> dict[str, Any]:

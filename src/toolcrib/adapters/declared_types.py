@@ -5,28 +5,39 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from pydantic_core import to_json
+
+from toolcrib.adapters.fitting import (
+    ITEM,
+    adapter_of,
+    arguments_of,
+    misfit,
+    told_names,
+)
 from toolcrib.errors import UsageError
+from toolcrib.tools.prepared import prepare
 from toolcrib.tools.result import ToolRenderableResult
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.client_calls import AnyProviderTool, ClientCodec
     from toolcrib.adapters.codec import HostedToolCodec, Invocation
     from toolcrib.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
 
-_ITEM: Final = frozenset({"payload", "raw"})
-"""Fields of these names get the provider's item as it came."""
-
 
 def check_declared(tool: Tool[Any, Any], codec: HostedToolCodec[Any, Any]) -> None:
-    """Refuse types that ask for what no call of this kind tells. Raises `UsageError`."""
+    """Refuse types that ask for what no call of this kind tells, or that cannot hold what it does.
+    Raises `UsageError`.
+    """
     for part in ("params_type", "result_type"):
-        wanted, told = getattr(tool, part), getattr(codec, part, None)
-        if told is None or not is_dataclass(wanted) or wanted is told:
+        wanted: type[Any] | None = getattr(tool, part)
+        told: type[Any] | None = getattr(codec, part, None)
+        if told is None or wanted is None or wanted is told or not is_dataclass(wanted):
             continue
-        known = _names(told) | _ITEM
+        known = told_names(told) | ITEM
         lacking = sorted(_required(wanted) - known)
         if lacking:
             raise UsageError(
@@ -34,6 +45,31 @@ def check_declared(tool: Tool[Any, Any], codec: HostedToolCodec[Any, Any]) -> No
                 f"{codec.kind} does not tell; give that field a default, or use what there is: "
                 f"{', '.join(sorted(known))}"
             )
+        wrong = misfit(wanted, told)
+        if wrong is not None:
+            raise UsageError(
+                f"tool {tool.name!r}: the {part} {wanted.__name__} does not fit what a call of "
+                f"{codec.kind} tells: {wrong}"
+            )
+
+
+def check_arguments(tool: AnyProviderTool, codec: ClientCodec) -> None:
+    """Refuse a tool of ours that cannot take the calls of a kind whose shape the provider owns: all
+    of them would fail. Raises `UsageError`.
+    """
+    told = codec.params_type
+    if told is None or tool.params_type is told:
+        return
+    params = prepare(tool).params
+    for arguments in arguments_of(told):
+        try:
+            params.parse(to_json(arguments))
+        except ValueError as error:
+            fault = params.faults(error)[0]
+            raise UsageError(
+                f"tool {tool.name!r}: its arguments do not fit a call of {codec.kind}, which has: "
+                f"{', '.join(arguments)}; {fault.pointer or '/'}: {fault.message}"
+            ) from None
 
 
 def as_declared(tool: Tool[Any, Any], invocation: Invocation) -> Invocation:
@@ -53,9 +89,11 @@ def as_declared(tool: Tool[Any, Any], invocation: Invocation) -> Invocation:
 def _cast(wanted: type[Any] | None, found: Any, invocation: Invocation) -> Any:
     if wanted is None or not is_dataclass(wanted) or isinstance(found, wanted):
         return found
+    adapter = adapter_of(wanted)
     make: Callable[..., Any] = wanted
     try:
-        return make(**_told(found, fields(wanted), invocation))
+        told = _told(found, fields(wanted), invocation)
+        return make(**told) if adapter is None else adapter.validate_python(told)
     except (TypeError, ValueError):
         # What the provider tells is not enough, or not right, for the type: better it than nothing.
         return found
@@ -64,11 +102,11 @@ def _cast(wanted: type[Any] | None, found: Any, invocation: Invocation) -> Any:
 def _told(found: Any, wanted: Sequence[Field[Any]], invocation: Invocation) -> dict[str, Any]:
     """What there is for the fields of a type."""
     names = [each.name for each in wanted if each.init]
-    item = {name: dict(invocation.raw) for name in names if name in _ITEM}
+    item = {name: dict(invocation.raw) for name in names if name in ITEM}
     if isinstance(found, dict):
         members = cast("dict[str, Any]", found)
         return item | {name: members[name] for name in names if name in members}
-    known = _names(cast("type[Any]", type(found)))
+    known = told_names(cast("type[Any]", type(found)))
     return item | {name: getattr(found, name) for name in names if name in known}
 
 
@@ -80,13 +118,6 @@ def _rendered(value: Any, message: str) -> str:
     except Exception:
         logger.exception("%s cannot be rendered", type(value).__name__)
         return message
-
-
-def _names(told: type[Any]) -> set[str]:
-    """What can be read off a value of this type: its fields, and what it works out from them."""
-    listed = fields(told) if is_dataclass(told) else ()
-    derived = (name for name, member in vars(told).items() if isinstance(member, property))
-    return {*(each.name for each in listed), *derived}
 
 
 def _required(wanted: Any) -> set[str]:

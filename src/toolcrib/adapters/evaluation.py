@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -16,14 +17,16 @@ from toolcrib.adapters.answer import (
 )
 from toolcrib.adapters.conversation import Conversation, History
 from toolcrib.adapters.credentials import Credentials
-from toolcrib.adapters.replay import open_prompt, steps_of, take_up
+from toolcrib.adapters.enclosing import Evaluating, around, evaluating
+from toolcrib.adapters.replay import open_prompt, spent_within, steps_of, take_up
 from toolcrib.adapters.response import PromptResponse
 from toolcrib.adapters.turn import Turn
 from toolcrib.adapters.withholding import record_withheld
-from toolcrib.errors import PromptEvaluationError
+from toolcrib.errors import CallFailed, PromptEvaluationError
 from toolcrib.prompt.output import OutputMismatch
 from toolcrib.session.events import PromptAnswered, PromptStarted
 from toolcrib.session.record import events
+from toolcrib.session.turns import call_here, turn_here
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import Item
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from toolcrib.session.session import Session
 
 O = TypeVar("O")  # noqa: E741
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,13 @@ class Evaluation(Generic[O]):
         self._make_line = make_line
         self._history: History = history
         self._credentials = Credentials([*opening.declared.secrets, *secrets])
+        self._evaluating = Evaluating(
+            session,
+            self._prompt.name,
+            options.budget,
+            opening.executor.governance,
+            around(session),
+        )
 
     async def start(self) -> PromptResponse[O]:
         """Ask from the beginning."""
@@ -85,19 +96,38 @@ class Evaluation(Generic[O]):
 
     async def _start(self) -> PromptResponse[O]:
         await self._plan()
-        with self._opening.executor.turn() as number:
+        with ExitStack() as stack:
+            number = self._enter(stack, self._opening.executor.turn())
             await self._record_start(number)
             await self._prepare(number)
             turn = self._turn(self._conversation(), number)
             return await self._respond(turn, await turn.run())
 
     async def _go_on(self) -> PromptResponse[O]:
-        happened = await self._session.ask_store(lambda: list(events(self._session.records())))
-        started = open_prompt(happened, self._prompt.name, self._question.digest)
+        session = self._session
+        happened = await session.ask_store(lambda: list(events(session.records())))
+        call = call_here(session)
+        started = open_prompt(
+            happened, self._prompt.name, self._question.digest, call.call_id if call else None
+        )
+        with ExitStack() as stack:
+            again = self._opening.executor.turn_again(
+                started.turn,
+                parent_call_id=started.parent_call_id,
+                parent_turn=started.parent_turn,
+            )
+            self._enter(stack, again)
+            self._evaluating.tokens = spent_within(happened, started.turn)
+            return await self._take_up(happened, started)
+
+    async def _take_up(
+        self, happened: Sequence[Event], started: PromptStarted
+    ) -> PromptResponse[O]:
         await self._prepare_again(happened, started.turn)
         taken = await take_up(
             steps_of(happened, started), self._conversation(), self._opening, started.turn
         )
+        self._evaluating.tokens += taken.conversation.usage.total_tokens
         turn = self._turn(taken.conversation, started.turn)
         if not taken.is_open:
             return await self._respond(turn, await turn.run())
@@ -105,6 +135,19 @@ class Evaluation(Generic[O]):
             return await self._respond(turn, [])
         waiting = await turn.take_up(taken.ended)
         return await self._respond(turn, waiting or await turn.run())
+
+    def _enter(self, stack: ExitStack, turn: AbstractContextManager[T]) -> T:
+        """Make what follows part of a turn. Raises `PromptEvaluationError` when that is too deep
+        within calls, or the call around it is given up.
+        """
+        try:
+            entered = stack.enter_context(turn)
+        except CallFailed as error:
+            raise PromptEvaluationError(
+                error.failure.message, prompt_name=self._prompt.name, phase="budget"
+            ) from error
+        stack.enter_context(evaluating(self._evaluating))
+        return entered
 
     async def _plan(self) -> None:
         """Find out what must be prepared. Nothing has been written down or sent yet."""
@@ -122,10 +165,19 @@ class Evaluation(Generic[O]):
 
     def _turn(self, conversation: Conversation, number: int) -> Turn[O]:
         line = self._make_line(self._opening, self._prompt)
-        return Turn(self._prompt, self._opening, line, self._options, conversation, number)
+        return Turn(
+            self._prompt,
+            self._opening,
+            line,
+            self._options,
+            conversation,
+            number,
+            self._evaluating,
+        )
 
     async def _record_start(self, turn: int) -> None:
         session = self._session
+        here = turn_here(session)
         await session.record(
             PromptStarted(
                 session_id=session.session_id,
@@ -136,6 +188,8 @@ class Evaluation(Generic[O]):
                 digest=self._question.digest,
                 adapter=self._opening.provider,
                 model=self._options.model,
+                parent_call_id=here.parent_call_id if here else None,
+                parent_turn=here.parent_turn if here else None,
             )
         )
         await record_withheld(session, turn, self._opening.withheld)

@@ -17,7 +17,11 @@ from toolcrib.adapters.items import maybe_text, text_of
 from toolcrib.adapters.output_hooks import hooked
 from toolcrib.adapters.sorting import Sorter
 from toolcrib.approval.decision import Actor
-from toolcrib.calls.provider_calls import ProviderCall, record_provider_call
+from toolcrib.calls.provider_calls import (
+    ProviderCall,
+    in_provider_call,
+    record_provider_call,
+)
 from toolcrib.errors import PromptEvaluationError
 from toolcrib.tools.ref import ToolRef
 
@@ -129,7 +133,8 @@ class HostedCalls:
             return
         if prepared is not None:
             context = self._make_context(hosted.tool.name, call_id, turn)
-            invocation = await hooked(prepared.tool, invocation, context)
+            with in_provider_call(self._session, call_id, turn, context.deadline):
+                invocation = await hooked(prepared.tool, invocation, context)
         self._keep(hosted, invocation)
         await record_provider_call(
             self._session, self._call(hosted, invocation, call_id), Actor("rule", "declared")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from toolcrib.adapters.client_calls import AnyProviderTool, ClientCodec
 from toolcrib.adapters.credentials import Credentials
 from toolcrib.adapters.declared import AnyCodec, ClientRun, Declared, Hosted, declare
-from toolcrib.adapters.declared_types import check_declared
+from toolcrib.adapters.declared_types import check_arguments, check_declared
 from toolcrib.adapters.hosted_calls import HostedCalls
 from toolcrib.adapters.hosted_view import as_hosted, check_provider
 from toolcrib.adapters.prompt_executor import PromptExecutor
@@ -117,12 +117,15 @@ class _Choosing:
         bound = [cast("AnyProviderTool", tool) for tool in tools if isinstance(tool, ProviderTool)]
         for tool in bound:
             self._checked(lambda tool=tool: check_provider(tool, self._dialect.provider))
-        return [
+        found = [
             ClientRun(tool, codec)
             for tool in bound
             for codec in self._dialect.client_codecs
             if codec.speaks_for(tool)
         ]
+        for each in found:
+            self._checked(lambda each=each: check_arguments(each.tool, each.codec))
+        return found
 
     def _offer(self, tool: PreparedTool) -> Hosted | None:
         reason = why_withheld(tool, self._session, self._governance)

@@ -11,17 +11,23 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 from pydantic_core import to_json
 
 from toolcrib.adapters.content import first_message
+from toolcrib.adapters.enclosing import around
 from toolcrib.adapters.evaluation import Question
+from toolcrib.adapters.opening import Dialect, Opening, open_turn
 from toolcrib.adapters.options import Options
 from toolcrib.adapters.portal import Portal
+from toolcrib.adapters.prompt_executor import PromptExecutor
+from toolcrib.adapters.withholding import Governance
 from toolcrib.errors import InvalidPrompt, PromptEvaluationError, UsageError
 from toolcrib.session.events import Event
 from toolcrib.session.session import Session
+from toolcrib.session.turns import call_here
 
 if TYPE_CHECKING:
     from toolcrib.adapters.evaluation import Evaluation
     from toolcrib.adapters.response import PromptResponse
     from toolcrib.prompt.prompt import Prompt
+    from toolcrib.prompt.rendering import RenderedPrompt
     from toolcrib.session.bus import EventBus
 
 O = TypeVar("O")  # noqa: E741
@@ -56,8 +62,11 @@ class PromptAdapter(ABC):
     ) -> PromptResponse[O]:
         """Evaluate a prompt. Raises `PromptEvaluationError`; nothing is sent before it is known
         that everything in the prompt can be.
+
+        Inside a call, without another session, it is a turn of the call's own session.
         """
-        session = session or Session()
+        call = call_here()
+        session = session or (call.session if call else Session())
         with _heard_by(session, options.get("bus")):
             evaluation = await self._open(prompt, session, options)
             return self._answered(await evaluation.start())
@@ -83,6 +92,30 @@ class PromptAdapter(ABC):
     @abstractmethod
     async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
         """Prepare everything; raises before anything is sent."""
+
+    def _opening(
+        self,
+        prompt: Prompt[O],
+        rendered: RenderedPrompt[O],
+        session: Session,
+        options: Options,
+        dialect: Dialect,
+    ) -> Opening:
+        """The tools of a prompt, ready. Unless it is told otherwise, a prompt that a call
+        evaluates is governed like the one around it.
+        """
+        given, outer = options.get("governance"), around(session)
+        is_inherited = given is None and outer is not None
+        governance = given or (outer.governance if outer else Governance())
+        return open_turn(
+            rendered,
+            session,
+            governance,
+            dialect,
+            lambda tools: PromptExecutor(
+                session, tools, governance, prompt=prompt, adapter=self, is_inherited=is_inherited
+            ),
+        )
 
     def _answered(self, response: PromptResponse[O]) -> PromptResponse[O]:
         """See a response on its way out."""

@@ -26,15 +26,21 @@ class PromptExecutor(Executor):
         *,
         prompt: Any,
         adapter: Any,
+        is_inherited: bool = False,
     ) -> None:
+        hooks = governance.hooks
+        if is_inherited and hooks is not None:
+            # Whoever gave them may have had tools in mind that this prompt does not have.
+            hooks = hooks.only({tool.name: tool for tool in tools})
         super().__init__(
             session,
             tools,
-            hooks=governance.hooks,
+            hooks=hooks,
             policy=governance.policy,
             approver=governance.approver,
             limits=governance.limits,
         )
+        self.governance = governance
         self._prompt = prompt
         self._adapter = adapter
         self.deadline: float | None = None

@@ -42,9 +42,12 @@ class Taken:
     """The calls of the last step that are over."""
 
 
-def open_prompt(happened: Iterable[Event], prompt_name: str, digest: str) -> PromptStarted:
-    """The last start of this prompt that has no answer. Raises `InvalidState` without one, and
-    when the prompt is not what it was.
+def open_prompt(
+    happened: Iterable[Event], prompt_name: str, digest: str, parent_call_id: str | None = None
+) -> PromptStarted:
+    """The last start of this prompt that has no answer, of those in the call `parent_call_id` (or
+    in none) if there is one. Raises `InvalidState` without any, and when the prompt is not what it
+    was.
     """
     unanswered: dict[int, PromptStarted] = {}
     for event in happened:
@@ -62,29 +65,38 @@ def open_prompt(happened: Iterable[Event], prompt_name: str, digest: str) -> Pro
             f"prompt {prompt_name!r} is not what it was when this turn began; a turn goes on only "
             "with the same text, tools and attachments"
         )
-    return same[-1]
+    # A prompt may be evaluated within itself; who is not within it means the outer one.
+    here = [started for started in same if started.parent_call_id == parent_call_id]
+    return (here or same)[-1]
 
 
 def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[Step]:
     """What followed from a prompt, without what followed from prompts within it."""
     steps: list[Step] = []
-    within: set[int] = set()
-    is_begun = False
     for event in happened:
-        is_begun = is_begun or event == started
         match event:
-            case PromptStarted() if is_begun and event != started:
-                within.add(event.turn)
-            case PromptAnswered():
-                within.discard(event.turn)
-            case ModelResponded() if event.turn == started.turn and is_begun:
-                within.clear()
+            case ModelResponded() if event.turn == started.turn:
                 steps.append(Step(event))
-            case ToolInvoked() if steps and event.turn not in within:
+            case ToolInvoked() if event.turn == started.turn and steps:
                 steps[-1].invoked[event.call_id] = event
             case _:
                 pass
     return steps
+
+
+def spent_within(happened: Iterable[Event], turn: int) -> int:
+    """The tokens of all prompts that calls of a turn evaluated, and of those within them."""
+    within = {turn}
+    tokens = 0
+    for event in happened:
+        match event:
+            case PromptStarted() if event.parent_turn in within:
+                within.add(event.turn)
+            case ModelResponded() if event.turn in within and event.turn != turn:
+                tokens += Usage(**event.usage).total_tokens
+            case _:
+                pass
+    return tokens
 
 
 async def take_up(

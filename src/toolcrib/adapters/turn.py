@@ -6,7 +6,6 @@ can go on in another process without repeating a request or a call.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from toolcrib.adapters.announcing import Announcer
 from toolcrib.adapters.asked import Asked, Ended, is_sound_id
 from toolcrib.adapters.credentials import Credentials, Pieces
+from toolcrib.adapters.enclosing import deadline_here
 from toolcrib.adapters.items import maybe_text
 from toolcrib.adapters.recorded import recordable
 from toolcrib.adapters.replay import LOST
@@ -23,6 +23,7 @@ from toolcrib.session.events import ModelResponded
 
 if TYPE_CHECKING:
     from toolcrib.adapters.conversation import Conversation
+    from toolcrib.adapters.enclosing import Evaluating
     from toolcrib.adapters.line import Answered, Line
     from toolcrib.adapters.opening import Opening
     from toolcrib.adapters.options import TurnOptions
@@ -45,6 +46,7 @@ class Turn(Generic[O]):
         options: TurnOptions,
         conversation: Conversation,
         number: int,
+        evaluating: Evaluating,
     ) -> None:
         self.conversation = conversation
         self._prompt = prompt
@@ -55,7 +57,9 @@ class Turn(Generic[O]):
         self._options = options
         self._credentials = Credentials(opening.declared.secrets)
         self.number = number
-        self._executor.deadline = self._deadline = _deadline(options.budget.seconds)
+        self._evaluating = evaluating
+        self._deadline = deadline_here(self._session, options.budget.seconds)
+        self._executor.deadline = self._deadline
 
     async def run(self) -> list[Outcome]:
         """Ask until the model has answered, or calls wait; returns the outcomes that wait."""
@@ -87,7 +91,7 @@ class Turn(Generic[O]):
     async def _ask(self) -> None:
         """Make one request and write down what came back."""
         conversation, name = self.conversation, self._prompt.name
-        self._options.budget.check(name, steps=conversation.steps, usage=conversation.usage)
+        self._evaluating.check(conversation.steps)
         step = conversation.steps + 1
         answered = await self._line.ask(
             conversation,
@@ -95,6 +99,7 @@ class Turn(Generic[O]):
             announcer=self._announcer(step) if self._options.stream else None,
             deadline=self._deadline,
         )
+        self._evaluating.spend(answered.heard.usage)
         await self._record(answered, step)
         conversation.hear(answered.heard)
         # What the provider ran has happened, whether or not there is an answer.
@@ -204,10 +209,6 @@ class Turn(Generic[O]):
             phase=phase,
             request_id=ids[-1] if ids else None,
         )
-
-
-def _deadline(seconds: float | None) -> float | None:
-    return None if seconds is None else asyncio.get_running_loop().time() + seconds
 
 
 def _containers(items: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +13,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 from toolcrib.approval.decision import Actor
 from toolcrib.calls.failure import Failure
 from toolcrib.session.events import ToolInvoked
+from toolcrib.session.turns import in_call, turn_here
 
 if TYPE_CHECKING:
     from toolcrib.session.session import Session
@@ -35,6 +39,7 @@ class ProviderCall:
 async def record_provider_call(session: Session, call: ProviderCall, decided_by: Actor) -> None:
     """Write a provider-run call down like any other: ledger, bus, reducers, transcript."""
     now = session.clock()
+    here = turn_here(session)
     failure = None
     if not call.success:
         failure = Failure("provider_error", call.error or call.message or "The provider failed.")
@@ -51,6 +56,7 @@ async def record_provider_call(session: Session, call: ProviderCall, decided_by:
             failure=failure,
             tool=call.tool,
             decided_by=decided_by,
+            parent_call_id=here.parent_call_id if here else None,
             turn=session.turn,
             origin="provider",
             provider=call.provider,
@@ -58,6 +64,35 @@ async def record_provider_call(session: Session, call: ProviderCall, decided_by:
             raw=call.raw,
         )
     )
+
+
+@dataclass(slots=True, eq=False)
+class HookedCall:
+    """A call that the provider ran, while a hook of ours looks at its output."""
+
+    session: Session
+    call_id: str
+    turn: int
+    ends_at: float | None
+    is_over: bool = False
+    is_left_running: bool = False
+
+
+@contextmanager
+def in_provider_call(
+    session: Session, call_id: str, turn: int, ends_at: float | None
+) -> Generator[None]:
+    """Let the code within be part of a call that the provider ran."""
+    call = HookedCall(session, call_id, turn, ends_at)
+    try:
+        with in_call(call):
+            yield
+    except asyncio.CancelledError:
+        # A hook that runs in a thread goes on.
+        call.is_left_running = True
+        raise
+    finally:
+        call.is_over = True
 
 
 def _plain(value: Any) -> Any:

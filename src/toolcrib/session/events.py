@@ -159,6 +159,10 @@ class PromptStarted(Event):
     digest: str
     adapter: str
     model: str
+    parent_call_id: str | None = None
+    """The call that evaluates the prompt: in its handler, in a hook, or in an approver."""
+    parent_turn: int | None = None
+    """The turn of that call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from toolcrib.session.events import ApprovalDecided, ApprovalRequested, CallInDoubt, ToolInvoked
+from toolcrib.session.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    CallInDoubt,
+    CallStarted,
+    PromptStarted,
+    ToolInvoked,
+)
 from toolcrib.session.record import Record, events
 
 
@@ -18,11 +25,17 @@ class Entry:
     call_id: str
     tool: str
     what: str
-    """`waiting`, `decided`, `in_doubt`, or how the call ended: `completed` or a failure kind."""
+    """`waiting`, `decided`, `in_doubt`, `prompt` when the call evaluates one, or how the call
+    ended: `completed` or a failure kind.
+    """
     text: str
     arguments: Any = None
     value: Any = None
     origin: str = "local"
+    turn: int = 0
+    """The turn of the call; of a prompt, the turn that it is."""
+    parent_call_id: str | None = None
+    """The call that this one is part of: made by its handler, or for a prompt it evaluates."""
 
 
 def transcript(records: Iterable[Record]) -> tuple[Entry, ...]:
@@ -31,6 +44,19 @@ def transcript(records: Iterable[Record]) -> tuple[Entry, ...]:
     tools: dict[str, str] = {}
     for event in events(records):
         match event:
+            case CallStarted():
+                tools[event.call_id] = event.tool.name
+            case PromptStarted(parent_call_id=str() as call_id):
+                entries.append(
+                    Entry(
+                        event.at,
+                        call_id,
+                        tools.get(call_id, ""),
+                        "prompt",
+                        event.prompt_name,
+                        turn=event.turn,
+                    )
+                )
             case ToolInvoked():
                 entries.append(_invoked(event))
             case ApprovalRequested(request=request):
@@ -43,6 +69,8 @@ def transcript(records: Iterable[Record]) -> tuple[Entry, ...]:
                         "waiting",
                         request.reason,
                         arguments=request.arguments,
+                        turn=request.turn,
+                        parent_call_id=request.parent_call_id,
                     )
                 )
             case ApprovalDecided(decided=decided):
@@ -74,4 +102,6 @@ def _invoked(event: ToolInvoked) -> Entry:
         arguments=event.params,
         value=event.value,
         origin=event.origin,
+        turn=event.turn,
+        parent_call_id=event.parent_call_id,
     )

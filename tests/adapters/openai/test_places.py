@@ -150,11 +150,12 @@ async def test_while_calls_wait_nothing_has_a_place() -> None:
     assert marked(found, found.hosted_outputs["web_search"].citations) == [None, "b.example"]
 
 
-def test_an_answer_that_was_asked_for_again_leaves_no_places() -> None:
+@pytest.mark.parametrize("status", ["incomplete", "completed"])
+def test_an_answer_that_was_asked_for_again_leaves_no_places(status: str) -> None:
     """E6: what was cut off is not in the text of the response that came in its place."""
     session = Session()
     prompt = ask(hosted=[code_interpreter_tool()])
-    cut = message("Wrote one.csv, a", made("one", 6, 13), status="incomplete")
+    cut = message("Wrote one.csv, a", made("one", 6, 13), status=status)
     steps = [
         response(RAN, cut, status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
         response(message("There is none.")),

@@ -21,12 +21,10 @@ from toolcrib.adapters.openai.staged_evaluation import StagedEvaluation
 from toolcrib.adapters.openai.staging import staging_of, without_mounts
 from toolcrib.adapters.openai.staging_plan import HostFiles
 from toolcrib.adapters.openai.wire import Wire
-from toolcrib.adapters.opening import Dialect, OnUnsupported, open_turn
+from toolcrib.adapters.opening import Dialect, OnUnsupported
 from toolcrib.adapters.options import Options, turn_options
 from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
-from toolcrib.adapters.prompt_executor import PromptExecutor
 from toolcrib.adapters.retry import Retry
-from toolcrib.adapters.withholding import Governance
 from toolcrib.errors import UsageError
 from toolcrib.session.session import Session
 from toolcrib.vfs.roots import check_roots
@@ -94,15 +92,9 @@ class OpenAIAdapter(PromptAdapter):
     async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
         asked = turn_options(self.model, options, RESERVED)
         question = render(prompt)
-        governance = options.get("governance") or Governance()
         can_stage = bool(self._host_files.roots)
-        opening = open_turn(
-            without_mounts(question.prompt) if can_stage else question.prompt,
-            session,
-            governance,
-            self._dialect(),
-            lambda tools: PromptExecutor(session, tools, governance, prompt=prompt, adapter=self),
-        )
+        rendered = without_mounts(question.prompt) if can_stage else question.prompt
+        opening = self._opening(prompt, rendered, session, options, self._dialect())
         choice_of(opening.declared, asked.tool_choice, question.prompt.name)
         wire = Wire(self._clients.here(), self._retry)
         asked_for = wire.client if self.check_containers else None

@@ -13,7 +13,7 @@ from toolcrib.adapters.client_calls import (
 )
 from toolcrib.adapters.codec import Item
 from toolcrib.adapters.items import mapping_of
-from toolcrib.tools.apply_patch import KIND, ApplyPatchConfig
+from toolcrib.tools.apply_patch import KIND, ApplyPatchConfig, PatchParams
 
 
 class OpenAIApplyPatchCodec(ClientCodec):
@@ -22,6 +22,7 @@ class OpenAIApplyPatchCodec(ClientCodec):
     kind: ClassVar[str] = KIND
     provider: ClassVar[str] = "openai"
     config_type: ClassVar[type[Any]] = ApplyPatchConfig
+    params_type: ClassVar[type[Any] | None] = PatchParams
     call_type: ClassVar[str] = "apply_patch_call"
     output_type: ClassVar[str] = "apply_patch_call_output"
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from toolcrib.adapters.client_calls import AnyProviderTool, ClientCall, ClientCodec, present
 from toolcrib.adapters.codec import Item
 from toolcrib.adapters.items import mapping_of
-from toolcrib.tools.legacy_shell import KIND, LegacyShellConfig
+from toolcrib.tools.legacy_shell import KIND, LegacyShellConfig, LegacyShellParams
 
 
 class OpenAILegacyShellCodec(ClientCodec):
@@ -18,6 +18,7 @@ class OpenAILegacyShellCodec(ClientCodec):
     kind: ClassVar[str] = KIND
     provider: ClassVar[str] = "openai"
     config_type: ClassVar[type[Any]] = LegacyShellConfig
+    params_type: ClassVar[type[Any] | None] = LegacyShellParams
     call_type: ClassVar[str] = "local_shell_call"
     output_type: ClassVar[str] = "local_shell_call_output"
 

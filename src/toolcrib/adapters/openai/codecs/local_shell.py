@@ -13,7 +13,14 @@ from toolcrib.adapters.client_calls import (
 )
 from toolcrib.adapters.codec import Item
 from toolcrib.adapters.items import mapping_of, mappings_of, maybe_int, text_of
-from toolcrib.tools.shell import KIND, CommandOutput, LocalShellConfig, LocalSkill, ShellResult
+from toolcrib.tools.shell import (
+    KIND,
+    CommandOutput,
+    LocalShellConfig,
+    LocalSkill,
+    ShellParams,
+    ShellResult,
+)
 
 
 class OpenAILocalShellCodec(ClientCodec):
@@ -22,6 +29,7 @@ class OpenAILocalShellCodec(ClientCodec):
     kind: ClassVar[str] = KIND
     provider: ClassVar[str] = "openai"
     config_type: ClassVar[type[Any]] = LocalShellConfig
+    params_type: ClassVar[type[Any] | None] = ShellParams
     call_type: ClassVar[str] = "shell_call"
     output_type: ClassVar[str] = "shell_call_output"
 
