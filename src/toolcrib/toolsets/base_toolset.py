@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABCMeta, abstractmethod
+import warnings
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from toolcrib.toolsets.hookable import HookableToolsetTool
@@ -17,7 +18,7 @@ else:
     Base = Apart
 
 
-class BaseToolset(Base, metaclass=ABCMeta):
+class BaseToolset(Base):
     """Tools that also tell the model how to use them.
 
     A subclass of pydantic-ai's `AbstractToolset` wherever that library is imported.
@@ -47,7 +48,12 @@ class BaseToolset(Base, metaclass=ABCMeta):
 def _join() -> None:
     from pydantic_ai.toolsets import AbstractToolset
 
-    BaseToolset.__bases__ = (AbstractToolset,)
+    try:
+        BaseToolset.__bases__ = (AbstractToolset,)
+    except TypeError as error:
+        # Their import must not fail because ours went before it.
+        warnings.warn(f"toolsets cannot be used in agents: {error}", RuntimeWarning, stacklevel=2)
+        return
     # Whoever asked too early was told no, and the answer is kept until something is registered.
     AbstractToolset.register(BaseToolset)
 

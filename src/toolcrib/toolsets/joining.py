@@ -7,6 +7,7 @@ everything else. So `Apart` stands in its place until somebody else has imported
 from __future__ import annotations
 
 import sys
+from abc import ABC
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -31,8 +32,11 @@ _OFFERED = frozenset(
 """What pydantic-ai lets one do with any toolset: who asks for it wants the library imported."""
 
 
-class Apart:
-    """The base of toolsets while pydantic-ai is not imported."""
+class Apart(ABC):  # noqa: B024
+    """The base of toolsets while pydantic-ai is not imported.
+
+    An `ABC` like the class that takes its place: Python exchanges only bases of one layout.
+    """
 
     def __getattr__(self, name: str) -> Any:
         if name in _OFFERED:
