@@ -8,9 +8,11 @@ from harness import Bound, Measured, Spread, Variant
 PACKAGES = (
     "pydantic",
     "pydantic-core",
+    "openai",
     "pydantic-ai-slim",
     "openai-agents",
     "langchain-core",
+    "langchain-openai",
     "langgraph",
     "fastmcp",
     "mcp",

@@ -13,7 +13,7 @@ from typing import cast
 from harness import Bound
 from report import verdict, versions
 
-SECTIONS = ("dispatch", "hooks", "register", "imports", "concurrency", "sqlite")
+SECTIONS = ("dispatch", "hooks", "loop", "register", "imports", "concurrency", "sqlite", "agent")
 
 
 def main() -> int:

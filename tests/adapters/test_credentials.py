@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from toolcrib.adapters.credentials import Credentials, Pieces
 
 from tests.adapters.openai.bench import KEY, add, ask, bench
 from tests.adapters.openai.provider import Body, Events, Json, call, events_of, message, response
 from toolcrib import Approve, HostedTool, PromptEvaluationError, Session, ToolInvoked
 from toolcrib.adapters.conversation import Conversation, Heard
+from toolcrib.adapters.credentials import Credentials, Pieces
 from toolcrib.adapters.declared import Hosted, declare
 from toolcrib.adapters.openai.registry import default_codecs
 from toolcrib.adapters.openai.wire import Reply

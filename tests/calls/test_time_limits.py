@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from tests.calls.runs import invoked, run
-from toolcrib import Executor, Limits, Outcome, Session, ToolContext, tool
+from tests.calls.runs import failure, invoked, run
+from toolcrib import Approve, Executor, Limits, Outcome, Session, ToolContext, tool
 from toolcrib.calls.execute import STOP_GRACE_SECONDS
 from toolcrib.testing import run_in_virtual_time
 
@@ -282,6 +282,30 @@ class TestWhichLimit:
         assert outcome.failure.kind == "timeout"
         assert ran == []
         assert [ended.failure for ended in invoked(session)] == [outcome.failure]
+
+    @pytest.mark.parametrize("way", ["resume", "call"])
+    def test_a_deadline_holds_for_a_call_that_goes_on(self, way: str) -> None:
+        """What waited for a person gets no more time than whoever takes it up has."""
+        session = Session()
+
+        @tool(requires_approval=True)
+        async def slow() -> str:
+            """Take an hour."""
+            await asyncio.sleep(3600)
+            return "done"
+
+        async def scene() -> Outcome:
+            executor = Executor(session, [slow])
+            await executor.call("slow", call_id="c1")
+            await session.approvals.decide("c1", Approve(), by="jo")
+            deadline = asyncio.get_running_loop().time() + 5
+            if way == "call":
+                return await executor.call("slow", call_id="c1", deadline=deadline)
+            return (await executor.resume(deadline=deadline))[0]
+
+        outcome = run_in_virtual_time(scene())
+
+        assert failure(outcome) == "timeout"
 
     def test_the_handler_knows_its_deadline(self) -> None:
         """A handler can see how long it has, and pass that on to services."""

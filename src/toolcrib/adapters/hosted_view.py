@@ -55,8 +55,16 @@ def as_hosted(tool: Tool[Any, Any], *, provider: str) -> HostedTool[Any]:
         bound = cast("ProviderTool[Any, Any, Any]", tool)
         check_provider(bound, provider)
         _refuse_mounts(bound)
-        return _view(bound, _kind_of(bound), bound.config)
+        return _view(bound, kind_of(bound), bound.config)
     return _view(tool, tool.name, _DEFAULTS.get(tool.name, NoConfig)())
+
+
+def kind_of(tool: Tool[Any, Any]) -> str:
+    """Which capability a provider-run tool is, whatever it is called."""
+    if isinstance(tool, HostedTool):
+        return tool.kind
+    config = getattr(tool, "config", None)
+    return next((kind for known, kind in _KINDS.items() if isinstance(config, known)), tool.name)
 
 
 def check_provider(tool: ProviderTool[Any, Any, Any], provider: str) -> None:
@@ -82,11 +90,6 @@ def _refuse_mounts(tool: ProviderTool[Any, Any, Any]) -> None:
             f"tool {tool.name!r} has host_mounts, and no folder of the host is allowed; give the "
             "adapter host_roots, or upload the files and give the tool their file_ids"
         )
-
-
-def _kind_of(tool: ProviderTool[Any, Any, Any]) -> str:
-    kinds = (kind for config, kind in _KINDS.items() if isinstance(tool.config, config))
-    return next(kinds, tool.name)
 
 
 def _view(tool: Tool[Any, Any], kind: str, config: Any) -> HostedTool[Any]:

@@ -80,7 +80,9 @@ class Turn(Generic[O]):
         """
         asked = self._asked()
         missing = [each for each in asked if each.call_id not in ended]
-        resumed = await self._executor.resume(each.call_id for each in missing)
+        resumed = await self._executor.resume(
+            [each.call_id for each in missing], deadline=self._deadline
+        )
         waiting = [outcome for outcome in resumed if outcome.status == "waiting"]
         self.conversation.calls += len(resumed)
         known = {**ended, **{each.call_id: Ended.of(each) for each in resumed}}

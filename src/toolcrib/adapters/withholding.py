@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from toolcrib.adapters.hosted_view import kind_of
 from toolcrib.approval.policy import Policy, default_verdict
 from toolcrib.approval.rule import Rule, Subject
 from toolcrib.session.events import ToolWithheld
@@ -50,10 +51,12 @@ def why_withheld(tool: PreparedTool, session: Session, governance: Governance) -
         requires_approval=tool.tool.requires_approval,
     )
     policy = governance.policy
-    if policy is None:
-        verdict = default_verdict(subject)
-    else:
-        verdict = (policy if is_asked else _wary(policy)).judge(subject)
+    if policy is not None and not is_asked:
+        policy = _wary(policy)
+    of_kind = _against_kind(policy, subject, kind_of(tool.tool)) if policy else None
+    if of_kind is not None:
+        return of_kind
+    verdict = policy.judge(subject) if policy else default_verdict(subject)
     match verdict.effect:
         case "allow":
             return None
@@ -66,6 +69,18 @@ def why_withheld(tool: PreparedTool, session: Session, governance: Governance) -
                 f"{verdict.reason} Nobody can be asked on the provider; an allow rule that names "
                 "the tool would offer it."
             )
+
+
+def _against_kind(policy: Policy, subject: Subject, kind: str) -> str | None:
+    """Why the kind of a tool is forbidden, or asked about: another name does not let it through."""
+    if kind == subject.tool.name:
+        return None
+    strict = tuple(rule for rule in policy.rules if rule.effect != "allow")
+    named = replace(subject, tool=replace(subject.tool, name=kind), requires_approval=False)
+    verdict = replace(policy, rules=strict, unmatched="allow").judge(named)
+    if verdict.effect == "allow":
+        return None
+    return f"{verdict.reason} It is of the kind {kind}."
 
 
 def _asks_each_time(tool: PreparedTool) -> bool:

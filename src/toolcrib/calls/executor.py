@@ -97,7 +97,7 @@ class Executor:
         """
         if call_id is not None:
             if call_id in self.session.waiting:
-                return await self._resumption.resume_one(call_id, name)
+                return await self._resumption.resume_one(call_id, name, deadline)
             self._check_id(call_id)
         call = self._new_call(name, arguments, call_id, caller, deadline)
         if call_id is None:
@@ -132,13 +132,15 @@ class Executor:
         call = self._new_call(name, arguments, None, parent.caller, parent.ends_at, parent)
         return await self._path.travel(call)
 
-    async def resume(self, call_ids: Iterable[str] | None = None) -> list[Outcome]:
+    async def resume(
+        self, call_ids: Iterable[str] | None = None, *, deadline: float | None = None
+    ) -> list[Outcome]:
         """Go on with the calls that wait or are in doubt: those given, or all, in their order.
 
         What nobody has decided still waits. What is in doubt runs again only if its tool is
-        idempotent or a person says so.
+        idempotent or a person says so. `deadline` is in the running loop's time.
         """
-        return await self._resumption.resume(call_ids)
+        return await self._resumption.resume(call_ids, deadline)
 
     def cancel(self, call_id: str) -> bool:
         """Stop one running call; its outcome is `cancelled`. False when it is not running."""

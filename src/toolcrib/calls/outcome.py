@@ -36,6 +36,8 @@ class Outcome(NamedTuple):
     artifact_id: str | None = None
     error: BaseException | None = None
     """The exception behind a failure, for the developer."""
+    is_plain: bool = False
+    """True when `text` is the whole value, just rendered."""
 
     @property
     def ok(self) -> bool:

@@ -27,7 +27,7 @@ from toolcrib.calls.recording import (
 from toolcrib.calls.redact import shown_failure
 from toolcrib.calls.shape import shape
 from toolcrib.calls.validate import freeze, validate
-from toolcrib.errors import ApprovalRequired, ModelRetry, ToolTimeout
+from toolcrib.errors import ApprovalRequired, ControlFlow, ModelRetry, ToolTimeout
 from toolcrib.session.turns import CALL_HERE
 
 if TYPE_CHECKING:
@@ -181,7 +181,9 @@ def _leave(call: Call, error: BaseException) -> None:
     if call.is_over:
         return
     if isinstance(error, Exception) and not isinstance(error, asyncio.CancelledError):
-        name = type(error).__name__
+        # A signal may stand for one of another library, which says more.
+        told = (isinstance(error, ControlFlow) and error.__cause__) or error
+        name = type(told).__name__
         end(call, Failure("tool_error", f"The call was left by {name}.", error_type=name))
     else:
         end(call, cancelled(call))
@@ -201,6 +203,7 @@ def _finished(call: Call) -> Outcome:
         call.metadata or NOTHING,
         call.artifact_id,
         call.error,
+        call.is_plain_text,
     )
 
 

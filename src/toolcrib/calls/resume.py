@@ -31,18 +31,20 @@ class Resumption:
         self._gate = gate
         self._path = path
 
-    async def resume(self, call_ids: Iterable[str] | None) -> list[Outcome]:
+    async def resume(
+        self, call_ids: Iterable[str] | None, deadline: float | None = None
+    ) -> list[Outcome]:
         """Go on with the given open calls, or with all of them."""
         held = await self._hold(None if call_ids is None else set(call_ids))
-        return await run_all([lambda call=call: self._take_up(call) for call in held])
+        return await run_all([lambda call=call: self._take_up(call, deadline) for call in held])
 
-    async def resume_one(self, call_id: str, name: str) -> Outcome:
+    async def resume_one(self, call_id: str, name: str, deadline: float | None = None) -> Outcome:
         """Go on with one open call, which must be of the tool `name`."""
         found = await self._hold_one(call_id)
         if found.tool.name != name:
             self._session.claimed.discard(call_id)
             raise UsageError(f"call {call_id!r} is of {found.tool.name!r}, not of {name!r}")
-        return await self._take_up(found)
+        return await self._take_up(found, deadline)
 
     async def withdraw(self, call_id: str) -> Outcome:
         """End a call that waits, as cancelled."""
@@ -92,14 +94,17 @@ class Resumption:
         claimed.add(call.call_id)
         return True
 
-    def _take_up(self, found: OpenCall) -> Awaitable[Outcome]:
-        return self._go_on(found, self._settle)
+    def _take_up(self, found: OpenCall, deadline: float | None) -> Awaitable[Outcome]:
+        return self._go_on(found, self._settle, deadline)
 
     async def _go_on(
-        self, found: OpenCall, settle: Callable[[Call, OpenCall], Awaitable[None]]
+        self,
+        found: OpenCall,
+        settle: Callable[[Call, OpenCall], Awaitable[None]],
+        deadline: float | None = None,
     ) -> Outcome:
         session = self._session
-        call = self._reopen(found)
+        call = self._reopen(found, deadline)
         try:
             outcome = await self._path.go_on(call, settle(call, found))
         finally:
@@ -108,7 +113,7 @@ class Resumption:
             session.waiting.discard(found.call_id)
         return outcome
 
-    def _reopen(self, found: OpenCall) -> Call:
+    def _reopen(self, found: OpenCall, deadline: float | None) -> Call:
         session = self._session
         call = Call(
             found.call_id,
@@ -117,6 +122,7 @@ class Resumption:
             session,
             created_at=found.created_at,
             caller=Caller(found.principal, found.transport),
+            deadline=deadline,
         )
         call.approval_id = found.approval_id
         call.attempt = found.attempt

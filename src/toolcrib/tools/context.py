@@ -52,6 +52,8 @@ class ToolContext:
     bus: EventBus | None = None
     prompt: Any = None
     adapter: Any = None
+    run: Any = None
+    """pydantic-ai's run context, when one of its agents made the call."""
     binding: Binding | None = field(default=None, repr=False)
 
     @property

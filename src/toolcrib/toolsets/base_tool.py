@@ -37,6 +37,8 @@ class BaseTool(ABC):
     max_result_chars: ClassVar[int | None] = None
     uses: ClassVar[tuple[str, ...]] = ()
     deprecated: ClassVar[str | None] = None
+    max_retries: ClassVar[int | None] = None
+    """How often a model may try again in a pydantic-ai agent; None leaves it to the toolset."""
 
     @abstractmethod
     async def call(self, ctx: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import functools
-from abc import ABC, abstractmethod
+import sys
 from collections.abc import Awaitable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import GlobalHooks, Hooks, PostHook, PreHook
 from toolcrib.calls.limits import Limits
-from toolcrib.errors import ControlFlow, DuplicateTool, InvalidTool
+from toolcrib.errors import DuplicateTool, InvalidTool
 from toolcrib.tools.context import ToolContext
-from toolcrib.tools.prepared import Declaration
-from toolcrib.toolsets.base_tool import BaseTool
+from toolcrib.toolsets.base_tool import AsyncHandler, BaseTool
+from toolcrib.toolsets.base_toolset import BaseToolset
+from toolcrib.toolsets.edge import (
+    edge_of_handler,
+    edge_of_post,
+    edge_of_pre,
+    takes_tool_context,
+)
+from toolcrib.toolsets.hookable import HookableToolsetTool, WatchedTool
+from toolcrib.toolsets.joining import LIBRARY
+from toolcrib.toolsets.run_executor import RunExecutor
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
@@ -22,56 +29,17 @@ if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
     from toolcrib.calls.validate import RawArguments
     from toolcrib.context import AgentContext
-
-
-@dataclass(frozen=True, slots=True)
-class HookableToolsetTool:
-    """One tool of a toolset, as an override of `_call_tool_func` sees it."""
-
-    tool: BaseTool
-    timeout: float | None
-    tool_def: Declaration
-
-    async def call_func(self, args: dict[str, Any], ctx: Any) -> Any:
-        """Run the tool's own `call`."""
-        return await self.tool.call(ctx, **args)
-
-
-@dataclass(frozen=True, slots=True)
-class _WatchedTool(HookableToolsetTool):
-    """A tool during one call. It remembers a signal of the tool, such as a question for approval,
-    so that an override with a broad `except` cannot turn it into a result.
-    """
-
-    signals: list[ControlFlow] = field(default_factory=list[ControlFlow])
-
-    async def call_func(self, args: dict[str, Any], ctx: Any) -> Any:
-        """Run the tool's own `call`; what an earlier attempt signalled is void."""
-        self.signals.clear()
-        try:
-            return await self.tool.call(ctx, **args)
-        except ControlFlow as signal:
-            self.signals.append(signal)
-            raise
-
-
-class BaseToolset(ABC):
-    """Tools that also tell the model how to use them."""
-
-    @abstractmethod
-    async def get_tools(self, ctx: Any = None) -> dict[str, HookableToolsetTool]:
-        """The tools that can be called, by name."""
-
-    @abstractmethod
-    async def get_instructions(self, ctx: Any = None) -> str | None:
-        """What the tools add to the system prompt; None when they add nothing."""
+    from toolcrib.toolsets.pydantic_ai.calls import AgentCalls
+    from toolcrib.toolsets.pydantic_ai.tools import AgentTools
 
 
 class Toolset(BaseToolset):
-    """Runs `BaseTool`s through the executor.
+    """Runs `BaseTool`s through the executor, for programs and for pydantic-ai agents.
 
     Order around a call: global pre hook, the tool's pre hook, the tool, its post hook, global post
     hook. Subclasses may override `_call_tool_func` to change how the tool itself is run.
+    `id` and `max_retries` are for agents: the toolset's name among others, and how often a model
+    may try again where a tool does not say.
     """
 
     def __init__(
@@ -87,27 +55,24 @@ class Toolset(BaseToolset):
         skip_unavailable: bool = True,
         policy: Policy | None = None,
         approver: Approver | None = None,
+        id: str | None = None,
+        max_retries: int | None = None,
     ) -> None:
         self.ctx = ctx
         self.pre_hooks = dict(pre_hooks or {})
         self.post_hooks = dict(post_hooks or {})
         self.global_hooks = global_hooks or GlobalHooks()
+        self.max_retries = max_retries
+        self._id = id
+        self._skip_unavailable = skip_unavailable
         self._instances = _instantiate(tools)
         self._offered = {
-            name: tool
-            for name, tool in self._instances.items()
-            if not skip_unavailable or tool.is_available()
+            name: tool for name, tool in self._instances.items() if self._is_listed(tool)
         }
-        hooks = Hooks(
-            global_pre=self.global_hooks.pre,
-            global_post=self.global_hooks.post,
-            pre=self.pre_hooks,
-            post=self.post_hooks,
-            timeout=hook_timeout,
-        )
+        hooks = self._hooks(hook_timeout)
         hooks.check(self._instances)
         self._wrapped: dict[str, HookableToolsetTool] = {}
-        self._executor = Executor(
+        self._executor = RunExecutor(
             ctx.session,
             [tool.to_tool(self._handler(tool)) for tool in self._offered.values()],
             hooks=hooks.only(self._offered),
@@ -119,19 +84,41 @@ class Toolset(BaseToolset):
             self._wrapped[name] = HookableToolsetTool(
                 self._offered[name], prepared.tool.timeout or timeout, prepared.declaration
             )
+        self._agent_side: tuple[AgentCalls, AgentTools] | None = None
 
-    async def get_tools(self, ctx: Any = None) -> dict[str, HookableToolsetTool]:
-        """The tools that can be called, by name."""
-        return dict(self._wrapped)
+    @property
+    def id(self) -> str | None:
+        """The toolset's name among the toolsets of an agent, if it has one."""
+        return self._id
+
+    async def get_tools(self, ctx: Any = None) -> Any:
+        """The tools that are available now, by name; for a run context, as its agent takes them."""
+        if not _is_run_context(ctx):
+            return {
+                name: tool for name, tool in self._wrapped.items() if self._is_listed(tool.tool)
+            }
+        calls, tools = self._for_agents()
+        await calls.settle(ctx)
+        return {
+            name: tools.tool(
+                self._executor.tools[name],
+                ctx,
+                max_retries=wrapped.tool.max_retries,
+                timeout=wrapped.timeout,
+            )
+            for name, wrapped in self._wrapped.items()
+            if self._is_listed(wrapped.tool)
+        }
 
     async def get_instructions(self, ctx: Any = None) -> str | None:
         """The instructions of the tools that are available now, one after the other.
 
         Without `ctx` the tools get a context of the session that belongs to no call.
         """
-        ctx = self._context() if ctx is None else ctx
         found = [
-            tool.get_instruction(ctx) for tool in self._offered.values() if tool.is_available()
+            tool.get_instruction(self._instruction_context(tool, ctx))
+            for tool in self._offered.values()
+            if tool.is_available()
         ]
         return "\n\n".join(text for text in found if text) or None
 
@@ -141,8 +128,11 @@ class Toolset(BaseToolset):
         """Call a tool and return its value.
 
         Raises what the tool raised, `ApprovalRequired` when a person must decide first, or
-        `CallFailed`. Call again with the same call id to go on once it is decided.
+        `CallFailed`. Call again with the same call id to go on once it is decided. With the run
+        context of an agent, values and exceptions are what the agent understands.
         """
+        if isinstance(tool_args, dict) and _is_run_context(ctx):
+            return await self._for_agents()[0].call(name, tool_args, ctx)
         return (await self.call(name, tool_args, ctx)).unwrap()
 
     async def call(self, name: str, tool_args: RawArguments, ctx: Any = None) -> Outcome:
@@ -165,14 +155,26 @@ class Toolset(BaseToolset):
         """How a tool is run. An override may return an exception instead of raising it."""
         return await tool.call_func(args, ctx)
 
-    def _handler(self, tool: BaseTool) -> Any:
+    def _is_listed(self, tool: BaseTool) -> bool:
+        return not self._skip_unavailable or tool.is_available()
+
+    def _hooks(self, timeout: float | None) -> Hooks:
+        return Hooks(
+            global_pre=edge_of_pre(self.global_hooks.pre),
+            global_post=edge_of_post(self.global_hooks.post),
+            pre={name: edge_of_pre(hook) for name, hook in self.pre_hooks.items()},
+            post={name: edge_of_post(hook) for name, hook in self.post_hooks.items()},
+            timeout=timeout,
+        )
+
+    def _handler(self, tool: BaseTool) -> AsyncHandler:
         if type(self)._call_tool_func is Toolset._call_tool_func:
-            return tool.call
+            return edge_of_handler(tool.call, tool.call)
 
         @functools.wraps(tool.call)
         async def handler(ctx: Any, /, **args: Any) -> Any:
             known = self._wrapped[tool.name]
-            watched = _WatchedTool(known.tool, known.timeout, known.tool_def)
+            watched = WatchedTool(known.tool, known.timeout, known.tool_def)
             result = await _value_or_error(self._call_tool_func(args, ctx, watched))
             if watched.signals:
                 raise watched.signals[0]
@@ -180,7 +182,28 @@ class Toolset(BaseToolset):
                 raise result
             return result
 
-        return handler
+        return edge_of_handler(handler, tool.call)
+
+    def _for_agents(self) -> tuple[AgentCalls, AgentTools]:
+        if self._agent_side is None:
+            from toolcrib.toolsets.pydantic_ai.calls import AgentCalls
+            from toolcrib.toolsets.pydantic_ai.tools import AgentTools
+
+            calls = AgentCalls(self._executor)
+            self._agent_side = calls, AgentTools(self, calls, self.max_retries)
+        return self._agent_side
+
+    def _instruction_context(self, tool: BaseTool, ctx: Any) -> Any:
+        if ctx is not None and not _is_run_context(ctx):
+            return ctx
+        ours = self._context()
+        if ctx is None:
+            return ours
+        from toolcrib.toolsets.pydantic_ai.run_context import widened
+
+        ours.run = ctx
+        ours.deps = ours.deps if ctx.deps is None else ctx.deps
+        return ours if takes_tool_context(tool.get_instruction) else widened(ctx, ours)
 
     def _context(self) -> ToolContext:
         session = self.ctx.session
@@ -194,6 +217,11 @@ class Toolset(BaseToolset):
             session=session,
             bus=session.bus,
         )
+
+
+def _is_run_context(ctx: Any) -> bool:
+    library = sys.modules.get(LIBRARY)
+    return ctx is not None and library is not None and isinstance(ctx, library.RunContext)
 
 
 async def _value_or_error(work: Awaitable[Any]) -> Any:

@@ -22,7 +22,11 @@ from toolcrib import (
 from toolcrib.adapters.openai import Governance
 from toolcrib.approval.pattern import Glob
 from toolcrib.session.events import ToolWithheld
-from toolcrib.tools.code_interpreter import CodeInterpreterConfig, code_interpreter_tool
+from toolcrib.tools.code_interpreter import (
+    CodeInterpreterConfig,
+    CodeInterpreterResult,
+    code_interpreter_tool,
+)
 from toolcrib.tools.file_search import FileSearchConfig, file_search_tool
 from toolcrib.tools.mcp import McpConfig, mcp_tool
 from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
@@ -152,6 +156,57 @@ def test_a_forbidden_tool_is_not_offered_and_that_is_recorded() -> None:
 
     assert types == ["code_interpreter"]
     assert reasons(session) == [("web_search", "No web here.")]
+
+
+@pytest.mark.parametrize(
+    ("tool", "rule"),
+    [
+        (web_search_tool(name="sky"), Rule("deny", tool="web_search")),
+        (web_search_tool(name="sky"), Rule("ask", tool="web_*")),
+        (
+            mcp_tool(McpConfig(server_label="docs", server_url="https://d.example.org")),
+            Rule("deny", tool="mcp"),
+        ),
+        (
+            ProviderTool[None, CodeInterpreterResult, CodeInterpreterConfig](
+                name="python",
+                description="Run.",
+                provider="openai",
+                config=CodeInterpreterConfig(),
+            ),
+            Rule("deny", tool="code_interpreter"),
+        ),
+    ],
+    ids=["hosted", "asked", "server", "provider_tool"],
+)
+def test_a_forbidden_kind_is_forbidden_under_every_name(tool: Any, rule: Rule) -> None:
+    """N28: a rule that names a kind holds for tools of that kind, though others are allowed."""
+    session = Session()
+    policy = Policy((rule, Rule("allow", tool=tool.name), Rule("allow", tool="*")))
+
+    assert offered(tool, session=session, governance=Governance(policy=policy)) == []
+    ((name, reason),) = reasons(session)
+    assert name == tool.name
+    assert "It is of the kind" in reason
+
+
+def test_a_place_is_forbidden_with_all_its_tools() -> None:
+    """N28: what runs on the provider is withheld; what runs here is not."""
+    session = Session()
+    policy = Policy((Rule("deny", place="provider", reason="All at home."), Rule("allow")))
+
+    types = offered(web_search_tool(), add, session=session, governance=Governance(policy=policy))
+
+    assert types == ["function"]
+    assert reasons(session) == [("web_search", "All at home.")]
+
+
+def test_an_allowed_kind_does_not_let_every_name_through() -> None:
+    """N28: only the tool's own name, in full, lifts what the policy would ask about."""
+    policy = Policy((Rule("allow", tool="web_search"),))
+
+    assert offered(web_search_tool(name="sky"), governance=Governance(policy=policy)) == []
+    assert offered(web_search_tool(), governance=Governance(policy=policy)) == ["web_search"]
 
 
 @pytest.mark.parametrize(

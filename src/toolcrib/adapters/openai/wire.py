@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, cast
 
-from toolcrib.adapters.items import maybe_text, plain, text_of
+from toolcrib.adapters.items import plain
 from toolcrib.adapters.openai.retry import ReplyBroken, asked_pause, is_passing
 from toolcrib.adapters.openai.said import is_container_gone, said
+from toolcrib.adapters.openai.streamed import Streamed
 from toolcrib.adapters.retry import Retry
 from toolcrib.errors import ContainerGone, PromptEvaluationError
 
 StreamEvent = dict[str, Any]
 
 _OPTIONS: Final = {"max_retries": 0, "security": {"bearer_auth": True}}
-_ENDINGS = ("response.completed", "response.incomplete", "response.failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,40 +132,13 @@ def _read(content: bytes) -> dict[str, Any]:
 async def _collect(
     stream: AsyncIterator[Any], on_event: Callable[[StreamEvent], None]
 ) -> dict[str, Any]:
-    """Read a stream to its end. The final response counts; items that came before fill it in
-    where a server leaves something out.
-    """
-    done: list[dict[str, Any]] = []
-    final: dict[str, Any] | None = None
+    """Read a stream to its end."""
+    streamed = Streamed()
     try:
         async for raw in stream:
             event = plain(raw)
-            kind = text_of(event, "type")
-            if kind == "response.output_item.done":
-                done.append(plain(event.get("item")))
-            elif kind in _ENDINGS:
-                final = plain(event.get("response"))
-            elif kind == "error":
-                told = maybe_text(event, "message") or "it does not say why"
-                raise ReplyBroken(f"it broke off: {told}", code=text_of(event, "code"))
+            streamed.hear(event)
             on_event(event)
     except json.JSONDecodeError:
         raise ReplyBroken("an event of the stream is not whole JSON") from None
-    if final is None:
-        raise ReplyBroken("the connection ended before the response was complete")
-    return {**final, "output": _filled(final.get("output"), done)}
-
-
-def _filled(output: Any, done: list[dict[str, Any]]) -> list[Any]:
-    """The items of the final response, with what only their own events told of them."""
-    if not isinstance(output, list) or not output:
-        return list(done)
-    told = {item["id"]: item for item in done if isinstance(item.get("id"), str)}
-    return [_merged(each, told) for each in cast("list[Any]", output)]
-
-
-def _merged(item: Any, told: dict[str, dict[str, Any]]) -> Any:
-    found = plain(item)
-    earlier = told.get(text_of(found, "id"), {})
-    missing = {key: value for key, value in earlier.items() if found.get(key) is None}
-    return {**found, **missing} if found else item
+    return streamed.body()

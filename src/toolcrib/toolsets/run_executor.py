@@ -1,0 +1,55 @@
+"""An executor whose calls may be part of an agent run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.calls.executor import Executor
+
+if TYPE_CHECKING:
+    from pydantic_ai import RunContext
+
+    from toolcrib.calls.call import Call, Caller
+    from toolcrib.calls.outcome import Outcome
+    from toolcrib.tools.context import ToolContext
+
+
+class RunExecutor(Executor):
+    """Hands the run context of the agent to the contexts of its calls."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._runs: dict[str, RunContext[Any]] = {}
+
+    async def call_in_run(
+        self, run: RunContext[Any], name: str, arguments: bytes, *, call_id: str, caller: Caller
+    ) -> Outcome:
+        """Call a tool for an agent run; otherwise as `call`."""
+        self._runs[call_id] = run
+        try:
+            return await self.call(name, arguments, call_id=call_id, caller=caller)
+        finally:
+            self._runs.pop(call_id, None)
+
+    def has_pre_hooks(self, name: str) -> bool:
+        """Whether hooks may rewrite the arguments of a tool."""
+        chain = self._chains.get(name)
+        return chain is not None and chain.has_pre
+
+    def _context(self, call: Call) -> ToolContext:
+        context = super()._context(call)
+        run = self._run_of(call)
+        if run is not None:
+            context.run = run
+            if run.deps is not None:
+                context.deps = run.deps
+        return context
+
+    def _run_of(self, call: Call) -> RunContext[Any] | None:
+        run = self._runs.get(call.call_id)
+        if run is not None or call.parent is None:
+            return run
+        outer = self._run_of(call.parent)
+        # A call that a tool makes is one of its own, also to the tool that is called.
+        return outer and replace(outer, tool_call_id=call.call_id, tool_name=call.name)
