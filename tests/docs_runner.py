@@ -28,17 +28,31 @@ def read_blocks(file: Path) -> tuple[Block, ...]:
     return tuple(_python_blocks(file))
 
 
-def run_blocks(blocks: tuple[Block, ...]) -> None:
-    """Run all blocks in one namespace and one event loop; errors name the page and its line."""
-    asyncio.run(_run(blocks))
+def blocks_under(file: Path, heading: str) -> tuple[Block, ...]:
+    """The blocks of one section, down to the next heading of the same level."""
+    lines = file.read_text("utf-8").splitlines()
+    level = heading.partition(" ")[0]
+    start = lines.index(heading) + 1
+    ends = (number for number in range(start, len(lines)) if lines[number].startswith(f"{level} "))
+    end = next(ends, len(lines))
+    return tuple(block for block in read_blocks(file) if start < block.line <= end)
 
 
-async def _run(blocks: tuple[Block, ...]) -> None:
+def run_blocks(blocks: tuple[Block, ...]) -> dict[str, Any]:
+    """Run all blocks in one namespace and one event loop; errors name the page and its line.
+
+    Returns what the blocks have defined.
+    """
+    return asyncio.run(_run(blocks))
+
+
+async def _run(blocks: tuple[Block, ...]) -> dict[str, Any]:
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks:
         result = eval(_compile(block), namespace)
         if inspect.isawaitable(result):
             await cast(Awaitable[None], result)
+    return namespace
 
 
 def _compile(block: Block) -> CodeType:

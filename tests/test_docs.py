@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs_runner import read_blocks, run_blocks
+from tests.docs_runner import blocks_under, read_blocks, run_blocks
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -97,3 +97,17 @@ def test_a_block_that_is_never_closed_is_an_error(tmp_path: Path) -> None:
     """A missing closing fence would otherwise hide every block after it."""
     with pytest.raises(ValueError, match=r"page\.md:1: this code block is never closed"):
         read_blocks(write(tmp_path, "```python\nx = 1\n"))
+
+
+def test_the_blocks_of_a_section_can_be_had_alone(tmp_path: Path) -> None:
+    """A test may try out what a page tells, without what stands around it."""
+    page = write(
+        tmp_path,
+        "# Title\n\n```python\na = 1\n```\n\n## One\n\n```python\nb = 2\n```\n\n### More\n\n"
+        "```python\nc = b + 1\n```\n\n## Two\n\n```python\n1 / 0\n```\n",
+    )
+
+    defined = run_blocks(blocks_under(page, "## One"))
+
+    assert (defined["b"], defined["c"], "a" in defined) == (2, 3, False)
+    assert len(blocks_under(page, "## Two")) == 1

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.adapters.openai.bench import KEY, add, ask, bench
 from tests.adapters.openai.provider import Body, Events, Json, call, events_of, message, response
 from toolcrib import Approve, HostedTool, PromptEvaluationError, Session, ToolInvoked
+from toolcrib.adapters.codec import Contribution
 from toolcrib.adapters.conversation import Conversation, Heard
 from toolcrib.adapters.credentials import Credentials, Pieces
 from toolcrib.adapters.declared import Hosted, declare
@@ -223,7 +224,16 @@ def test_no_fact_about_a_request_shows_a_credential() -> None:
     conversation.hear(heard)
 
     assert declared.tools[0]["authorization"] == TOKEN
-    shown = [declared, hosted, hosted.contribute(), Reply({"echo": ALL}, None), heard, conversation]
+    held = Contribution((), body={"token": TOKEN})
+    shown = [
+        declared,
+        hosted,
+        hosted.contribute(),
+        held,
+        Reply({"echo": ALL}, None),
+        heard,
+        conversation,
+    ]
     assert leaks(*shown) == []
 
 

@@ -1,6 +1,7 @@
 """R46: what is on record stays as it was, wherever it is kept and however the call was left."""
 
 import asyncio
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -171,3 +172,28 @@ async def test_post_hooks_that_mend_a_failure_are_on_record() -> None:
     assert ended.outcome.text == "mended"
     assert ended.record.success
     assert ended.record.message == "mended"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "params"),
+    [
+        (b'{"x": NaN}', {"x": "NaN"}),
+        (b'{"x": [-Infinity]}', {"x": ["-Infinity"]}),
+        (b'{"x": "Nan In NaN Infinity"}', {"x": "Nan In NaN Infinity"}),
+    ],
+)
+async def test_arguments_that_json_has_not_are_on_record_as_text(
+    arguments: bytes, params: dict[str, Any]
+) -> None:
+    """R21: the parser takes NaN and Infinity; the record of them is proper JSON."""
+
+    @tool
+    async def take(x: Any) -> str:
+        """Take anything."""
+        return "taken"
+
+    ended = await run(take, arguments)
+
+    *_, last = ended.session.records()
+    assert last.payload is not None
+    assert json.loads(last.payload, parse_constant=pytest.fail)["params"] == params

@@ -13,7 +13,7 @@ from tests.session.event_strategies import JSON
 from tests.session.samples import add_up
 from toolcrib import Actor, Session, SqliteStore
 from toolcrib.session.encoding import encode_facts, rendered
-from toolcrib.session.events import PayloadsDeleted, ToolEmitted, ToolOutput
+from toolcrib.session.events import PayloadsDeleted, ToolEmitted, ToolOutput, TurnStarted
 from toolcrib.session.record import seal
 from toolcrib.testing import FakeClock
 
@@ -59,6 +59,28 @@ class TestReading:
 
         assert head is not None
         assert (head.session_id, head.seq, head.hash) == ("s", last.seq, last.hash)
+
+    def test_what_cannot_be_encoded_leaves_no_gap(self) -> None:
+        """R46: an entry that fails to be sealed keeps its place, and whoever reads is told."""
+        session = Session("s")
+        fails = [True]
+
+        def encode(_: object) -> bytes:
+            if fails:
+                raise ValueError("not now")
+            return b'{"turn":1}'
+
+        session.ledger.append((TurnStarted.kind, 1.0, None, encode, None))
+        session.note(TurnStarted(session_id="s", at=2.0, turn=2))
+        with pytest.raises(ValueError, match="not now"):
+            session.head()
+        fails.clear()
+
+        assert [record.event for record in session.records()][1:] == [
+            TurnStarted(session_id="s", at=1.0, turn=1),
+            TurnStarted(session_id="s", at=2.0, turn=2),
+        ]
+        session.verify()
 
     def test_whole_seconds_read_back_alike(self) -> None:
         """A clock of whole seconds makes a chain that verifies."""

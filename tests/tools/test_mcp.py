@@ -116,7 +116,12 @@ def test_no_credential_is_shown() -> None:
         server_url=f"{URL}?key={TOKEN}", authorization=TOKEN, headers={"X-Key": f"Bearer {TOKEN}"}
     )
 
-    for shown in (repr(made), str(made), repr(mcp_tool(made)), repr(mcp_gate(mcp_tool(made)))):
+    for shown in (
+        repr(made),
+        str(made),
+        repr(mcp_tool(made)),
+        repr(mcp_gate(mcp_tool(made), provider="openai")),
+    ):
         assert TOKEN not in shown
 
 
@@ -213,10 +218,12 @@ def test_options_are_frozen_and_slotted(made: Any) -> None:
 async def test_the_gate_waits_for_a_yes_and_does_nothing() -> None:
     """R42: to run it is to say yes; without a yes it does not run."""
     asked = {"server": "Library", "tool": "find", "arguments": {"a": 1}}
-    gate = mcp_gate(mcp_tool(config()))
+    gate = mcp_gate(mcp_tool(config()), provider="openai")
 
     waiting = await run(gate, asked)
-    passed = await run(mcp_gate(mcp_tool(config()), requires_approval=False), asked)
+    passed = await run(
+        mcp_gate(mcp_tool(config()), provider="openai", requires_approval=False), asked
+    )
 
     assert (gate.name, waiting.outcome.status) == ("library", "waiting")
     assert passed.outcome.value == McpRequest("Library", "find", {"a": 1})

@@ -23,9 +23,9 @@ class Contribution:
     """What a hosted tool adds to a request: tool entries, `include` values, other body fields."""
 
     tools: tuple[dict[str, Any], ...] = field(repr=False)
-    """Not shown: an entry may hold a server's credentials."""
+    """Not shown, like `body`: an entry may hold a server's credentials."""
     include: tuple[str, ...] = ()
-    body: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    body: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
 
 @dataclass(frozen=True, slots=True)

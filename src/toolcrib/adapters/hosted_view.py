@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from toolcrib.errors import UsageError, WrongProvider
+from toolcrib.tools.capability import kind_of
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig
-from toolcrib.tools.file_search import FileSearchConfig
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.image_generation import ImageGenerationConfig
-from toolcrib.tools.mcp import McpConfig
 from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
 from toolcrib.tools.provider import ProviderTool
 from toolcrib.tools.shell import ShellConfig
@@ -32,15 +31,6 @@ _DEFAULTS: Final[Mapping[str, Callable[[], Any]]] = {
     "tool_search": ToolSearchConfig,
     "web_search": WebSearchConfig,
 }
-_KINDS: Final[Mapping[type[Any], str]] = {
-    CodeInterpreterConfig: "code_interpreter",
-    FileSearchConfig: "file_search",
-    ImageGenerationConfig: "image_generation",
-    McpConfig: "mcp",
-    ShellConfig: "shell",
-    ToolSearchConfig: "tool_search",
-    WebSearchConfig: "web_search",
-}
 
 
 def as_hosted(tool: Tool[Any, Any], *, provider: str) -> HostedTool[Any]:
@@ -55,16 +45,8 @@ def as_hosted(tool: Tool[Any, Any], *, provider: str) -> HostedTool[Any]:
         bound = cast("ProviderTool[Any, Any, Any]", tool)
         check_provider(bound, provider)
         _refuse_mounts(bound)
-        return _view(bound, kind_of(bound), bound.config)
+        return _view(bound, kind_of(bound) or bound.name, bound.config)
     return _view(tool, tool.name, _DEFAULTS.get(tool.name, NoConfig)())
-
-
-def kind_of(tool: Tool[Any, Any]) -> str:
-    """Which capability a provider-run tool is, whatever it is called."""
-    if isinstance(tool, HostedTool):
-        return tool.kind
-    config = getattr(tool, "config", None)
-    return next((kind for known, kind in _KINDS.items() if isinstance(config, known)), tool.name)
 
 
 def check_provider(tool: ProviderTool[Any, Any, Any], provider: str) -> None:

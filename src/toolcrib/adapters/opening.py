@@ -63,7 +63,8 @@ def open_turn(
     choosing = _Choosing(prompt.name, session, governance, dialect)
     offered = choosing.hosted(prompt.hosted_tools)
     client_run = choosing.client_run(prompt.tools)
-    gates = [mcp_gate(each.tool) for each in offered if each.is_mcp]
+    provider = dialect.provider
+    gates = [mcp_gate(each.tool, provider=provider) for each in offered if each.is_mcp]
     executor = make_executor([*prompt.tools, *gates])
     apart = {each.tool.name for each in client_run} | {gate.name for gate in gates}
     declared = declare(
@@ -128,7 +129,7 @@ class _Choosing:
         return found
 
     def _offer(self, tool: PreparedTool) -> Hosted | None:
-        reason = why_withheld(tool, self._session, self._governance)
+        reason = why_withheld(tool, self._session, self._governance, self._dialect.provider)
         if reason is None:
             try:
                 return self._hosted(tool)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolcrib.adapters.hosted_view import kind_of
 from toolcrib.approval.policy import Policy, default_verdict
-from toolcrib.approval.rule import Rule, Subject
+from toolcrib.approval.rule import Rule, Subject, Verdict
 from toolcrib.session.events import ToolWithheld
+from toolcrib.tools.capability import kind_of
 from toolcrib.tools.mcp import McpConfig
 
 if TYPE_CHECKING:
@@ -39,8 +39,10 @@ class Withheld:
     reason: str
 
 
-def why_withheld(tool: PreparedTool, session: Session, governance: Governance) -> str | None:
-    """The reason not to offer a provider-run tool; None when it may be offered."""
+def why_withheld(
+    tool: PreparedTool, session: Session, governance: Governance, provider: str
+) -> str | None:
+    """The reason not to offer a tool that this provider runs; None when it may be offered."""
     is_asked = _asks_each_time(tool)
     if tool.ref.name in session.need_user_approve_tools and not is_asked:
         return "the session asks before this tool runs, and nobody can be asked on the provider"
@@ -49,13 +51,15 @@ def why_withheld(tool: PreparedTool, session: Session, governance: Governance) -
         arguments={},
         is_read_only=tool.tool.is_read_only,
         requires_approval=tool.tool.requires_approval,
+        kind=kind_of(tool.tool),
+        provider=provider,
     )
     policy = governance.policy
     if policy is not None and not is_asked:
         policy = _wary(policy)
-    of_kind = _against_kind(policy, subject, kind_of(tool.tool)) if policy else None
-    if of_kind is not None:
-        return of_kind
+    of_kind = _against_kind(policy, subject) if policy else None
+    if of_kind is not None and not (is_asked and of_kind.effect == "ask"):
+        return f"{of_kind.reason} It is of the kind {subject.kind}."
     verdict = policy.judge(subject) if policy else default_verdict(subject)
     match verdict.effect:
         case "allow":
@@ -71,16 +75,17 @@ def why_withheld(tool: PreparedTool, session: Session, governance: Governance) -
             )
 
 
-def _against_kind(policy: Policy, subject: Subject, kind: str) -> str | None:
-    """Why the kind of a tool is forbidden, or asked about: another name does not let it through."""
-    if kind == subject.tool.name:
+def _against_kind(policy: Policy, subject: Subject) -> Verdict | None:
+    """What forbids the kind of a tool by name, or asks about it: another name does not let it
+    through.
+    """
+    if subject.kind in (None, subject.tool.name):
         return None
     strict = tuple(rule for rule in policy.rules if rule.effect != "allow")
-    named = replace(subject, tool=replace(subject.tool, name=kind), requires_approval=False)
-    verdict = replace(policy, rules=strict, unmatched="allow").judge(named)
-    if verdict.effect == "allow":
-        return None
-    return f"{verdict.reason} It is of the kind {kind}."
+    named = replace(subject.tool, name=subject.kind)
+    subject = replace(subject, tool=named, requires_approval=False)
+    verdict = replace(policy, rules=strict, unmatched="allow").judge(subject)
+    return None if verdict.effect == "allow" else verdict
 
 
 def _asks_each_time(tool: PreparedTool) -> bool:

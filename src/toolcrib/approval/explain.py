@@ -68,6 +68,10 @@ def _why_not(rule: Rule, subject: Subject, miss: str) -> str:
             return f"the source is {tool.source}, not {rule.source}"
         case "place":
             return f"the place is {tool.place}, not {rule.place}"
+        case "kind":
+            return f"the kind is {subject.kind or 'none'}, not {rule.kind}"
+        case "provider":
+            return f"the provider is {subject.provider or 'none'}, not {rule.provider}"
         case pointer:
             return _argument_miss(rule, subject, pointer)
 

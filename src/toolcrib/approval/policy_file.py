@@ -20,7 +20,8 @@ from toolcrib.tools.ref import Place
 
 _EFFECTS: tuple[Effect, ...] = get_args(Effect)
 _FILE_KEYS = ("version", "unmatched", "deadline", "rules")
-_RULE_KEYS = ("id", *_EFFECTS, "source", "place", "arguments", "reason", "deadline")
+_CONDITIONS = ("source", "place", "kind", "provider", "arguments")
+_RULE_KEYS = ("id", *_EFFECTS, *_CONDITIONS, "reason", "deadline")
 _VERSION = 1
 
 Members = Mapping[str, Located]
@@ -85,6 +86,8 @@ def _rule(rule: Located, number: int, file: str) -> Iterator[Rule]:
     shared: dict[str, Any] = {
         "source": _text(members, "source") or "*",
         "place": _choice(members, "place", get_args(Place)),
+        "kind": _text(members, "kind") or "*",
+        "provider": _text(members, "provider") or "*",
         "arguments": _arguments(members),
         "reason": _text(members, "reason") or "",
         "deadline_seconds": _deadline(members, effect),

@@ -39,6 +39,10 @@ class Subject:
     arguments: Mapping[str, Any]
     is_read_only: bool = False
     requires_approval: bool = False
+    kind: str | None = None
+    """The provider's capability that the tool is, where it is one."""
+    provider: str | None = None
+    """Whose capability it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,8 @@ class Rule:
     tool: str = "*"
     source: str = "*"
     place: Place | None = None
+    kind: str = field(default="*", kw_only=True)
+    provider: str = field(default="*", kw_only=True)
     arguments: Patterns = field(default_factory=dict[str, Any])
     id: str = ""
     reason: str = ""
@@ -75,8 +81,8 @@ class Rule:
             raise InvalidPolicy(str(error), file=self.file, line=self.line) from None
 
     def first_miss(self, subject: Subject) -> str | None:
-        """The first condition that `subject` fails ("tool", "source", "place" or the pointer of an
-        argument), or None when the rule matches.
+        """The first condition that `subject` fails ("tool", "source", "place", "kind", "provider"
+        or the pointer of an argument), or None when the rule matches.
         """
         if not name_matches(self.tool, subject.tool.name):
             return "tool"
@@ -84,6 +90,10 @@ class Rule:
             return "source"
         if self.place not in (None, subject.tool.place):
             return "place"
+        if not _is_met(self.kind, subject.kind):
+            return "kind"
+        if not _is_met(self.provider, subject.provider):
+            return "provider"
         return first_mismatch(self.arguments, subject.arguments, self._stance)
 
     @property
@@ -99,13 +109,19 @@ class Rule:
         if self.effect not in ("allow", "ask", "deny"):
             raise InvalidPolicy(f"{self.effect!r} is no effect; write allow, ask or deny")
         check_tool_glob(self.tool)
-        if not self.source:
-            raise InvalidPolicy('an empty source matches no tool; write "*" for every source')
+        for name in ("source", "kind", "provider"):
+            if not getattr(self, name):
+                raise InvalidPolicy(f'an empty {name} matches no tool; write "*" for every {name}')
         check_id(self.id)
         object.__setattr__(self, "arguments", checked_patterns(self.arguments))
         check_deadline(self.deadline_seconds)
         if self.deadline_seconds is not None and self.effect != "ask":
             raise InvalidPolicy(f"a deadline means nothing for {self.effect}; only ask waits")
+
+
+def _is_met(glob: str, found: str | None) -> bool:
+    """What names no kind or provider holds for every tool, also for those that have none."""
+    return glob == "*" or (found is not None and name_matches(glob, found))
 
 
 def check_tool_glob(glob: str) -> None:

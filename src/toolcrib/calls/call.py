@@ -101,24 +101,11 @@ class Call:
         self.arguments = arguments
         self.session = session
         self.created_at = created_at
-        self.parent = parent
         self.caller = caller
         self.deadline = deadline
         self.ends_at = deadline
         """When what runs now must be over; while the handler runs, its time limit counts too."""
-        self.depth = 0 if parent is None else parent.depth + 1
-        self.is_nested = parent is not None
-        """True when a handler on the stack waits for it, so that it cannot wait for a person."""
-        self.parent_call_id = None if parent is None else parent.call_id
-        """The call that this one is part of: made by its handler, or in a turn that it began."""
-        turn = turn_here(session)
-        if turn is None:
-            self.turn = session.last_turn
-        else:
-            self.turn = turn.number
-            if parent is None:
-                self.parent_call_id = turn.parent_call_id
-                self.is_nested = turn.caller is not None
+        self._join(parent)
         self.prepared: PreparedTool | None = None
         self.frozen_ref: ToolRef | None = None
         """Which tool the call was frozen for, when that tool is not here any more."""
@@ -156,6 +143,20 @@ class Call:
         self.cancels = 0
         """How often somebody asked for this one call to be cancelled."""
         self.emitter: Emitter | None = None
+
+    def _join(self, parent: Call | None) -> None:
+        """Make the call part of the turn that it is made in, and of the call around it."""
+        self.parent = parent
+        self.depth = 0 if parent is None else parent.depth + 1
+        self.is_nested = parent is not None
+        """True when a handler on the stack waits for it, so that it cannot wait for a person."""
+        self.parent_call_id = None if parent is None else parent.call_id
+        """The call that this one is part of: made by its handler, or in a turn that it began."""
+        turn = turn_here(self.session)
+        self.turn = self.session.last_turn if turn is None else turn.number
+        if parent is None and turn is not None:
+            self.is_nested = turn.caller is not None
+            self.parent_call_id = turn.parent_call_id
 
     def resolve(self, tool: PreparedTool) -> None:
         """The call's tool is known. Until then, reading `tool` fails."""

@@ -27,6 +27,7 @@ from toolcrib.calls.validate import digest, freeze, parse_arguments
 from toolcrib.errors import InvalidDecision
 from toolcrib.session.events import ApprovalDecided, ApprovalRequested
 from toolcrib.store.store import ApprovalFiled, ApprovalUsed, CallOpened, OpenCallState
+from toolcrib.tools.capability import kind_of, provider_of
 
 if TYPE_CHECKING:
     from toolcrib.approval.grant import Grant
@@ -309,6 +310,8 @@ def subject_of(call: Call) -> Subject:
         arguments=from_json(call.arguments),
         is_read_only=tool.is_read_only,
         requires_approval=tool.requires_approval,
+        kind=kind_of(tool),
+        provider=provider_of(tool),
     )
 
 

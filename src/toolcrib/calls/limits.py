@@ -19,7 +19,7 @@ class Limits:
     max_threads: int = 64
     """How many sync handlers may run at once."""
     max_depth: int = 8
-    """How deep tools may call tools."""
+    """How deep tools may call tools, and how deep prompts may be evaluated within calls."""
     max_arguments_bytes: int = 1_000_000
     max_result_chars: int = 50_000
 

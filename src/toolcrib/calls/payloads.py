@@ -100,10 +100,13 @@ def _params_json(call: Call) -> bytes:
 
 def _has_constants(arguments: bytes) -> bool:
     """Whether there may be a NaN or an Infinity, which the parser takes and JSON has not."""
-    # To look for one letter first is ten times as fast, and in most arguments it is enough.
-    return (b"N" in arguments and b"NaN" in arguments) or (
-        b"I" in arguments and b"Infinity" in arguments
+    # To look for one byte is five times as fast, and most arguments have neither.
+    return (_N in arguments and b"NaN" in arguments) or (
+        _I in arguments and b"Infinity" in arguments
     )
+
+
+_N, _I = b"NI"
 
 
 def _value_json(call: Call) -> bytes:

@@ -55,6 +55,12 @@ def explain(
     ] = "{}",
     source: Annotated[str, typer.Option("--source", help="Where the tool comes from.")] = "python",
     place: Annotated[Place, typer.Option("--place", help="Where the call runs.")] = "local",
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="The provider's capability that the tool is.")
+    ] = None,
+    provider: Annotated[
+        str | None, typer.Option("--provider", help="Whose capability it is.")
+    ] = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="The tool changes nothing.")
     ] = False,
@@ -72,6 +78,8 @@ def explain(
         arguments=read_arguments(arguments),
         is_read_only=read_only,
         requires_approval=requires_approval,
+        kind=kind,
+        provider=provider,
     )
     explanation = _load(file).explain(subject)
     if json:

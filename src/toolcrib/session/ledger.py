@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -78,10 +79,10 @@ class MemoryLedger:
     def __init__(self, store: MemoryStore, lease: Lease, restored: Sequence[Record] = ()) -> None:
         self.lease = lease
         self._store = store
-        # Sealed ones are tuples too, made into records only for readers: a `Record` costs more to
-        # make than to hash.
-        self._entries: list[Any] = [_sealed(record) for record in restored]
-        self._sealed = len(self._entries)
+        # Appending to it is atomic: several threads may note events while another seals.
+        self._waiting = deque[Entry]()
+        # Tuples, made into records only for readers: a `Record` costs more to make than to hash.
+        self._sealed = [_sealed(record) for record in restored]
         self._sealing = threading.Lock()
         self._is_closed = False
         store.attach(lease.session_id, self.records)
@@ -89,8 +90,7 @@ class MemoryLedger:
     def append(self, entry: Entry, effects: Sequence[Effect] = ()) -> None:
         if self._is_closed:
             raise LeaseLost(f"session {self.lease.session_id!r} was closed; open it again")
-        # One atomic append: several threads may note events while another seals.
-        self._entries.append(entry)
+        self._waiting.append(entry)
         if effects:
             self._store.apply(self.lease, effects)
 
@@ -102,24 +102,21 @@ class MemoryLedger:
     def records(self, after: int = 0) -> Iterator[Record]:
         self._seal_all()
         session_id = self.lease.session_id
-        sealed: list[_Sealed] = self._entries[after : self._sealed]
+        sealed = self._sealed[after:]
         return (
             Record(session_id, seq, *facts) for seq, facts in enumerate(sealed, start=after + 1)
         )
 
     def head(self) -> Head | None:
         self._seal_all()
-        if self._sealed == 0:
-            return None
-        last: _Sealed = self._entries[self._sealed - 1]
-        return Head(self.lease.session_id, self._sealed, last[-1])
+        sealed = self._sealed
+        return Head(self.lease.session_id, len(sealed), sealed[-1][-1]) if sealed else None
 
     def drop_payloads(self) -> None:
         self._seal_all()
         with self._sealing:
-            for index in range(self._sealed):
-                kind, at, call_id, _, *chained = self._entries[index]
-                self._entries[index] = (kind, at, call_id, None, *chained)
+            for index, facts in enumerate(self._sealed):
+                self._sealed[index] = (*facts[:3], None, *facts[4:])
 
     async def flush(self) -> None:
         return None
@@ -128,16 +125,17 @@ class MemoryLedger:
         self._is_closed = True
 
     def _seal_all(self) -> None:
-        session_id = self.lease.session_id
+        session_id, waiting, sealed = self.lease.session_id, self._waiting, self._sealed
         with self._sealing:
-            previous = self._entries[self._sealed - 1][-1] if self._sealed else GENESIS
-            for index in range(self._sealed, len(self._entries)):
-                kind, at, call_id, encode, subject = self._entries[index]
+            previous = sealed[-1][-1] if sealed else GENESIS
+            for seq in range(len(sealed) + 1, len(sealed) + len(waiting) + 1):
+                kind, at, call_id, encode, subject = waiting[0]
                 payload = encode(subject)
                 digest = sha256(payload).hexdigest()
-                chained = link(previous, session_id, index + 1, kind, at, call_id, digest)
-                self._entries[index] = (kind, at, call_id, payload, digest, previous, chained)
-                self._sealed = index + 1
+                chained = link(previous, session_id, seq, kind, at, call_id, digest)
+                sealed.append((kind, at, call_id, payload, digest, previous, chained))
+                # Not before: what cannot be encoded must not leave a gap.
+                waiting.popleft()
                 previous = chained
 
 

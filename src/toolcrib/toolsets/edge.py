@@ -44,7 +44,7 @@ def signal_of(error: Exception) -> ControlFlow | None:
     """The signal that an exception of a tool or hook stands for; None for an ordinary failure."""
     if isinstance(error, ControlFlow):
         return error
-    if LIBRARY not in sys.modules:
+    if sys.modules.get(LIBRARY) is None:
         return None
     from toolcrib.toolsets.pydantic_ai.signals import translate
 

@@ -54,7 +54,7 @@ class Apart(ABC):  # noqa: B024
 
 def when_imported(name: str, then: Callable[[], None]) -> None:
     """Call `then` once the top-level module `name` is imported: now, if it is already."""
-    if name in sys.modules:
+    if sys.modules.get(name) is not None:
         then()
     else:
         sys.meta_path.insert(0, _Watcher(name, then))

@@ -78,11 +78,16 @@ def prompt(folder: str) -> Prompt[Any]:
         """Log in."""
         return leave(f"logged in with {len(password)} characters")
 
+    @tool(is_idempotent=True)
+    async def consult(ctx: ToolContext) -> str:
+        """Ask the model something else."""
+        return (await ctx.adapter.evaluate_async(ask(look, text="Within."))).text
+
     def hook(result: CodeInterpreterResult, context: ToolContext) -> None:
         leave(f"hooked {context.call_id}")
 
     python = OpenAICodeInterpreterTool(name="python", handle_provider_output=hook)
-    return ask(look, pay, die, login, hosted=[web_search_tool(), python])
+    return ask(look, pay, die, login, consult, hosted=[web_search_tool(), python])
 
 
 async def live(life: Life) -> dict[str, Any]:

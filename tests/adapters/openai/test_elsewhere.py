@@ -13,7 +13,7 @@ import pytest
 from tests.adapters.openai.elsewhere import SESSION, Elsewhere, Life, elsewhere, ran
 from tests.adapters.openai.provider import Json, Provider, call, message, response
 from toolcrib import Approve, Deny, Session, SqliteStore
-from toolcrib.session.events import ToolInvoked
+from toolcrib.session.events import PromptStarted, ToolInvoked
 from toolcrib.session.record import events
 
 ANSWER = response(message("Fine."))
@@ -204,6 +204,32 @@ def test_calls_that_never_started_start_later(
     assert found["text"] == "Fine."
     assert len(provider.requests) == 2
     assert ran(tmp_path) == ["looked"]
+
+
+def test_a_prompt_within_a_call_that_died_is_evaluated_anew(
+    processes: Elsewhere, provider: Provider, life: Life, tmp_path: Path
+) -> None:
+    """C8: who goes on from outside goes on with the outer prompt. The call runs again, because it
+    may; its prompt is a turn of its own, under a number that none had before.
+    """
+    consulting = response(call("consult"))
+    looking = response(call("look", call_id="call_a"))
+    provider.add(consulting, looking, response(message("Within.")), ANSWER)
+
+    first = processes.run(replace(life, dies_at="tool.invoked"))
+    found = processes.run(replace(life, resumes=True))
+
+    assert (first["status"], found["text"], found["requests"]) == ("killed", "Fine.", 2)
+    assert provider.bodies[3]["input"][0]["output"] == "Within."
+    assert ran(tmp_path) == ["looked"]
+    with SqliteStore(life.store) as store:
+        happened = list(events(store.records(SESSION)))
+    begun = [each for each in happened if isinstance(each, PromptStarted)]
+    assert [(each.turn, each.parent_call_id, each.parent_turn) for each in begun] == [
+        (1, None, None),
+        (2, "call_1", 1),
+        (3, "call_1", 1),
+    ]
 
 
 def test_a_call_whose_secrets_are_lost_is_asked_for_again(

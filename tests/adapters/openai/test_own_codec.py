@@ -1,15 +1,16 @@
-"""A kind that the package does not have, added by its user: the recipe, step by step."""
+"""A kind that the package does not have, added by its user: the recipe of the documentation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.adapters.openai.bench import ask, bench, happened
 from tests.adapters.openai.provider import Json, call, message, response
+from tests.docs_runner import blocks_under, run_blocks
 from toolcrib import HostedTool, PromptEvaluationError, Session, ToolInvoked
 from toolcrib.adapters.codec import HostedToolCodec
 from toolcrib.adapters.openai.codecs.web_search import OpenAIWebSearchCodec
@@ -17,61 +18,15 @@ from toolcrib.adapters.openai.registry import default_codecs
 from toolcrib.errors import UsageError
 from toolcrib.tools.web_search import WebSearchConfig, WebSearchResult, web_search_tool
 
-# Step 1: the options, frozen and checked.
+PAGE = Path(__file__).parents[3] / "docs" / "hosted-tools.md"
+STEPS = blocks_under(PAGE, "## A kind of your own")
 
-
-@dataclass(frozen=True, slots=True)
-class WeatherConfig:
-    """The options of a weather service."""
-
-    units: str = "celsius"
-
-    def __post_init__(self) -> None:
-        if self.units not in ("celsius", "fahrenheit"):
-            raise UsageError(f"units must be celsius or fahrenheit, not {self.units!r}")
-
-
-# Step 2: the typed output.
-
-
-@dataclass(frozen=True, slots=True)
-class Weather:
-    """What the provider found."""
-
-    reports: tuple[str, ...]
-
-
-# Step 3: a function that makes the tool.
-
-
-def weather_tool(
-    config: WeatherConfig = WeatherConfig(),  # noqa: B008
-    *,
-    name: str = "weather",
-) -> HostedTool[WeatherConfig]:
-    """The provider's weather service."""
-    return HostedTool(kind="weather", name=name, description="Tell the weather.", config=config)
-
-
-# Step 4: the codec, with nothing but the three things it must have.
-
-
-class WeatherCodec:
-    """The weather on the Responses API."""
-
-    kind = "weather"
-
-    def serialize(self, tool: HostedTool[WeatherConfig]) -> dict[str, Any]:
-        return {"type": "weather_preview", "units": tool.config.units}
-
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[WeatherConfig]
-    ) -> Weather | None:
-        calls = [item for item in response_items if item.get("type") == "weather_call"]
-        return Weather(tuple(item["report"] for item in calls)) if calls else None
-
-
-# Step 5: registration, with the adapter.
+# The first four steps as the page has them; the fifth, registration, is tried in many ways below.
+MADE = run_blocks(STEPS[:4])
+WeatherConfig: Any = MADE["WeatherConfig"]
+Weather: Any = MADE["Weather"]
+weather_tool: Any = MADE["weather_tool"]
+WeatherCodec: Any = MADE["WeatherCodec"]
 
 
 def own_codecs(codec: Any = None) -> Mapping[str, HostedToolCodec[Any, Any]]:
@@ -83,6 +38,14 @@ def forecast(number: int, text: str, kind: str = "weather_call") -> Json:
 
 
 ANSWER = response(message("Fine."))
+
+
+def test_the_recipe_has_five_steps() -> None:
+    """H41: options, output, function, codec, registration; wrong options are refused at once."""
+    assert len(STEPS) == 5
+    assert 'hosted_tool_codecs["weather"] = WeatherCodec()' in STEPS[4].code
+    with pytest.raises(UsageError, match="celsius or fahrenheit, not 'kelvin'"):
+        WeatherConfig("kelvin")
 
 
 def test_the_recipe_works_from_end_to_end() -> None:
@@ -199,7 +162,7 @@ def test_a_codec_that_cannot_serialise_is_told_before_any_request() -> None:
     """H42: whatever goes wrong in a codec of the user's own, nothing has been sent."""
 
     class Broken(WeatherCodec):
-        def serialize(self, tool: HostedTool[WeatherConfig]) -> dict[str, Any]:
+        def serialize(self, tool: HostedTool[Any]) -> dict[str, Any]:
             raise ZeroDivisionError("oops")
 
     with (
@@ -227,12 +190,9 @@ def test_a_codecs_own_error_is_passed_on() -> None:
     """H43: a codec may raise the error itself, with what it knows."""
 
     class Strict(WeatherCodec):
-        def parse_output(
-            self, response_items: Sequence[Any], tool: HostedTool[WeatherConfig]
-        ) -> Weather | None:
+        def parse_output(self, response_items: Sequence[Any], tool: HostedTool[Any]) -> None:
             if len(response_items) > 1:
                 raise PromptEvaluationError("stale", prompt_name="mine", phase="parse")
-            return None
 
     items = response(forecast(1, "rain"), message("Fine."))
     with (

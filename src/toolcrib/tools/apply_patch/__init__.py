@@ -26,7 +26,7 @@ __all__ = [
     "text_of_new",
 ]
 
-KIND: Final = "apply_patch"
+KIND: Final = ApplyPatchConfig.kind
 
 
 def apply_patch_tool(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.options import check_count, check_names
@@ -16,6 +16,7 @@ MOST_BYTES: Final = 10 * 1024 * 1024
 class ApplyPatchConfig:
     """The directory that patches are confined to, and how large a file or a diff may be."""
 
+    kind: ClassVar[str] = "apply_patch"
     root: str
     max_bytes: int = MOST_BYTES
     protected: tuple[str, ...] = (".git",)

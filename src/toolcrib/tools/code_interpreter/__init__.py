@@ -30,7 +30,7 @@ __all__ = [
     "code_interpreter_tool",
 ]
 
-KIND: Final = "code_interpreter"
+KIND: Final = CodeInterpreterConfig.kind
 DESCRIPTION: Final = "Run Python code that the model writes, in a sandboxed container."
 
 _NEW_CONTAINER: Final = CodeInterpreterConfig()

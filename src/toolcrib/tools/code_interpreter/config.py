@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.domains import check_domains
@@ -69,6 +69,7 @@ Container: TypeAlias = AutoContainer | ExistingContainer
 class CodeInterpreterConfig:
     """The options of a code interpreter."""
 
+    kind: ClassVar[str] = "code_interpreter"
     container: Container = field(default_factory=AutoContainer)
 
     def __post_init__(self) -> None:

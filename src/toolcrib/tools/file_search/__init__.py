@@ -29,7 +29,7 @@ __all__ = [
     "file_search_tool",
 ]
 
-KIND: Final = "file_search"
+KIND: Final = FileSearchConfig.kind
 
 
 def file_search_tool(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.file_search.filters import FileFilter, check_filter
@@ -46,6 +46,7 @@ class Ranking:
 class FileSearchConfig:
     """Which stores to search and what to take from them. None leaves it to the provider."""
 
+    kind: ClassVar[str] = "file_search"
     vector_store_ids: tuple[str, ...]
     max_results: int | None = None
     filters: FileFilter | None = None

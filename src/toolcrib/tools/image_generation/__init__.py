@@ -31,7 +31,7 @@ __all__ = [
     "image_generation_tool",
 ]
 
-KIND: Final = "image_generation"
+KIND: Final = ImageGenerationConfig.kind
 
 _AS_IT_COMES: Final = ImageGenerationConfig()
 

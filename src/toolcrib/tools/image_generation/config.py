@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.options import check_choice, check_count, check_text
@@ -54,6 +54,7 @@ class ImageGenerationConfig:
     models can do what.
     """
 
+    kind: ClassVar[str] = "image_generation"
     action: Action | None = None
     model: str | None = None
     size: str | None = None

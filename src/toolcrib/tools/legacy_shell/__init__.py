@@ -16,7 +16,7 @@ from toolcrib.tools.tool import Handler
 
 __all__ = ["KIND", "LegacyShellConfig", "LegacyShellParams", "legacy_shell_tool"]
 
-KIND: Final = "local_shell"
+KIND: Final = LegacyShellConfig.kind
 
 
 def legacy_shell_tool(

@@ -23,7 +23,7 @@ __all__ = [
     "mcp_tool",
 ]
 
-KIND: Final = "mcp"
+KIND: Final = McpConfig.kind
 
 
 def mcp_tool(config: McpConfig, *, name: str | None = None) -> HostedTool[McpConfig]:

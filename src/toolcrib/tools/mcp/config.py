@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.mcp.credentials import check_headers, check_token, check_url, secrets_in
@@ -54,6 +54,7 @@ class McpConfig:
     may hold a secret too, so none is shown.
     """
 
+    kind: ClassVar[str] = "mcp"
     server_label: str
     """The server's name towards the model; unique in a prompt."""
     server_url: str | None = field(default=None, repr=False)

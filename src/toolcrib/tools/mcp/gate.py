@@ -11,19 +11,27 @@ from typing import Unpack
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.mcp.config import McpConfig
 from toolcrib.tools.mcp.output import McpRequest
+from toolcrib.tools.provider import ProviderTool
 from toolcrib.tools.rules import ToolRules
-from toolcrib.tools.tool import Tool
 
 
 def mcp_gate(
-    tool: HostedTool[McpConfig], *, name: str | None = None, **rules: Unpack[ToolRules]
-) -> Tool[McpRequest, McpRequest]:
-    """The gate before a server's tools, under the name of the hosted tool."""
+    tool: HostedTool[McpConfig],
+    *,
+    provider: str,
+    name: str | None = None,
+    **rules: Unpack[ToolRules],
+) -> ProviderTool[McpRequest, McpRequest, McpConfig]:
+    """The gate before a server's tools, under the name of the hosted tool. To a policy it is of
+    the same kind and provider.
+    """
     chosen: ToolRules = {"requires_approval": True, "is_idempotent": True, **rules}
-    return Tool[McpRequest, McpRequest](
+    return ProviderTool[McpRequest, McpRequest, McpConfig](
         name=name or tool.name,
         description=f"Let the provider call a tool of the MCP server {tool.config.server_label}.",
         handler=_pass,
+        provider=provider,
+        config=tool.config,
         **chosen,
     )
 

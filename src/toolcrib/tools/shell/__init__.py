@@ -33,7 +33,7 @@ __all__ = [
     "shell_tool",
 ]
 
-KIND: Final = "shell"
+KIND: Final = ShellConfig.kind
 
 _NEW_CONTAINER: Final = ShellConfig()
 _NO_SKILLS: Final = LocalShellConfig()

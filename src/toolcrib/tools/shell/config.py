@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.code_interpreter import AutoContainer, Container, ExistingContainer
@@ -61,6 +61,7 @@ Skill: TypeAlias = SkillReference | InlineSkill
 class ShellConfig:
     """The options of a shell in a container of the provider's."""
 
+    kind: ClassVar[str] = "shell"
     container: Container = field(default_factory=AutoContainer)
     skills: tuple[Skill, ...] = ()
     """Only for a new container: an existing one has its own."""
@@ -82,6 +83,7 @@ class ShellConfig:
 class LocalShellConfig:
     """The options of a shell whose commands run here."""
 
+    kind: ClassVar[str] = "shell"
     skills: tuple[LocalSkill, ...] = ()
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ __all__ = [
 
 P = TypeVar("P")
 
-KIND: Final = "tool_search"
+KIND: Final = ToolSearchConfig.kind
 DESCRIPTION: Final = "Search for tools that are not shown yet, by words in their descriptions."
 
 

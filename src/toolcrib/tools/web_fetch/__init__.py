@@ -20,7 +20,7 @@ __all__ = [
     "web_fetch_tool",
 ]
 
-KIND: Final = "web_fetch"
+KIND: Final = WebFetchConfig.kind
 
 _ANYTHING: Final = WebFetchConfig()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.options import check_count, check_flag
@@ -16,6 +16,7 @@ _MOST: Final = 2**31 - 1
 class WebFetchConfig:
     """Which pages may be read, how many and how much of each. None leaves it to the provider."""
 
+    kind: ClassVar[str] = "web_fetch"
     domain_filter: DomainFilter | None = None
     max_uses: int | None = None
     """How many fetches one request may make."""

@@ -23,7 +23,7 @@ __all__ = [
     "web_search_tool",
 ]
 
-KIND: Final = "web_search"
+KIND: Final = WebSearchConfig.kind
 
 _ANYWHERE: Final = WebSearchConfig()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.domains import check_domains
@@ -42,6 +43,7 @@ class GeoHint:
 class WebSearchConfig:
     """The options of a web search. Without live access, only the provider's index is searched."""
 
+    kind: ClassVar[str] = "web_search"
     domain_filter: DomainFilter | None = None
     geo_hint: GeoHint | None = None
     allow_live_access: bool = True

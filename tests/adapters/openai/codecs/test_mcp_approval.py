@@ -50,7 +50,7 @@ def call_of(item: dict[str, Any]) -> ClientCall:
 async def answered(item: dict[str, Any], **options: Any) -> dict[str, Any]:
     """The answer to a question that took the whole path of a call."""
     call = call_of(item)
-    executor = Executor(Session(), [mcp_gate(SERVER)], **options)
+    executor = Executor(Session(), [mcp_gate(SERVER, provider="openai")], **options)
     outcome = await executor.call(call.tool_name, call.arguments, call_id=call.call_id)
     failure = outcome.failure.kind if outcome.failure else None
     answer = APPROVALS.output_item(
