@@ -71,7 +71,7 @@ def test_the_default_name_is_the_kind() -> None:
 
 
 def test_a_result_renders_the_answer_else_its_pages() -> None:
-    """N16: whoever reads a result as text sees what the model made of it, or else what there was."""
+    """N16: whoever reads a result as text sees what the model made of it, else what there was."""
     page = FetchedPage("https://a.org", "A", "alpha")
     missing = FetchedPage("https://b.org", status="error", error="url_not_accessible")
 

@@ -16,6 +16,7 @@ from toolcrib.adapters.openai.file_types import SUPPORTED_TYPES, check_types
 from toolcrib.adapters.openai.line import ResponsesLine
 from toolcrib.adapters.openai.registry import default_client_codecs, default_codecs
 from toolcrib.adapters.openai.request import RESERVED, Requests
+from toolcrib.adapters.openai.sorting import sorter_of
 from toolcrib.adapters.openai.staged_evaluation import StagedEvaluation
 from toolcrib.adapters.openai.staging import staging_of, without_mounts
 from toolcrib.adapters.openai.staging_plan import HostFiles
@@ -24,7 +25,6 @@ from toolcrib.adapters.opening import Dialect, OnUnsupported
 from toolcrib.adapters.options import Options, turn_options
 from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
 from toolcrib.adapters.retry import Retry
-from toolcrib.adapters.sorting import sorter_of
 from toolcrib.errors import UsageError
 from toolcrib.session.session import Session
 from toolcrib.vfs.roots import check_roots
