@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.options import check_count
@@ -15,6 +15,8 @@ _MOST: Final = 2**31
 @dataclass(frozen=True, slots=True)
 class MemoryConfig:
     """The directory that holds the memories, and how large they may grow."""
+
+    kind: ClassVar[str] = "memory"
 
     root: str
     max_bytes: int = 1024 * 1024

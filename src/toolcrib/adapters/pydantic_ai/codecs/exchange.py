@@ -1,0 +1,123 @@
+"""A call that a provider ran together with its answer: two items, perhaps of different steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from toolcrib.adapters.codec import Item
+from toolcrib.adapters.items import json_object_of, mapping_of, maybe_text, text_of
+
+CALL: Final = "native_call"
+RETURN: Final = "native_return"
+
+# Words of different providers for a call that did not end well.
+_FAILED: Final = frozenset({"failed", "error", "incomplete", "cancelled"})
+_FAILED_OUTCOMES: Final = frozenset({"failed", "denied"})
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What was asked and what came back. Either may be missing: an answer can come in a later step
+    than its call, and a call need not be answered at all.
+    """
+
+    call: Item
+    answer: Item
+
+    @property
+    def id(self) -> str:
+        """The provider's id of the call."""
+        return text_of(self.call, "id") or text_of(self.answer, "id")
+
+    @property
+    def name(self) -> str:
+        """What pydantic-ai calls the tool."""
+        return text_of(self.call, "name") or text_of(self.answer, "name")
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What was asked; empty when that is not known."""
+        return mapping_of(self.call, "arguments") or json_object_of(self.call, "arguments")
+
+    @property
+    def content(self) -> Any:
+        """What came back, in the provider's own shape."""
+        return self.answer.get("content")
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What came back, when that is an object; else empty."""
+        return mapping_of(self.answer, "content")
+
+    @property
+    def failure(self) -> str | None:
+        """Why the provider could not do it, with its code; None when it did.
+
+        Failures come inside responses that are themselves a success.
+        """
+        if not self.answer:
+            return f"{self.name} has no result"
+        told = _error_code(self.details) or _error_code(self.facts) or self._bad_status()
+        return ": ".join([f"{self.name} failed", *told]) if told else None
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What pydantic-ai keeps about the answer beside its content."""
+        return details_of(self.answer)
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """The call's item verbatim, with that of its answer inside."""
+        if not self.call:
+            return dict(self.answer)
+        return {**self.call, "answer": self.answer} if self.answer else dict(self.call)
+
+    def _bad_status(self) -> list[str]:
+        for told in (self.details, self.facts):
+            status = text_of(told, "status")
+            if status in _FAILED:
+                return list(filter(None, (status, text_of(told, "error"))))
+        kind = text_of(self.facts, "type")
+        if kind.endswith("_error"):
+            return [kind]
+        outcome = text_of(self.answer, "outcome")
+        return [outcome] if outcome in _FAILED_OUTCOMES else []
+
+
+def exchange_of(item: Item, items: Sequence[Item]) -> Exchange:
+    """The exchange that an item belongs to, whether it is the call or the answer."""
+    if text_of(item, "type") == RETURN:
+        calls = [each for each in items if _is_same(each, item, CALL)]
+        return Exchange(calls[0] if calls else {}, item)
+    answers = [each for each in items if _is_same(each, item, RETURN)]
+    # Some answers grow while they are streamed; the last one is whole.
+    return Exchange(item, answers[-1] if answers else {})
+
+
+def exchanges(items: Sequence[Item]) -> Iterator[Exchange]:
+    """Every call, in order, with its answer; and answers whose calls are not among the items."""
+    called = {text_of(item, "id") for item in items if item.get("type") == CALL}
+    seen: set[str] = set()
+    for item in items:
+        kind, key = item.get("type"), text_of(item, "id")
+        is_lone = kind == RETURN and key not in called and key not in seen
+        if kind == CALL or is_lone:
+            seen.add(key)
+            yield exchange_of(item, items)
+
+
+def details_of(item: Item) -> dict[str, Any]:
+    """What pydantic-ai keeps about an item of the provider's own, beside what all have."""
+    return mapping_of(mapping_of(item, "part"), "provider_details")
+
+
+def _is_same(item: Item, other: Item, kind: str) -> bool:
+    key = text_of(other, "id")
+    return bool(key) and item.get("type") == kind and text_of(item, "id") == key
+
+
+def _error_code(told: Item) -> list[str]:
+    code = maybe_text(told, "error_code")
+    return [code, *filter(None, [text_of(told, "error_message")])] if code else []

@@ -1,0 +1,120 @@
+"""File search through pydantic-ai."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from toolcrib.adapters.answer import annotations_of, answer_text
+from toolcrib.adapters.codec import Invocation, Item
+from toolcrib.adapters.items import (
+    mapping_of,
+    mappings_of,
+    maybe_float,
+    maybe_text,
+    plain,
+    text_of,
+    texts_of,
+)
+from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
+from toolcrib.tools.file_search import (
+    KIND,
+    FileCitation,
+    FileSearchConfig,
+    FileSearchHit,
+    FileSearchQuery,
+    FileSearchResult,
+)
+from toolcrib.tools.hosted import HostedTool
+
+_SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "openai-responses": {"openai_include_file_search_results": True},
+    "xai": {"xai_include_collections_search_output": True},
+}
+
+
+class FileSearchCodec(NativeCodec[FileSearchConfig, FileSearchResult]):
+    """Speaks for `file_search`. Text and citations belong to all calls together."""
+
+    kind = KIND
+    native = "file_search"
+    params_type: ClassVar[type[Any] | None] = FileSearchQuery
+    result_type: ClassVar[type[Any] | None] = FileSearchResult
+
+    def fields(self, config: FileSearchConfig) -> dict[str, Any]:
+        found: dict[str, Any] = {"file_store_ids": list(config.vector_store_ids)}
+        if config.max_results is not None:
+            found["max_num_results"] = config.max_results
+        return found
+
+    def settings(self, config: FileSearchConfig) -> dict[str, Any]:
+        return dict(_SETTINGS.get(self.provider, {}))
+
+    def read(
+        self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[FileSearchConfig]
+    ) -> Invocation:
+        failure = exchange.failure
+        queries = _queries(exchange)
+        value = FileSearchResult(results=tuple(_hits(exchange)), queries=queries)
+        return Invocation(
+            item_id=exchange.id,
+            kind=self.kind,
+            params=FileSearchQuery(queries),
+            value=None if failure else value,
+            message=failure or value.render(),
+            success=failure is None,
+            error=failure,
+            raw=exchange.raw,
+        )
+
+    def parse_output(
+        self, response_items: Sequence[Any], tool: HostedTool[FileSearchConfig]
+    ) -> FileSearchResult | None:
+        items = [plain(each) for each in response_items]
+        calls = self.exchanges(items, tool)
+        if not calls:
+            return None
+        done = [call for call in calls if call.failure is None]
+        return FileSearchResult(
+            results=tuple(hit for call in done for hit in _hits(call)),
+            queries=tuple(dict.fromkeys(query for call in calls for query in _queries(call))),
+            citations=tuple(_citations(items)),
+            text=answer_text(items),
+        )
+
+
+def _queries(exchange: Exchange) -> tuple[str, ...]:
+    asked = exchange.arguments
+    return tuple(filter(None, texts_of(asked, "queries") or [text_of(asked, "query")]))
+
+
+def _hits(exchange: Exchange) -> Iterator[FileSearchHit]:
+    """Passages as OpenAI, xAI and Gemini list them."""
+    listed = mappings_of(exchange.answer, "content") or mappings_of(exchange.facts, "results")
+    for found in listed:
+        yield FileSearchHit(
+            file_id=text_of(found, "file_id") or text_of(found, "document_name"),
+            filename=text_of(found, "filename") or text_of(found, "title"),
+            text=text_of(found, "text") or text_of(found, "chunk_content"),
+            score=maybe_float(found, "score"),
+            attributes=_attributes(found),
+            vector_store_id=maybe_text(found, "vector_store_id")
+            or maybe_text(found, "file_search_store"),
+        )
+
+
+def _attributes(found: Item) -> dict[str, str | float | bool]:
+    told = mapping_of(found, "attributes")
+    for each in mappings_of(found, "custom_metadata"):
+        value = each.get("string_value", each.get("numeric_value"))
+        told |= {text_of(each, "key"): value}
+    return {key: value for key, value in told.items() if isinstance(value, str | int | float)}
+
+
+def _citations(items: Sequence[Item]) -> Iterator[FileCitation]:
+    for note in annotations_of(items, "document_citation"):
+        file_id, title = text_of(note.facts, "document_id"), text_of(note.facts, "title")
+        span = note.span()
+        if file_id or title:
+            yield FileCitation(file_id, title, span[1] if span else None)

@@ -1,0 +1,140 @@
+"""Image generation through pydantic-ai."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final, cast, get_args
+
+from toolcrib.adapters.codec import Invocation, Item
+from toolcrib.adapters.items import maybe_text, plain, text_of
+from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.files import base64_of, images_of, is_image, media_type
+from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
+from toolcrib.errors import UnsupportedOption
+from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.image_generation import (
+    KIND,
+    GeneratedImage,
+    ImageError,
+    ImageFormat,
+    ImageGenerationConfig,
+    ImageGenerationResult,
+    ImageRequest,
+)
+
+_FIELDS: Final = (
+    "action",
+    "background",
+    "input_fidelity",
+    "model",
+    "moderation",
+    "output_compression",
+    "output_format",
+    "partial_images",
+    "quality",
+    "size",
+)
+_GEMINI: Final = frozenset({"google", "google-vertex"})
+
+
+class ImageGenerationCodec(NativeCodec[ImageGenerationConfig, ImageGenerationResult]):
+    """Speaks for `image_generation`. An image is an item of its own, under the call's id; Gemini
+    makes no call, so there each image is one.
+    """
+
+    kind = KIND
+    native = "image_generation"
+    params_type: ClassVar[type[Any] | None] = ImageRequest
+    result_type: ClassVar[type[Any] | None] = GeneratedImage
+
+    def fields(self, config: ImageGenerationConfig) -> dict[str, Any]:
+        if self.provider in _GEMINI and config.output_compression is not None:
+            _check_compressed(self.provider, config.output_format)
+        found = {name: getattr(config, name) for name in _FIELDS}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def is_call(self, item: Item, tool: HostedTool[ImageGenerationConfig]) -> bool:
+        # A stand-in for a tool that nobody offered has another config.
+        is_offered = isinstance(cast("object", tool.config), ImageGenerationConfig)
+        if self.provider in _GEMINI and is_offered and is_image(item):
+            return True
+        return super().is_call(item, tool)
+
+    def exchanges(
+        self, items: Sequence[Item], tool: HostedTool[ImageGenerationConfig]
+    ) -> list[Exchange]:
+        drawn = [
+            Exchange(item, item) for item in items if is_image(item) and self.is_call(item, tool)
+        ]
+        return [*super().exchanges(items, tool), *drawn]
+
+    def invocation(
+        self, item: Item, items: Sequence[Item], tool: HostedTool[ImageGenerationConfig]
+    ) -> Invocation:
+        if is_image(item):
+            return self.read(Exchange(item, item), items, tool)
+        return super().invocation(item, items, tool)
+
+    def read(
+        self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[ImageGenerationConfig]
+    ) -> Invocation:
+        found = _drawn(exchange, items)
+        image = found if isinstance(found, GeneratedImage) else None
+        failure = found.message if isinstance(found, ImageError) else None
+        return Invocation(
+            item_id=exchange.id,
+            kind=self.kind,
+            params=ImageRequest(maybe_text(exchange.facts, "revised_prompt")),
+            value=image,
+            message=failure or (image.render() if image else ""),
+            success=failure is None,
+            error=failure,
+            raw=exchange.call if is_image(exchange.call) else exchange.raw,
+        )
+
+    def parse_output(
+        self, response_items: Sequence[Any], tool: HostedTool[ImageGenerationConfig]
+    ) -> ImageGenerationResult | None:
+        items = [plain(each) for each in response_items]
+        found = [_drawn(each, items) for each in self.exchanges(items, tool)]
+        if not found:
+            return None
+        return ImageGenerationResult(
+            images=tuple(each for each in found if isinstance(each, GeneratedImage)),
+            errors=tuple(each for each in found if isinstance(each, ImageError)),
+        )
+
+
+def _check_compressed(provider: str, output_format: str | None) -> None:
+    if output_format not in (None, "jpeg"):
+        why = f"only jpeg is compressed, not {output_format}; leave one of them out"
+        raise UnsupportedOption(KIND, "output_compression", provider, why)
+
+
+def _drawn(exchange: Exchange, items: Sequence[Item]) -> GeneratedImage | ImageError:
+    """The image of a call, or why there is none."""
+    if is_image(exchange.call):
+        return _image(exchange.call, {})
+    failure = exchange.failure
+    images = images_of(exchange, items)
+    if failure is None and images:
+        return _image(images[0], exchange.facts)
+    status = text_of(exchange.facts, "status")
+    about = ": ".join(filter(None, (f"{KIND} has no image", status)))
+    return ImageError(failure or about, code=status or None)
+
+
+def _image(item: Item, facts: Item) -> GeneratedImage:
+    return GeneratedImage(
+        base64=base64_of(item),
+        format=_format(item),
+        size=maybe_text(facts, "size"),
+        quality=maybe_text(facts, "quality"),
+        background=maybe_text(facts, "background"),
+        prompt=maybe_text(facts, "revised_prompt"),
+    )
+
+
+def _format(item: Item) -> str | None:
+    name = media_type(item).removeprefix("image/").partition("+")[0]
+    return name if name in get_args(ImageFormat) else None

@@ -1,0 +1,174 @@
+"""Remote MCP servers through pydantic-ai."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+
+from toolcrib.adapters.codec import Invocation, Item
+from toolcrib.adapters.items import mapping_of, mappings_of, maybe_text, plain, text_of, texts_of
+from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
+from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.mcp import (
+    KIND,
+    McpAnswer,
+    McpConfig,
+    McpRequest,
+    McpResult,
+    McpTool,
+    ToolFilter,
+)
+from toolcrib.tools.redaction import Scrubber
+
+LISTING: Final = "list_tools"
+_CONNECTOR: Final = "x-openai-connector:"
+
+
+class McpCodec(NativeCodec[McpConfig, McpResult]):
+    """Speaks for `mcp`. Items name their server, so a request may have several.
+
+    The server's credentials are hidden wherever a server repeats them.
+    """
+
+    kind = KIND
+    native = "mcp_server"
+    params_type: ClassVar[type[Any] | None] = McpRequest
+    result_type: ClassVar[type[Any] | None] = McpAnswer
+
+    def fields(self, config: McpConfig) -> dict[str, Any]:
+        place = f"{_CONNECTOR}{config.connector_id}" if config.connector_id else config.server_url
+        found: dict[str, Any] = {"id": config.server_label, "url": place or ""}
+        if config.authorization is not None:
+            found["authorization_token"] = config.authorization
+        if config.description is not None:
+            found["description"] = config.description
+        if config.headers:
+            found["headers"] = dict(config.headers)
+        if config.allowed_tools is not None:
+            allowed = config.allowed_tools
+            found["allowed_tools"] = list(
+                allowed.names if isinstance(allowed, ToolFilter) else allowed
+            )
+        return found
+
+    def settings(self, config: McpConfig) -> dict[str, Any]:
+        return {"xai_include_mcp_output": True} if self.provider == "xai" else {}
+
+    def is_named(self, name: str, tool: HostedTool[McpConfig]) -> bool:
+        """Whether the server is this one. One without a label may be anybody's, and is not lost."""
+        own = getattr(tool.config, "server_label", None)
+        native, _, label = name.partition(":")
+        return native == self.native and (not label or own is None or label == own)
+
+    def is_call(self, item: Item, tool: HostedTool[McpConfig]) -> bool:
+        """A server that lists its tools is not called."""
+        action = text_of(Exchange(item, {}).arguments, "action")
+        return super().is_call(item, tool) and action != LISTING
+
+    def is_answer(self, item: Item, tool: HostedTool[McpConfig]) -> bool:
+        return super().is_answer(item, tool) and not _is_listing(item)
+
+    def read(
+        self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[McpConfig]
+    ) -> Invocation:
+        shown = _shown(exchange, tool)
+        asked, answer = _request(shown), _answer(shown)
+        is_kept = answer.error is None or bool(answer.output) or _is_tools_own(shown)
+        return Invocation(
+            item_id=shown.id,
+            kind=self.kind,
+            params=asked,
+            value=answer if is_kept else None,
+            message=answer.render(),
+            success=answer.error is None,
+            error=answer.error,
+            raw=shown.raw,
+        )
+
+    def parse_output(
+        self, response_items: Sequence[Any], tool: HostedTool[McpConfig]
+    ) -> McpResult | None:
+        """None when the server was not called, unless that is because it could not be asked."""
+        items = [plain(each) for each in response_items]
+        calls = [_answer(_shown(each, tool)) for each in self.exchanges(items, tool)]
+        listings = [
+            _shown(Exchange({}, item), tool).facts for item in items if self._lists(item, tool)
+        ]
+        errors = [error for listing in listings if (error := maybe_text(listing, "error"))]
+        if not calls and not errors:
+            return None
+        tools = {made.name: made for listing in listings for made in _tools(listing)}
+        return McpResult(tuple(calls), tuple(tools.values()), errors[-1] if errors else None)
+
+    def _lists(self, item: Item, tool: HostedTool[McpConfig]) -> bool:
+        return super().is_answer(item, tool) and _is_listing(item)
+
+
+def _is_listing(item: Item) -> bool:
+    """Whether an answer tells which tools a server has."""
+    return "tools" in mapping_of(item, "content")
+
+
+def _shown(exchange: Exchange, tool: HostedTool[Any]) -> Exchange:
+    """The exchange without the server's credentials."""
+    secrets: tuple[str, ...] = getattr(tool.config, "secrets", ())
+    if not secrets:
+        return exchange
+    scrubber = Scrubber(list(secrets))
+    return Exchange(scrubber.scrub(dict(exchange.call)), scrubber.scrub(dict(exchange.answer)))
+
+
+def _request(exchange: Exchange) -> McpRequest:
+    asked = exchange.arguments
+    server = exchange.name.partition(":")[2]
+    return McpRequest(server, text_of(asked, "tool_name"), mapping_of(asked, "tool_args"))
+
+
+def _answer(exchange: Exchange) -> McpAnswer:
+    facts = exchange.facts
+    output = text_of(facts, "output") or _text(facts.get("content")) or _text(exchange.content)
+    error = exchange.failure or _error(facts, output)
+    is_only_error = facts.get("is_error") is True
+    return McpAnswer(
+        tool=text_of(exchange.arguments, "tool_name"),
+        output="" if is_only_error else output,
+        error=error,
+    )
+
+
+def _error(facts: Item, output: str) -> str | None:
+    if facts.get("is_error") is True:
+        return ": ".join(filter(None, ("mcp_call failed", output)))
+    error = mapping_of(facts, "error")
+    if not error:
+        said = maybe_text(facts, "error")
+        return f"mcp_call failed: {said}" if said else None
+    name = " ".join(filter(None, (text_of(error, "type"), _text(error.get("code")))))
+    said = text_of(error, "message") or _text(error.get("content"))
+    return ": ".join(filter(None, ("mcp_call failed", name, said)))
+
+
+def _is_tools_own(exchange: Exchange) -> bool:
+    """Whether the tool ran and failed, as against a server that could not be reached."""
+    facts = exchange.facts
+    kind = text_of(mapping_of(facts, "error"), "type")
+    return facts.get("is_error") is True or kind == "mcp_tool_execution_error"
+
+
+def _text(value: Any) -> str:
+    """What a server says: a text, a number, or parts that hold texts."""
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return str(value)
+    parts = mappings_of({"parts": value}, "parts")
+    texts = [*texts_of({"parts": value}, "parts"), *(text_of(part, "text") for part in parts)]
+    return "\n".join(filter(None, texts))
+
+
+def _tools(listing: Item) -> list[McpTool]:
+    return [
+        McpTool(
+            text_of(each, "name"), text_of(each, "description"), mapping_of(each, "input_schema")
+        )
+        for each in mappings_of(listing, "tools")
+    ]

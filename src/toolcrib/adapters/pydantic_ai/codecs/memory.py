@@ -1,0 +1,63 @@
+"""Memory through pydantic-ai: declared as a native tool, called as a function of the same name."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, cast
+
+from toolcrib.adapters.client_calls import AnyProviderTool, ClientCall, ClientCodec
+from toolcrib.adapters.codec import Contribution, Item
+from toolcrib.adapters.items import json_object_of, mapping_of, text_of
+from toolcrib.adapters.support import check, options_of
+from toolcrib.tools.memory import KIND, MemoryConfig, MemoryParams
+from toolcrib.tools.prepared import prepare
+from toolcrib.tools.provider import ProviderTool
+from toolcrib.tools.tool import Tool
+
+
+class MemoryCodec(ClientCodec):
+    """Speaks for `memory`. pydantic-ai wants a function beside the native tool and sends only the
+    latter, so the tool is two entries.
+    """
+
+    kind: ClassVar[str] = KIND
+    provider: ClassVar[str] = "anthropic"
+    config_type: ClassVar[type[Any]] = MemoryConfig
+    params_type: ClassVar[type[Any] | None] = MemoryParams
+    call_type: ClassVar[str] = "function_call"
+    output_type: ClassVar[str] = "function_call_output"
+
+    def __init__(self, provider: str) -> None:
+        self._column = provider
+
+    def serialize(self, tool: AnyProviderTool) -> dict[str, Any]:
+        check(self._column, KIND, options_of(tool.config))
+        return {"type": "memory"}
+
+    def contribute(self, tool: AnyProviderTool) -> Contribution:
+        """The native tool, and the function that it needs beside it."""
+        declaration = prepare(tool).declaration
+        function = {
+            "type": "function",
+            "name": KIND,
+            "description": declaration.description,
+            "parameters": declaration.parameters,
+        }
+        return Contribution((self.serialize(tool), function))
+
+    def speaks_for(self, tool: Tool[Any, Any]) -> bool:
+        """Whichever provider it is for: one that has no memory is refused with the reason."""
+        if not isinstance(tool, ProviderTool) or tool.handler is None:
+            return False
+        return isinstance(cast("AnyProviderTool", tool).config, MemoryConfig)
+
+    def is_call(self, item: Item) -> bool:
+        return super().is_call(item) and text_of(item, "name") == KIND
+
+    def arguments(self, item: Item) -> dict[str, Any]:
+        return mapping_of(item, "arguments") or json_object_of(item, "arguments")
+
+    def output(
+        self, call: ClientCall, text: str, *, success: bool, value: Any, failure: str | None
+    ) -> dict[str, Any]:
+        answer = {"name": KIND, "output": text}
+        return answer if success else {**answer, "failure": failure or "failed"}

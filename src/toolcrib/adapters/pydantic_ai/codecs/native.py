@@ -1,0 +1,94 @@
+"""What the codecs for pydantic-ai share: a tool that its provider cannot do is refused, and a call
+is read together with its answer.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeVar
+
+from toolcrib.adapters.codec import Codec, Contribution, Invocation, Item
+from toolcrib.adapters.items import text_of
+from toolcrib.adapters.pydantic_ai.codecs.exchange import (
+    CALL,
+    RETURN,
+    Exchange,
+    exchange_of,
+    exchanges,
+)
+from toolcrib.adapters.support import check, options_of
+from toolcrib.tools.hosted import HostedTool
+
+C = TypeVar("C")
+O = TypeVar("O")  # noqa: E741
+
+
+class NativeCodec(Codec[C, O]):
+    """Speaks for a kind that pydantic-ai declares as one of its native tools.
+
+    `provider` is a column of the support matrix. An entry is plain JSON: the native tool's kind
+    under `type`, and its fields.
+    """
+
+    call_types: ClassVar[frozenset[str]] = frozenset({CALL})
+    native: ClassVar[str]
+    """What pydantic-ai calls the tool."""
+
+    def __init__(self, provider: str) -> None:
+        self.provider = provider
+
+    @abstractmethod
+    def fields(self, config: C) -> dict[str, Any]:
+        """The fields of the native tool."""
+
+    def settings(self, config: C) -> dict[str, Any]:
+        """Settings of the model that the tool needs besides."""
+        return {}
+
+    @abstractmethod
+    def read(self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[C]) -> Invocation:
+        """One call with its answer."""
+
+    def serialize(self, tool: HostedTool[C]) -> dict[str, Any]:
+        check(self.provider, self.kind, options_of(tool.config))
+        return {"type": self.native, **self.fields(tool.config)}
+
+    def contribute(self, tool: HostedTool[C]) -> Contribution:
+        return Contribution((self.serialize(tool),), body=self.settings(tool.config))
+
+    def is_named(self, name: str, tool: HostedTool[C]) -> bool:
+        """Whether a native tool of this name is the one that the codec speaks for."""
+        return name == self.native
+
+    def is_call(self, item: Item, tool: HostedTool[C]) -> bool:
+        return super().is_call(item, tool) and self.is_named(text_of(item, "name"), tool)
+
+    def is_answer(self, item: Item, tool: HostedTool[C]) -> bool:
+        """Whether the item is the answer to a call of this tool."""
+        is_return = text_of(item, "type") == RETURN
+        return is_return and self.is_named(text_of(item, "name"), tool)
+
+    def is_over(self, item: Item, items: Sequence[Item]) -> bool:
+        """A call may be answered in a later step, when tools of ours were called beside it."""
+        return text_of(item, "type") != CALL or bool(exchange_of(item, items).answer)
+
+    def is_over(self, item: Item, items: Sequence[Item]) -> bool:
+        """Whether the answer is there: it may come in a later step than its call."""
+        return bool(exchange_of(item, items).answer)
+
+    def invocation(self, item: Item, items: Sequence[Item], tool: HostedTool[C]) -> Invocation:
+        """One call, from its own item or from that of its answer."""
+        return self.read(exchange_of(item, items), items, tool)
+
+    def invocations(self, items: Sequence[Item], tool: HostedTool[C]) -> list[Invocation]:
+        return [self.read(each, items, tool) for each in self.exchanges(items, tool)]
+
+    def exchanges(self, items: Sequence[Item], tool: HostedTool[C]) -> list[Exchange]:
+        """Every call of this tool, in order, and answers whose calls were made before."""
+        return [
+            each
+            for each in exchanges(items)
+            if self.is_call(each.call, tool)
+            or (not each.call and self.is_answer(each.answer, tool))
+        ]

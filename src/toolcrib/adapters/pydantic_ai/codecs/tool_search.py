@@ -1,0 +1,56 @@
+"""The provider's search for tools, through pydantic-ai."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from toolcrib.adapters.codec import Invocation, Item
+from toolcrib.adapters.items import mappings_of, plain, text_of
+from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
+from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.tool_search import KIND, FoundTool, ToolSearchConfig, ToolSearchResult
+
+
+class ToolSearchCodec(NativeCodec[ToolSearchConfig, ToolSearchResult]):
+    """Speaks for `tool_search`. pydantic-ai tells the names of what was found, and no more."""
+
+    kind = KIND
+    native = "tool_search"
+    result_type: ClassVar[type[Any] | None] = ToolSearchResult
+
+    def fields(self, config: ToolSearchConfig) -> dict[str, Any]:
+        return {}
+
+    def read(
+        self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[ToolSearchConfig]
+    ) -> Invocation:
+        failure = exchange.failure
+        result = ToolSearchResult(tuple(_found(exchange)))
+        return Invocation(
+            item_id=exchange.id,
+            kind=self.kind,
+            params=exchange.arguments,
+            value=None if failure else result,
+            message=failure or result.render(),
+            success=failure is None,
+            error=failure,
+            raw=exchange.raw,
+        )
+
+    def parse_output(
+        self, response_items: Sequence[Any], tool: HostedTool[ToolSearchConfig]
+    ) -> ToolSearchResult | None:
+        """The tools of all searches, in order."""
+        items = [plain(each) for each in response_items]
+        calls = self.exchanges(items, tool)
+        if not calls:
+            return None
+        return ToolSearchResult(tuple(found for call in calls for found in _found(call)))
+
+
+def _found(exchange: Exchange) -> Iterator[FoundTool]:
+    for match in mappings_of(exchange.facts, "discovered_tools"):
+        if name := text_of(match, "name"):
+            yield FoundTool(name, text_of(match, "description"))

@@ -1,0 +1,73 @@
+"""Calls that a provider ran under a name that no codec speaks for: they are not lost either."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from toolcrib.adapters.codec import Invocation, Item
+from toolcrib.adapters.items import plain
+from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
+from toolcrib.errors import UnsupportedOption
+from toolcrib.tools.hosted import HostedTool
+
+KIND: Final = "native_tool"
+
+
+class UnknownCallCodec(NativeCodec[Any, tuple[Invocation, ...]]):
+    """Speaks for every native call that nobody else speaks for. The kind of such an invocation is
+    the native tool's name, its value what came back, unread.
+    """
+
+    kind = KIND
+    native = ""
+
+    def __init__(self, provider: str, known: Collection[str]) -> None:
+        """`known` are the names that other codecs speak for."""
+        super().__init__(provider)
+        self._known = frozenset(known)
+
+    def serialize(self, tool: HostedTool[Any]) -> dict[str, Any]:
+        why = "it stands for tools that nobody offered; declare the tool under its own kind"
+        raise UnsupportedOption(KIND, "anything", self.provider, why)
+
+    def fields(self, config: Any) -> dict[str, Any]:
+        return {}
+
+    def is_named(self, name: str, tool: HostedTool[Any]) -> bool:
+        return name.partition(":")[0] not in self._known
+
+    def read(self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[Any]) -> Invocation:
+        return _read(exchange)
+
+    def parse_output(
+        self, response_items: Sequence[Any], tool: HostedTool[Any]
+    ) -> tuple[Invocation, ...] | None:
+        items = [plain(each) for each in response_items]
+        return tuple(self.invocations(items, tool)) or None
+
+
+def _read(exchange: Exchange) -> Invocation:
+    failure = exchange.failure
+    content = exchange.content
+    return Invocation(
+        item_id=exchange.id,
+        kind=exchange.name or KIND,
+        params=exchange.arguments,
+        value=None if failure else content,
+        message=failure or _text(content),
+        success=failure is None,
+        error=failure,
+        raw=exchange.raw,
+    )
+
+
+def _text(content: Any) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    try:
+        return json.dumps(content, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return str(type(content).__name__)

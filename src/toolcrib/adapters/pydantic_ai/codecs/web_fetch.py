@@ -1,0 +1,126 @@
+"""Web fetch through pydantic-ai."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+
+from toolcrib.adapters.answer import answer_text, citations
+from toolcrib.adapters.codec import Invocation, Item
+from toolcrib.adapters.items import (
+    mapping_of,
+    mappings_of,
+    maybe_text,
+    plain,
+    text_of,
+    texts_of,
+)
+from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
+from toolcrib.adapters.pydantic_ai.codecs.web_search import domain_fields
+from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.web_fetch import (
+    KIND,
+    FetchedPage,
+    WebFetchConfig,
+    WebFetchRequest,
+    WebFetchResult,
+)
+
+_STATUS: Final = "URL_RETRIEVAL_STATUS_"
+
+
+class WebFetchCodec(NativeCodec[WebFetchConfig, WebFetchResult]):
+    """Speaks for `web_fetch`. A page that could not be read is a page with an error."""
+
+    kind = KIND
+    native = "web_fetch"
+    params_type: ClassVar[type[Any] | None] = WebFetchRequest
+    result_type: ClassVar[type[Any] | None] = WebFetchResult
+
+    def fields(self, config: WebFetchConfig) -> dict[str, Any]:
+        found = domain_fields(config.domain_filter)
+        for name in ("max_uses", "max_content_tokens"):
+            value = getattr(config, name)
+            found |= {} if value is None else {name: value}
+        return {**found, "enable_citations": True} if config.citations else found
+
+    def settings(self, config: WebFetchConfig) -> dict[str, Any]:
+        # Newer models would fetch from code that nobody offered.
+        is_anthropic = self.provider == "anthropic"
+        return {"anthropic_web_tools_allowed_callers": ["direct"]} if is_anthropic else {}
+
+    def read(
+        self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[WebFetchConfig]
+    ) -> Invocation:
+        pages = _pages(exchange)
+        result = WebFetchResult(pages)
+        failure = exchange.failure or _all_failed(pages)
+        return Invocation(
+            item_id=exchange.id,
+            kind=self.kind,
+            params=WebFetchRequest(_asked(exchange)),
+            value=None if failure else result,
+            message=failure or result.render(),
+            success=failure is None,
+            error=failure,
+            raw=exchange.raw,
+        )
+
+    def parse_output(
+        self, response_items: Sequence[Any], tool: HostedTool[WebFetchConfig]
+    ) -> WebFetchResult | None:
+        items = [plain(each) for each in response_items]
+        calls = self.exchanges(items, tool)
+        if not calls:
+            return None
+        pages = tuple(page for call in calls for page in _pages(call))
+        return WebFetchResult(pages, answer_text(items), tuple(citations(items)))
+
+
+def _asked(exchange: Exchange) -> tuple[str, ...]:
+    asked = exchange.arguments
+    return tuple(filter(None, [*texts_of(asked, "urls"), text_of(asked, "url")]))
+
+
+def _pages(exchange: Exchange) -> tuple[FetchedPage, ...]:
+    failure = exchange.failure
+    if failure is not None:
+        code = text_of(exchange.facts, "error_code") or "error"
+        return tuple(FetchedPage(url, status=code, error=failure) for url in _asked(exchange))
+    listed = mappings_of(exchange.answer, "content") or mappings_of(exchange.facts, "url_metadata")
+    if listed:
+        return tuple(_visited(each) for each in listed)
+    return (_document(exchange),) if exchange.facts else ()
+
+
+def _document(exchange: Exchange) -> FetchedPage:
+    """A page that comes whole, as Anthropic's do."""
+    facts = exchange.facts
+    document = mapping_of(facts, "content")
+    source = mapping_of(document, "source")
+    is_text = text_of(source, "type") == "text"
+    return FetchedPage(
+        url=text_of(facts, "url") or next(iter(_asked(exchange)), ""),
+        title=text_of(document, "title"),
+        text=text_of(source, "data") if is_text else "",
+        media_type=maybe_text(source, "media_type"),
+        retrieved_at=maybe_text(facts, "retrieved_at"),
+    )
+
+
+def _visited(told: Item) -> FetchedPage:
+    """A page of which only the address and the outcome are told, as Gemini does."""
+    word = text_of(told, "url_retrieval_status").removeprefix(_STATUS).lower()
+    status = "unknown" if word in ("", "unspecified") else word
+    is_failed = status not in ("success", "unknown")
+    return FetchedPage(
+        url=text_of(told, "retrieved_url") or text_of(told, "url"),
+        status=status,
+        error=f"web_fetch failed: {status}" if is_failed else None,
+    )
+
+
+def _all_failed(pages: Sequence[FetchedPage]) -> str | None:
+    errors = [page.error for page in pages]
+    return errors[0] if errors and all(errors) else None
