@@ -17,8 +17,6 @@ class WebFetchConfig:
     """Which pages may be read, how many and how much of each. None leaves it to the provider."""
 
     kind: ClassVar[str] = "web_fetch"
-    kind: ClassVar[str] = "web_fetch"
-
     domain_filter: DomainFilter | None = None
     max_uses: int | None = None
     """How many fetches one request may make."""
