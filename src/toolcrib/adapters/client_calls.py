@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
-from toolcrib.adapters.codec import Item
+from toolcrib.adapters.codec import Contribution, Item
 from toolcrib.adapters.items import mapping_of, maybe_text, text_of
 from toolcrib.tools.provider import ProviderTool
 from toolcrib.tools.tool import Tool
@@ -105,6 +105,10 @@ class ClientCodec(ClientItems):
     @abstractmethod
     def serialize(self, tool: AnyProviderTool) -> dict[str, Any]:
         """The tool as an entry of the request's `tools`."""
+
+    def contribute(self, tool: AnyProviderTool) -> Contribution:
+        """Everything the request needs for this tool."""
+        return Contribution((self.serialize(tool),))
 
     def choice(self, tool: AnyProviderTool) -> Any:
         """The `tool_choice` that makes the model use this tool."""

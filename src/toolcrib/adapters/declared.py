@@ -149,7 +149,7 @@ def _contribution(tool: Hosted | ClientRun, prompt_name: str) -> Contribution:
     try:
         if isinstance(tool, Hosted):
             return tool.contribute()
-        return Contribution((tool.codec.serialize(tool.tool),))
+        return tool.codec.contribute(tool.tool)
     except UsageError as error:
         raise _unrenderable(str(error), prompt_name) from error
     except Exception as error:

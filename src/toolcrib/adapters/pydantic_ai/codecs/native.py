@@ -73,10 +73,6 @@ class NativeCodec(Codec[C, O]):
         """A call may be answered in a later step, when tools of ours were called beside it."""
         return text_of(item, "type") != CALL or bool(exchange_of(item, items).answer)
 
-    def is_over(self, item: Item, items: Sequence[Item]) -> bool:
-        """Whether the answer is there: it may come in a later step than its call."""
-        return bool(exchange_of(item, items).answer)
-
     def invocation(self, item: Item, items: Sequence[Item], tool: HostedTool[C]) -> Invocation:
         """One call, from its own item or from that of its answer."""
         return self.read(exchange_of(item, items), items, tool)

@@ -1,0 +1,90 @@
+"""Prompts on any model that pydantic-ai speaks to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, TypeVar, get_args
+
+from toolcrib.adapters.declared import AnyCodec
+from toolcrib.adapters.evaluation import Evaluation
+from toolcrib.adapters.opening import Dialect, OnUnsupported
+from toolcrib.adapters.options import Options, turn_options
+from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
+from toolcrib.adapters.pydantic_ai.codecs.registry import default_client_codecs, default_codecs
+from toolcrib.adapters.pydantic_ai.line import ModelLine
+from toolcrib.adapters.pydantic_ai.messages import Messages
+from toolcrib.adapters.pydantic_ai.models import Models, provider_of
+from toolcrib.adapters.pydantic_ai.request import asking
+from toolcrib.adapters.pydantic_ai.sorting import sorter_of
+from toolcrib.adapters.retry import Retry
+from toolcrib.session.session import Session
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+    from toolcrib.adapters.opening import Opening
+    from toolcrib.prompt.prompt import Prompt
+    from toolcrib.prompt.rendering import RenderedPrompt
+
+O = TypeVar("O")  # noqa: E741
+
+_RESERVED: Final = {
+    "max_retries": "pass retry= to the adapter",
+    "request_timeout": "give the prompt a Budget with seconds",
+    "tool_choice": "pass tool_choice= to evaluate",
+}
+
+
+class PydanticAIAdapter(PromptAdapter):
+    """Evaluates prompts on a model of pydantic-ai, given by its name or as it is, with tools of
+    ours and of the model's provider.
+
+    The provider, and with it what can be asked of it, follows from the model; `provider` says so
+    for a model that does not tell. With `on_unsupported="drop"` a tool that the provider does not
+    have is left out, and that is recorded.
+    """
+
+    def __init__(
+        self,
+        model: Model | str,
+        *,
+        provider: str | None = None,
+        hosted_tool_codecs: Mapping[str, AnyCodec] | None = None,
+        on_unsupported: OnUnsupported = "raise",
+        retry: Retry | None = None,
+    ) -> None:
+        super().__init__()
+        check_choice("on_unsupported", on_unsupported, get_args(OnUnsupported))
+        self.on_unsupported: OnUnsupported = on_unsupported
+        self._models = Models(model)
+        self._provider = provider
+        self._codecs = hosted_tool_codecs
+        self._retry = retry or Retry()
+
+    @property
+    def model(self) -> str:
+        """What the model is called."""
+        return self._models.name
+
+    async def aclose(self) -> None:
+        """End the connections that were made in this event loop."""
+        await self._models.close_here()
+
+    async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
+        asked = turn_options(self.model, options, _RESERVED)
+        question = render(prompt)
+        model = self._models.here()
+        provider = self._provider or provider_of(model)
+        dialect = self._dialect(provider, model.system)
+        opening = self._opening(prompt, question.prompt, session, options, dialect)
+        told = asking(question.prompt, opening.declared, asked, model)
+
+        def make_line(opening: Opening, prompt: RenderedPrompt[O]) -> ModelLine:
+            return ModelLine(model, told, Messages(model.system), prompt.name, self._retry)
+
+        return Evaluation(question, session, opening, asked, make_line, history="client")
+
+    def _dialect(self, provider: str, system: str) -> Dialect:
+        codecs = default_codecs(provider, system) if self._codecs is None else self._codecs
+        client_codecs = default_client_codecs(provider)
+        return Dialect(provider, codecs, client_codecs, sorter_of, self.on_unsupported)

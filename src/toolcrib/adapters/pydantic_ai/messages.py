@@ -1,0 +1,113 @@
+"""Items as the messages that pydantic-ai sends, each made once however long the history grows."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from toolcrib.adapters.items import mappings_of, maybe_text, text_of
+from toolcrib.adapters.pydantic_ai.parts import RESPONSE, response_of
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import (
+        ModelMessage,
+        ModelResponse,
+        UploadedFileProviderName,
+        UserContent,
+    )
+
+    from toolcrib.adapters.codec import Item
+
+Outcome = Literal["success", "failed", "denied"]
+_DENIED = frozenset({"denied", "expired", "not_permitted"})
+
+
+class Messages:
+    """The history of one turn: follows a growing list of items, and reads only what is new."""
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._read = 0
+        self._all: list[ModelMessage] = []
+        self._live: tuple[Item, ModelResponse] | None = None
+
+    def told(self, items: Sequence[Item]) -> list[ModelMessage]:
+        """All messages, after taking in the items that were added since the last time."""
+        new = items[self._read :]
+        self._read = len(items)
+        at = 0
+        while at < len(new):
+            start = at
+            is_theirs = new[at].get("type") == RESPONSE
+            at += 1
+            while at < len(new) and _belongs(new[at], is_theirs=is_theirs):
+                at += 1
+            if is_theirs:
+                self._hear(new[start:at])
+            else:
+                self._say(new[start:at])
+        return self._all
+
+    def keep(self, header: Item, response: ModelResponse) -> None:
+        """Remember the response that an item stands for: it need not be made again from items."""
+        self._live = header, response
+
+    def _hear(self, items: Sequence[Item]) -> None:
+        is_live = self._live is not None and self._live[0] is items[0]
+        response = self._live[1] if self._live and is_live else response_of(items)
+        last = self._all[-1] if self._all else None
+        if last is not None and last.kind == "response":
+            # The provider paused and went on: to the provider that is one answer.
+            response = replace(response, parts=[*last.parts, *response.parts])
+            self._all.pop()
+        self._all.append(response)
+
+    def _say(self, items: Sequence[Item]) -> None:
+        from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
+
+        parts: list[Any] = []
+        for item in items:
+            if item.get("type") == "function_call_output":
+                parts.append(
+                    ToolReturnPart(
+                        text_of(item, "name"),
+                        text_of(item, "output"),
+                        text_of(item, "call_id"),
+                        outcome=_outcome(item),
+                    )
+                )
+            else:
+                content = [self._content(part) for part in mappings_of(item, "content")]
+                parts.append(UserPromptPart(content))
+        self._all.append(ModelRequest(parts))
+
+    def _content(self, part: Item) -> UserContent:
+        from pydantic_ai.messages import BinaryContent, UploadedFile
+
+        file_id = maybe_text(part, "file_id")
+        if file_id is not None:
+            provider = cast("UploadedFileProviderName", self._provider)
+            return UploadedFile(file_id, provider_name=provider)
+        url = maybe_text(part, "image_url") or maybe_text(part, "file_data")
+        if url is None:
+            return text_of(part, "text")
+        media_type, _, data = url.removeprefix("data:").partition(";base64,")
+        return BinaryContent(
+            base64.b64decode(data), media_type=media_type, identifier=maybe_text(part, "filename")
+        )
+
+
+def _belongs(item: Item, *, is_theirs: bool) -> bool:
+    """Whether an item goes on with the message before it."""
+    kind = item.get("type")
+    is_ours = kind == "function_call_output" or item.get("role") == "user"
+    return kind != RESPONSE and is_ours is not is_theirs
+
+
+def _outcome(item: Item) -> Outcome:
+    failure = maybe_text(item, "failure")
+    if failure is None:
+        return "success"
+    return "denied" if failure in _DENIED else "failed"

@@ -1,0 +1,162 @@
+"""A model's response as items: one for the response itself, then one for each of its parts.
+
+An item says plainly what codecs and the loop need. What pydantic-ai needs besides, to send the part
+back exactly as it came, lies under `part`; nothing is said twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic_core import to_json, to_jsonable_python
+
+from toolcrib.adapters.items import mapping_of, mappings_of, maybe_int, maybe_text, text_of
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_ai.messages import ModelResponse, ModelResponsePart
+
+    from toolcrib.adapters.codec import Item
+
+RESPONSE = "response"
+NATIVE_CALL = "native_call"
+NATIVE_RETURN = "native_return"
+
+
+def items_of(response: ModelResponse) -> list[Item]:
+    """The items of a response, in order."""
+    return [_header(response), *(item_of(part) for part in response.parts)]
+
+
+def response_of(items: Sequence[Item]) -> ModelResponse:
+    """The response that was told in these items: its own first, then its parts."""
+    header = mapping_of(items[0], "part")
+    parts = [_part_of(item) for item in items[1:]]
+    return _responses().validate_python({**header, "kind": "response", "parts": parts})
+
+
+def item_of(part: ModelResponsePart) -> Item:
+    """One part as an item."""
+    told = cast("dict[str, Any]", _parts().dump_python(part, mode="json", fallback=str))
+    match text_of(told, "part_kind"):
+        case "text":
+            text = {"type": "output_text", "text": told.pop("content")}
+            annotated = {**text, "annotations": list(_annotations(told))}
+            return {"type": "message", "content": [annotated], "part": told}
+        case "thinking":
+            return {"type": "reasoning", "part": told}
+        case "tool-call":
+            return {
+                "type": "function_call",
+                "call_id": text_of(told, "tool_call_id"),
+                "name": text_of(told, "tool_name"),
+                "arguments": _as_json_text(told.pop("args", None)),
+                "part": told,
+            }
+        case "builtin-tool-call":
+            return {**_native(NATIVE_CALL, told), "arguments": _arguments(part), "part": told}
+        case "builtin-tool-return":
+            content = told.pop("content", None)
+            outcome = maybe_text(told, "outcome")
+            return {
+                **_native(NATIVE_RETURN, told),
+                "content": content,
+                "outcome": outcome,
+                "part": told,
+            }
+        case "file":
+            content = told.pop("content", None)
+            return {"type": "file", "id": maybe_text(told, "id"), "content": content, "part": told}
+        case kind:
+            return {"type": kind or "unknown", "part": told}
+
+
+def _native(kind: str, told: dict[str, Any]) -> dict[str, Any]:
+    told.pop("args", None)
+    return {
+        "type": kind,
+        "id": text_of(told, "tool_call_id"),
+        "name": text_of(told, "tool_name"),
+        "provider": maybe_text(told, "provider_name"),
+    }
+
+
+def _part_of(item: Item) -> dict[str, Any]:
+    part = mapping_of(item, "part")
+    match item.get("type"):
+        case "message":
+            texts = mappings_of(item, "content")
+            return {**part, "content": "".join(text_of(each, "text") for each in texts)}
+        case "function_call" | "native_call":
+            return {**part, "args": item.get("arguments")}
+        case "native_return" | "file":
+            return {**part, "content": item.get("content")}
+        case _:
+            return part
+
+
+def _header(response: ModelResponse) -> Item:
+    told = cast(
+        "dict[str, Any]",
+        _responses().dump_python(replace(response, parts=[]), mode="json", fallback=str),
+    )
+    for key in ("parts", "kind", "usage"):
+        told.pop(key, None)
+    return {
+        "type": RESPONSE,
+        "finish_reason": maybe_text(told, "finish_reason"),
+        "provider": maybe_text(told, "provider_name"),
+        "state": maybe_text(told, "state"),
+        "part": {key: value for key, value in told.items() if value is not None},
+    }
+
+
+def _annotations(text: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What a text cites, one annotation for each source; without indexes where the provider does
+    not say what is cited.
+    """
+    for citation in mappings_of(text, "citations"):
+        anchor = mapping_of(citation, "anchor")
+        start, end = maybe_int(anchor, "start"), maybe_int(anchor, "end")
+        indexes = {} if start is None or end is None else {"start_index": start, "end_index": end}
+        for source in mappings_of(citation, "sources"):
+            if source.get("kind") == "web":
+                found = {"type": "url_citation", "url": source.get("url")}
+            else:
+                found = {"type": "document_citation", "document_id": source.get("document_id")}
+            yield {**found, "title": source.get("title"), **indexes}
+
+
+def _as_json_text(args: Any) -> str:
+    return args if isinstance(args, str) else to_json({} if args is None else args).decode()
+
+
+def _arguments(part: Any) -> dict[str, Any]:
+    """The arguments of a call that the provider ran; empty where they are no object."""
+    try:
+        found = part.args_as_dict()
+    except Exception:
+        # What the provider wrote need not be JSON, and the call has happened all the same.
+        return {"input": part.args}
+    return cast("dict[str, Any]", to_jsonable_python(found, fallback=str, bytes_mode="base64"))
+
+
+@cache
+def _parts() -> TypeAdapter[Any]:
+    from pydantic import ConfigDict, TypeAdapter
+    from pydantic_ai.messages import ModelResponsePart
+
+    # A tool's content may hold bytes, and those need not be text.
+    config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+    return TypeAdapter(ModelResponsePart, config=config)
+
+
+@cache
+def _responses() -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+    from pydantic_ai.messages import ModelResponse
+
+    return TypeAdapter(ModelResponse)

@@ -1,0 +1,37 @@
+"""How the items of pydantic-ai's responses are sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from toolcrib.adapters.asked import ClientVoice, Voice
+from toolcrib.adapters.client_calls import ClientCodec
+from toolcrib.adapters.codec import Item
+from toolcrib.adapters.declared import AnyCodec, Declared, Hosted
+from toolcrib.adapters.hosted_view import undeclared
+from toolcrib.adapters.items import text_of
+from toolcrib.adapters.pydantic_ai.codecs.unknown import UnknownCallCodec
+from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, NATIVE_RETURN, RESPONSE
+from toolcrib.adapters.pydantic_ai.voices import PartVoice
+from toolcrib.adapters.sorting import Sorter
+
+NO_CALLS: Final = frozenset(
+    {RESPONSE, NATIVE_RETURN, "message", "reasoning", "compaction", "file", "function_call_output"}
+)
+
+
+def sorter_of(
+    declared: Declared, codecs: Mapping[str, AnyCodec], client_codecs: Sequence[ClientCodec]
+) -> Sorter:
+    """The sorter of a turn. Every call that waits for us comes as a call of a function."""
+    ours: list[Voice] = [ClientVoice(each.codec, each.tool.name) for each in declared.client_run]
+    ours.append(PartVoice(declared.names))
+    return Sorter(declared, codecs, ours, NO_CALLS, _unknown)
+
+
+def _unknown(item: Item) -> Hosted | None:
+    if item.get("type") != NATIVE_CALL:
+        return None
+    kind = text_of(item, "name").partition(":")[0] or "unknown"
+    return Hosted(undeclared(kind), UnknownCallCodec("", ()))
