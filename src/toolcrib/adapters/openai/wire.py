@@ -105,7 +105,7 @@ class Wire:
         if isinstance(error, TimeoutError):
             return PromptEvaluationError(
                 "the deadline passed before the provider answered; allow more seconds in the "
-                "prompt's Budget",
+                "prompt's Budget, or to the call that evaluates it",
                 prompt_name=prompt_name,
                 phase="budget",
                 request_id=request_id,
