@@ -190,6 +190,7 @@ class Evaluation(Generic[O]):
                 model=self._options.model,
                 parent_call_id=here.parent_call_id if here else None,
                 parent_turn=here.parent_turn if here else None,
+                token_limits=self._options.token_limits or None,
             )
         )
         await record_withheld(session, turn, self._opening.withheld)

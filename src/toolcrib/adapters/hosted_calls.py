@@ -27,12 +27,12 @@ from toolcrib.tools.ref import ToolRef
 
 if TYPE_CHECKING:
     from toolcrib.adapters.credentials import Credentials
+    from toolcrib.calls.call import Call
     from toolcrib.session.events import ModelStatus, ToolInvoked
     from toolcrib.session.session import Session
-    from toolcrib.tools.context import ToolContext
     from toolcrib.tools.prepared import PreparedTool
 
-MakeContext = Callable[[str, str, int], "ToolContext"]
+MakeCall = Callable[["PreparedTool", str, int], "Call"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class HostedCalls:
         provider: str,
         prompt_name: str,
         offered: Mapping[str, PreparedTool],
-        make_context: MakeContext,
+        make_call: MakeCall,
         credentials: Credentials,
     ) -> None:
         self._session = session
@@ -62,7 +62,7 @@ class HostedCalls:
         self._provider = provider
         self._prompt_name = prompt_name
         self._offered = offered
-        self._make_context = make_context
+        self._make_call = make_call
         self._credentials = credentials
         self._before: list[Item] = []
         self._open: list[tuple[Hosted, Item]] = []
@@ -132,9 +132,9 @@ class HostedCalls:
             self._keep(hosted, _as_recorded(invocation, recorded))
             return
         if prepared is not None:
-            context = self._make_context(hosted.tool.name, call_id, turn)
-            with in_provider_call(self._session, call_id, turn, context.deadline):
-                invocation = await hooked(prepared.tool, invocation, context)
+            call = self._make_call(prepared, call_id, turn)
+            with in_provider_call(call):
+                invocation = await hooked(call, invocation)
         self._keep(hosted, invocation)
         await record_provider_call(
             self._session, self._call(hosted, invocation, call_id), Actor("rule", "declared")

@@ -80,7 +80,7 @@ def open_turn(
         provider=dialect.provider,
         prompt_name=prompt.name,
         offered=choosing.prepared,
-        make_context=executor.provider_context,
+        make_call=executor.provider_call,
         credentials=Credentials(declared.secrets),
     )
     return Opening(dialect.provider, executor, declared, sorter, hosted, tuple(choosing.withheld))

@@ -39,6 +39,17 @@ class TurnOptions:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further fields of the request, as the provider names them."""
 
+    @property
+    def token_limits(self) -> dict[str, int]:
+        """The limits on tokens that are set, for all requests together and for each."""
+        settings = self.settings
+        limits = {
+            "max_tokens": self.budget.max_tokens,
+            # Providers have two names for it.
+            "max_output_tokens": settings.get("max_output_tokens", settings.get("max_tokens")),
+        }
+        return {name: limit for name, limit in limits.items() if isinstance(limit, int)}
+
 
 def turn_options(model: str, options: Options, reserved: Mapping[str, str]) -> TurnOptions:
     """The options of a turn. Refuses what is no option, because a misspelt `governance` or

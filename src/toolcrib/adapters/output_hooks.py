@@ -13,22 +13,22 @@ from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import Invocation
-    from toolcrib.tools.context import ToolContext
-    from toolcrib.tools.tool import Tool
+    from toolcrib.calls.call import Call
 
 logger = logging.getLogger(__name__)
 
 
-async def hooked(tool: Tool[Any, Any], invocation: Invocation, context: ToolContext) -> Invocation:
+async def hooked(call: Call, invocation: Invocation) -> Invocation:
     """The invocation as the tool's hook makes it; as it was where there is no hook, nothing to
     give it, or it returns None. A hook that fails makes a failed call, not a failed prompt.
     """
+    tool, context = call.tool.tool, call.context
     hook = (
         cast("ProviderTool[Any, Any, Any]", tool).handle_provider_output
         if isinstance(tool, ProviderTool)
         else None
     )
-    if hook is None or invocation.value is None:
+    if hook is None or context is None or invocation.value is None:
         return invocation
     try:
         # In a thread, so that a hook may evaluate another prompt and wait for it.

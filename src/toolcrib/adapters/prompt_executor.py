@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.adapters.withholding import Governance
+from toolcrib.calls.call import Call
 from toolcrib.calls.executor import Executor
-from toolcrib.session.events import idempotency_key
-from toolcrib.tools.context import ToolContext
 
 if TYPE_CHECKING:
-    from toolcrib.calls.call import Call
     from toolcrib.session.session import Session
+    from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.prepared import PreparedTool
 
 
 class PromptExecutor(Executor):
@@ -46,25 +46,15 @@ class PromptExecutor(Executor):
         self.deadline: float | None = None
         """When the prompt must be answered, in the running loop's time."""
 
-    def provider_context(self, name: str, call_id: str, turn: int) -> ToolContext:
-        """The context of a call that the provider ran."""
-        session = self.session
-        return ToolContext(
-            session_id=session.session_id,
-            cwd=session.cwd,
-            environment=dict(session.environment),
-            metadata=dict(session.metadata),
-            call_id=call_id,
-            tool_name=name,
-            idempotency_key=idempotency_key(session.session_id, call_id),
-            deadline=self.deadline,
-            turn=turn,
-            deps=session.deps,
-            session=session,
-            bus=session.bus,
-            prompt=self._prompt,
-            adapter=self._adapter,
-        )
+    def provider_call(self, tool: PreparedTool, call_id: str, turn: int) -> Call:
+        """A call that the provider ran, with the context that its output hook gets: the one that a
+        handler would have.
+        """
+        call = Call(call_id, tool.ref.name, b"{}", self.session, deadline=self.deadline)
+        call.turn = turn
+        call.resolve(tool)
+        call.context = self._context(call)
+        return call
 
     def _context(self, call: Call) -> ToolContext:
         context = super()._context(call)

@@ -12,10 +12,12 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from toolcrib.approval.decision import Actor
 from toolcrib.calls.failure import Failure
+from toolcrib.calls.recording import put_down
 from toolcrib.session.events import ToolInvoked
 from toolcrib.session.turns import in_call, turn_here
 
 if TYPE_CHECKING:
+    from toolcrib.calls.call import Call
     from toolcrib.session.session import Session
     from toolcrib.tools.ref import ToolRef
 
@@ -66,24 +68,9 @@ async def record_provider_call(session: Session, call: ProviderCall, decided_by:
     )
 
 
-@dataclass(slots=True, eq=False)
-class HookedCall:
-    """A call that the provider ran, while a hook of ours looks at its output."""
-
-    session: Session
-    call_id: str
-    turn: int
-    ends_at: float | None
-    is_over: bool = False
-    is_left_running: bool = False
-
-
 @contextmanager
-def in_provider_call(
-    session: Session, call_id: str, turn: int, ends_at: float | None
-) -> Generator[None]:
-    """Let the code within be part of a call that the provider ran."""
-    call = HookedCall(session, call_id, turn, ends_at)
+def in_provider_call(call: Call) -> Generator[None]:
+    """Let the code within be part of a call that the provider ran: an output hook of ours."""
     try:
         with in_call(call):
             yield
@@ -92,7 +79,7 @@ def in_provider_call(
         call.is_left_running = True
         raise
     finally:
-        call.is_over = True
+        put_down(call)
 
 
 def _plain(value: Any) -> Any:

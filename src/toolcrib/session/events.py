@@ -163,6 +163,8 @@ class PromptStarted(Event):
     """The call that evaluates the prompt: in its handler, in a hook, or in an approver."""
     parent_turn: int | None = None
     """The turn of that call."""
+    token_limits: dict[str, int] | None = None
+    """`max_tokens` of its budget and `max_output_tokens` of each request, where they are set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 def choice_of(declared: Declared, wanted: str, prompt_name: str) -> Any:
     """`tool_choice` for `auto`, `none`, `required` or the name of one tool."""
     if wanted == "required" and not declared.tools:
-        raise _unrenderable("tool_choice is 'required', but no tool is offered", prompt_name)
+        raise _unrenderable(
+            "tool_choice is 'required', but no tool is offered; offer one, or leave the choice at "
+            "'auto'",
+            prompt_name,
+        )
     if wanted in ("auto", "none", "required"):
         return wanted
     if wanted in declared.wire:
