@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.decorator import tool
     from toolcrib.tools.example import ToolExample
+    from toolcrib.tools.fallback import Fallback
     from toolcrib.tools.hosted import HostedTool
     from toolcrib.tools.native import NativeTool
     from toolcrib.tools.provider import ProviderTool
@@ -68,6 +69,7 @@ _HOMES = {
     "GlobalHooks": "calls.hooks",
     "Grant": "approval.grant",
     "Hooks": "calls.hooks",
+    "Fallback": "tools.fallback",
     "HostedTool": "tools.hosted",
     "Limits": "calls.limits",
     "MarkdownSection": "prompt.section",
@@ -114,6 +116,7 @@ __all__ = [
     "EventBus",
     "Executor",
     "Failure",
+    "Fallback",
     "GlobalHooks",
     "Grant",
     "Hooks",

@@ -10,6 +10,7 @@ from toolcrib.adapters.client_calls import AnyProviderTool, ClientCodec
 from toolcrib.adapters.credentials import Credentials
 from toolcrib.adapters.declared import AnyCodec, ClientRun, Declared, Hosted, declare
 from toolcrib.adapters.declared_types import check_arguments, check_declared
+from toolcrib.adapters.fallback import fallback_given, fallback_of
 from toolcrib.adapters.hosted_calls import HostedCalls
 from toolcrib.adapters.hosted_view import as_hosted, check_provider
 from toolcrib.adapters.prompt_executor import PromptExecutor
@@ -62,10 +63,11 @@ def open_turn(
     """Prepare the tools of a prompt. Raises before anything is sent."""
     choosing = _Choosing(prompt.name, session, governance, dialect)
     offered = choosing.hosted(prompt.hosted_tools)
-    client_run = choosing.client_run(prompt.tools)
+    tools = choosing.with_fallbacks(prompt.tools)
+    client_run = choosing.client_run(tools)
     provider = dialect.provider
     gates = [mcp_gate(each.tool, provider=provider) for each in offered if each.is_mcp]
-    executor = make_executor([*prompt.tools, *gates])
+    executor = make_executor([*tools, *gates])
     apart = {each.tool.name for each in client_run} | {gate.name for gate in gates}
     declared = declare(
         [each for each in executor.declarations() if each.name not in apart],
@@ -98,6 +100,7 @@ class _Choosing:
         self._dialect = dialect
         self.prepared: dict[str, PreparedTool] = {}
         self.withheld: list[Withheld] = []
+        self._fallbacks: list[Tool[Any, Any]] = []
 
     def hosted(self, tools: Sequence[Tool[Any, Any]]) -> list[Hosted]:
         """The provider-run tools to offer. Their calls cannot be stopped once they are offered,
@@ -109,6 +112,17 @@ class _Choosing:
             if offered is not None:
                 self.prepared[tool.ref.name] = tool
                 found.append(offered)
+        return found
+
+    def with_fallbacks(self, tools: Sequence[Tool[Any, Any]]) -> list[Tool[Any, Any]]:
+        """The tools that we run, with those that take the place of a provider's."""
+        found = list(tools)
+        for local in self._fallbacks:
+            if any(local.name == each.name for each in found):
+                raise self._unrenderable(
+                    UsageError(f"two tools are named {local.name!r}, and one is a fallback")
+                )
+            found.append(local)
         return found
 
     def client_run(self, tools: Sequence[Tool[Any, Any]]) -> list[ClientRun]:
@@ -130,15 +144,27 @@ class _Choosing:
 
     def _offer(self, tool: PreparedTool) -> Hosted | None:
         reason = why_withheld(tool, self._session, self._governance, self._dialect.provider)
-        if reason is None:
-            try:
-                return self._hosted(tool)
-            except UsageError as error:
-                if self._dialect.on_unsupported == "raise":
-                    raise self._unrenderable(error) from error
-                reason = str(error)
-        self.withheld.append(Withheld(tool.ref, reason))
-        return None
+        if reason is not None:
+            self.withheld.append(Withheld(tool.ref, reason))
+            return None
+        try:
+            return self._hosted(tool)
+        except UsageError as error:
+            self._replace(tool, error)
+            return None
+
+    def _replace(self, tool: PreparedTool, why: UsageError) -> None:
+        """Offer the fallback of a tool that the provider cannot do, or nothing, or refuse."""
+        try:
+            local = fallback_of(tool.tool, why)
+        except UsageError as error:
+            raise self._unrenderable(error) from error
+        if local is None and self._dialect.on_unsupported == "raise":
+            raise self._unrenderable(why) from why
+        if local is not None:
+            self._fallbacks.append(local)
+        replaced_by = prepare(local).ref if local else None
+        self.withheld.append(Withheld(tool.ref, str(why), replaced_by))
 
     def _hosted(self, tool: PreparedTool) -> Hosted:
         view = as_hosted(tool.tool, provider=self._dialect.provider)
@@ -150,7 +176,11 @@ class _Choosing:
                 f"adapter; it knows: {known}"
             )
         check_declared(tool.tool, codec)
-        return Hosted(view, codec)
+        offered = Hosted(view, codec)
+        if fallback_given(tool.tool) or self._dialect.on_unsupported == "drop":
+            # An option that the provider cannot do must show now, not when all is written.
+            offered.contribute()
+        return offered
 
     def _checked(self, check: Callable[[], None]) -> None:
         try:

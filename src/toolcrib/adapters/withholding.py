@@ -33,10 +33,11 @@ class Governance:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """A tool that is not offered."""
+    """A tool that is not offered, and what is offered in its place."""
 
     tool: ToolRef
     reason: str
+    replaced_by: ToolRef | None = None
 
 
 def why_withheld(
@@ -115,5 +116,6 @@ async def record_withheld(session: Session, turn: int, withheld: Sequence[Withhe
                 turn=turn,
                 tool=each.tool,
                 reason=each.reason,
+                replaced_by=each.replaced_by,
             )
         )

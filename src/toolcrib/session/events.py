@@ -177,6 +177,8 @@ class ToolWithheld(Event):
     turn: int
     tool: ToolRef
     reason: str
+    replaced_by: ToolRef | None = None
+    """The local tool that is offered in its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

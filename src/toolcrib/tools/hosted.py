@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, is_dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from toolcrib.errors import InvalidTool
+from toolcrib.tools.fallback import AnyFallback, check_fallback
 from toolcrib.tools.native import NativeTool
 
 LONGEST_DESCRIPTION = 200
@@ -29,18 +30,21 @@ class HostedTool(NativeTool[None, Any], Generic[C]):
     """A capability that adapters map to their provider by `kind`.
 
     It has no params and no handler: the provider runs it, and the adapter's codec parses what
-    comes back.
+    comes back. `fallback` names a local tool to offer instead where the provider cannot do it;
+    without one, that is an error.
     """
 
     _type_fields: ClassVar[tuple[str, ...]] = ()
 
     kind: str
     config: C = field(hash=False)
+    fallback: AnyFallback[C] = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         super(HostedTool, self).__post_init__()
         self._check_kind()
         check_frozen_config(self.name, self.config)
+        check_fallback(self.name, self.fallback)
         if not self.description.isascii() or len(self.description) > LONGEST_DESCRIPTION:
             raise InvalidTool(
                 f"tool {self.name!r}: a hosted tool's description must be 1 to "

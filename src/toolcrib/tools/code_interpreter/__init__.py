@@ -13,6 +13,7 @@ from toolcrib.tools.code_interpreter.config import (
     NetworkPolicy,
 )
 from toolcrib.tools.code_interpreter.output import CodeInterpreterResult, CodeRun, GeneratedFile
+from toolcrib.tools.fallback import AnyFallback
 from toolcrib.tools.hosted import HostedTool
 
 __all__ = [
@@ -37,9 +38,12 @@ _NEW_CONTAINER: Final = CodeInterpreterConfig()
 
 
 def code_interpreter_tool(
-    config: CodeInterpreterConfig = _NEW_CONTAINER, *, name: str = "code_interpreter"
+    config: CodeInterpreterConfig = _NEW_CONTAINER,
+    *,
+    name: str = "code_interpreter",
+    fallback: AnyFallback[CodeInterpreterConfig] = None,
 ) -> HostedTool[CodeInterpreterConfig]:
     """A code interpreter with these options."""
     return HostedTool[CodeInterpreterConfig](
-        kind=KIND, name=name, description=DESCRIPTION, config=config
+        kind=KIND, name=name, description=DESCRIPTION, config=config, fallback=fallback
     )

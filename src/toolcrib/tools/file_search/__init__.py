@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from toolcrib.tools.fallback import AnyFallback
 from toolcrib.tools.file_search.config import FileSearchConfig, HybridWeights, Ranking
 from toolcrib.tools.file_search.filters import Comparison, Compound, FileFilter
 from toolcrib.tools.file_search.output import (
@@ -33,7 +34,10 @@ KIND: Final = FileSearchConfig.kind
 
 
 def file_search_tool(
-    config: FileSearchConfig, *, name: str = "file_search"
+    config: FileSearchConfig,
+    *,
+    name: str = "file_search",
+    fallback: AnyFallback[FileSearchConfig] = None,
 ) -> HostedTool[FileSearchConfig]:
     """A search of these stores. There is no default: a search without stores finds nothing."""
     return HostedTool[FileSearchConfig](
@@ -41,4 +45,5 @@ def file_search_tool(
         name=name,
         description="Search uploaded files for relevant passages and cite them.",
         config=config,
+        fallback=fallback,
     )

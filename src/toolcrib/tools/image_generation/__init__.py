@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from toolcrib.tools.fallback import AnyFallback
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.image_generation.config import (
     ImageFormat,
@@ -37,7 +38,10 @@ _AS_IT_COMES: Final = ImageGenerationConfig()
 
 
 def image_generation_tool(
-    config: ImageGenerationConfig = _AS_IT_COMES, *, name: str = "image_generation"
+    config: ImageGenerationConfig = _AS_IT_COMES,
+    *,
+    name: str = "image_generation",
+    fallback: AnyFallback[ImageGenerationConfig] = None,
 ) -> HostedTool[ImageGenerationConfig]:
     """Image generation with these options."""
     return HostedTool[ImageGenerationConfig](
@@ -45,4 +49,5 @@ def image_generation_tool(
         name=name,
         description="Draw images, or change ones that were given.",
         config=config,
+        fallback=fallback,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from toolcrib.tools.fallback import AnyFallback
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.mcp.config import ApprovalFilter, McpConfig, RequireApproval, ToolFilter
 from toolcrib.tools.mcp.gate import mcp_gate
@@ -26,11 +27,14 @@ __all__ = [
 KIND: Final = McpConfig.kind
 
 
-def mcp_tool(config: McpConfig, *, name: str | None = None) -> HostedTool[McpConfig]:
+def mcp_tool(
+    config: McpConfig, *, name: str | None = None, fallback: AnyFallback[McpConfig] = None
+) -> HostedTool[McpConfig]:
     """A server's tools. Its name is the server's label unless another is given."""
     return HostedTool[McpConfig](
         kind=KIND,
         name=name or config.server_label.lower(),
         description=f"Tools of the MCP server {config.server_label}.",
         config=config,
+        fallback=fallback,
     )

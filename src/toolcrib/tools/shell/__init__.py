@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Unpack
 
+from toolcrib.tools.fallback import AnyFallback
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.provider import ProviderTool
 from toolcrib.tools.rules import ToolRules
@@ -40,7 +41,10 @@ _NO_SKILLS: Final = LocalShellConfig()
 
 
 def shell_tool(
-    config: ShellConfig = _NEW_CONTAINER, *, name: str = "shell"
+    config: ShellConfig = _NEW_CONTAINER,
+    *,
+    name: str = "shell",
+    fallback: AnyFallback[ShellConfig] = None,
 ) -> HostedTool[ShellConfig]:
     """A shell in a container that the provider runs."""
     return HostedTool[ShellConfig](
@@ -48,6 +52,7 @@ def shell_tool(
         name=name,
         description="Run shell commands that the model writes, in a sandboxed container.",
         config=config,
+        fallback=fallback,
     )
 
 

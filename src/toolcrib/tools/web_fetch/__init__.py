@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from toolcrib.tools.fallback import AnyFallback
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.web_fetch.config import WebFetchConfig
 from toolcrib.tools.web_fetch.output import FetchedPage, WebFetchRequest, WebFetchResult
@@ -26,7 +27,10 @@ _ANYTHING: Final = WebFetchConfig()
 
 
 def web_fetch_tool(
-    config: WebFetchConfig = _ANYTHING, *, name: str = "web_fetch"
+    config: WebFetchConfig = _ANYTHING,
+    *,
+    name: str = "web_fetch",
+    fallback: AnyFallback[WebFetchConfig] = None,
 ) -> HostedTool[WebFetchConfig]:
     """A reader of pages with these options."""
     return HostedTool[WebFetchConfig](
@@ -34,4 +38,5 @@ def web_fetch_tool(
         name=name,
         description="Read web pages and documents at given addresses.",
         config=config,
+        fallback=fallback,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from toolcrib.tools.fallback import AnyFallback
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.web_search.config import DomainFilter, GeoHint, WebSearchConfig
 from toolcrib.tools.web_search.output import Citation, WebSearchAction, WebSearchResult
@@ -29,7 +30,10 @@ _ANYWHERE: Final = WebSearchConfig()
 
 
 def web_search_tool(
-    config: WebSearchConfig = _ANYWHERE, *, name: str = "web_search"
+    config: WebSearchConfig = _ANYWHERE,
+    *,
+    name: str = "web_search",
+    fallback: AnyFallback[WebSearchConfig] = None,
 ) -> HostedTool[WebSearchConfig]:
     """A web search with these options."""
     return HostedTool[WebSearchConfig](
@@ -37,6 +41,7 @@ def web_search_tool(
         name=name,
         description="Search the web for current information and cite sources.",
         config=config,
+        fallback=fallback,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from toolcrib.prompt.section import MarkdownSection
+from toolcrib.tools.fallback import AnyFallback
 from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.web_search import WebSearchConfig, web_search_tool
 
@@ -20,8 +21,14 @@ _ANYWHERE: Final = WebSearchConfig()
 class WebSearchSection(MarkdownSection[None]):
     """Offers a web search and says when to use it."""
 
-    def __init__(self, config: WebSearchConfig = _ANYWHERE, *, key: str = "web_search") -> None:
-        self._tool = web_search_tool(config)
+    def __init__(
+        self,
+        config: WebSearchConfig = _ANYWHERE,
+        *,
+        key: str = "web_search",
+        fallback: AnyFallback[WebSearchConfig] = None,
+    ) -> None:
+        self._tool = web_search_tool(config, fallback=fallback)
         super().__init__(title="Web Search", key=key, template=_TEMPLATE)
 
     def hosted_tools(self) -> tuple[HostedTool[WebSearchConfig], ...]:
