@@ -100,12 +100,7 @@ class Toolset(BaseToolset):
         calls, tools = self._for_agents()
         await calls.settle(ctx)
         return {
-            name: tools.tool(
-                self._executor.tools[name],
-                ctx,
-                max_retries=wrapped.tool.max_retries,
-                timeout=wrapped.timeout,
-            )
+            name: tools.tool(self._executor.tools[name], wrapped, ctx)
             for name, wrapped in self._wrapped.items()
             if self._is_listed(wrapped.tool)
         }
@@ -148,6 +143,10 @@ class Toolset(BaseToolset):
             if call.tool.name in self._offered
         ]
         return await self._executor.resume(mine)
+
+    def cancel(self, call_id: str) -> bool:
+        """Stop one running call, and not the run around it. False when it is not running."""
+        return self._executor.cancel(call_id)
 
     async def _call_tool_func(
         self, args: dict[str, Any], ctx: Any, tool: HookableToolsetTool

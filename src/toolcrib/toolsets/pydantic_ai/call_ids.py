@@ -39,17 +39,19 @@ def own_id(run: RunContext[Any]) -> str:
     return qualified if _is_usable(qualified) else f"call_{_digest(qualified)}"
 
 
-async def waiting_call(
+async def waiting_calls(
     session: Session, run: RunContext[Any], name: str, given: bytes
-) -> OpenCall | None:
-    """The open call that this call of the agent goes on with, if there is one."""
+) -> list[OpenCall]:
+    """The open calls that this call of the agent may go on with, the likeliest first."""
     ids = [own_id(run), plain_id(run)]
     if session.waiting.isdisjoint(ids):
-        return None
-    for call in await session.ask_store(session.open_calls):
-        if call.call_id in ids and call.tool.name == name and is_of(call, run, given):
-            return call
-    return None
+        return []
+    found = [
+        call
+        for call in await session.ask_store(session.open_calls)
+        if call.call_id in ids and call.tool.name == name and is_of(call, run, given)
+    ]
+    return sorted(found, key=lambda call: ids.index(call.call_id))
 
 
 def is_of(call: OpenCall, run: RunContext[Any], given: bytes | None = None) -> bool:

@@ -14,7 +14,7 @@ from toolcrib.toolsets.pydantic_ai.call_ids import (
     caller_of,
     free_id,
     is_of,
-    waiting_call,
+    waiting_calls,
 )
 from toolcrib.toolsets.pydantic_ai.results import result_of
 from toolcrib.toolsets.pydantic_ai.signals import Passing
@@ -90,11 +90,13 @@ class AgentCalls:
             await self._executor.withdraw(call_id)
 
     async def _find(self, name: str, given: bytes, run: RunContext[Any]) -> OpenCall | None:
-        found = await waiting_call(self._session, run, name, given)
-        if found is None or run.tool_call_approved or self._is_as_asked(run, found, given):
-            return found
-        # The model uses an id again although the call that has it still waits.
-        return None
+        found = await waiting_calls(self._session, run, name, given)
+        for call in found:
+            if self._is_as_asked(run, call, given):
+                return call
+        # Only who approves may come with other arguments. A model that does uses an id again
+        # although the call that has it still waits.
+        return found[0] if found and run.tool_call_approved else None
 
     async def _approve(self, run: RunContext[Any], found: OpenCall, given: bytes) -> str | None:
         """Decide as the run context says; returns why it could not be done."""

@@ -11,12 +11,14 @@ from pydantic_ai import ToolDefinition
 from pydantic_ai.toolsets import ToolsetTool
 
 from toolcrib.toolsets.pydantic_ai.arguments import ArgumentsValidator, refuse_invalid
+from toolcrib.toolsets.pydantic_ai.return_schema import return_schema
 
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
     from pydantic_ai.toolsets import AbstractToolset
 
     from toolcrib.tools.prepared import PreparedTool
+    from toolcrib.toolsets.hookable import HookableToolsetTool
     from toolcrib.toolsets.pydantic_ai.calls import AgentCalls
 
 
@@ -39,32 +41,27 @@ class AgentTools:
         self._ready: dict[PreparedTool, AgentTool] = {}
 
     def tool(
-        self,
-        prepared: PreparedTool,
-        run: RunContext[Any],
-        *,
-        max_retries: int | None,
-        timeout: float | None,
+        self, prepared: PreparedTool, wrapped: HookableToolsetTool, run: RunContext[Any]
     ) -> AgentTool:
         """The tool, with a definition of its own: who prepares definitions may change them."""
         ready = self._ready.get(prepared)
         if ready is None:
-            ready = self._ready[prepared] = self._make(prepared, timeout)
-        retries = next((n for n in (max_retries, self._max_retries) if n is not None), None)
+            ready = self._ready[prepared] = self._make(prepared, wrapped)
+        limits = (wrapped.tool.max_retries, self._max_retries, run.max_retries)
         return replace(
             ready,
             tool_def=replace(ready.tool_def),
-            max_retries=run.max_retries if retries is None else retries,
+            max_retries=next(limit for limit in limits if limit is not None),
         )
 
-    def _make(self, prepared: PreparedTool, timeout: float | None) -> AgentTool:
+    def _make(self, prepared: PreparedTool, wrapped: HookableToolsetTool) -> AgentTool:
         return AgentTool(
             toolset=self._toolset,
-            tool_def=_definition(prepared),
+            tool_def=_definition(prepared, wrapped),
             max_retries=0,
             args_validator=ArgumentsValidator(prepared),
             args_validator_func=refuse_invalid(self._refusal(prepared.ref.name)),
-            timeout=timeout,
+            timeout=wrapped.timeout,
         )
 
     def _refusal(self, name: str) -> Callable[[RunContext[Any], bytes], Awaitable[None]]:
@@ -74,7 +71,7 @@ class AgentTools:
         return refuse
 
 
-def _definition(prepared: PreparedTool) -> ToolDefinition:
+def _definition(prepared: PreparedTool, wrapped: HookableToolsetTool) -> ToolDefinition:
     tool, declared = prepared.tool, prepared.declaration
     facts = {"category": tool.category, "version": tool.version, "is_read_only": tool.is_read_only}
     return ToolDefinition(
@@ -82,5 +79,6 @@ def _definition(prepared: PreparedTool) -> ToolDefinition:
         description=declared.description,
         # A copy: what approvers and records are shown is not an agent's to change.
         parameters_json_schema=deepcopy(declared.parameters),
+        return_schema=return_schema(wrapped.tool.call),
         metadata={key: fact for key, fact in facts.items() if fact},
     )
