@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.answer import annotations_of, answer_text
+from toolcrib.adapters.answer import Annotation, annotations_of, answer_text
 from toolcrib.adapters.codec import Invocation, Item
 from toolcrib.adapters.items import (
     mapping_of,
@@ -16,7 +17,7 @@ from toolcrib.adapters.items import (
     text_of,
     texts_of,
 )
-from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange, details_of
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.tools.file_search import (
     KIND,
@@ -113,8 +114,28 @@ def _attributes(found: Item) -> dict[str, str | float | bool]:
 
 
 def _citations(items: Sequence[Item]) -> Iterator[FileCitation]:
-    for note in annotations_of(items, "document_citation"):
-        file_id, title = text_of(note.facts, "document_id"), text_of(note.facts, "title")
+    """What the text cites: a passage counts as cited where it ends."""
+    for note in _notes(items):
+        file_id = text_of(note.facts, "document_id") or text_of(note.facts, "file_id")
+        title = text_of(note.facts, "title") or text_of(note.facts, "filename")
         span = note.span()
         if file_id or title:
-            yield FileCitation(file_id, title, span[1] if span else None)
+            yield FileCitation(file_id, title, span[1] if span else note.point())
+
+
+def _notes(items: Sequence[Item]) -> Iterator[Annotation]:
+    """The places of OpenAI's citations lie among what pydantic-ai keeps unread."""
+    offset = 0
+    for index, item in enumerate(items):
+        length = len(answer_text((item,)))
+        unread = [
+            Annotation(facts, index, offset, length)
+            for facts in mappings_of(details_of(item), "citations")
+            if facts.get("type") == "file_citation" and item.get("type") == "message"
+        ]
+        placed = (
+            replace(note, item_index=index, offset=offset)
+            for note in annotations_of((item,), "document_citation")
+        )
+        yield from unread or placed
+        offset += length

@@ -73,9 +73,9 @@ class WebSearchCodec(NativeCodec[WebSearchConfig, WebSearchResult]):
         calls, cited = self.exchanges(items, tool), citations(items)
         if not calls and not (cited and self.provider in _UNTOLD):
             return None
-        looked_at = [url for call in calls if call.failure is None for url in _looked_at(call)] or [
-            each.url for each in cited
-        ]
+        done = [call for call in calls if call.failure is None]
+        looked_at = [url for call in done for url in _looked_at(call)]
+        looked_at += [] if calls else [each.url for each in cited]
         return WebSearchResult(
             text=answer_text(items),
             citations=tuple(cited),
