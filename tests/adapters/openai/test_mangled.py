@@ -18,7 +18,7 @@ from tests.adapters.openai.provider import Json, call, events_of, message, respo
 from tests.adapters.openai.samples import JSON_VALUES, fixture, fixture_names, mangled
 from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.openai import Budget, OpenAIAdapter, Retry
-from toolcrib.adapters.sorting import NO_CALLS
+from toolcrib.adapters.openai.sorting import NO_CALLS
 from toolcrib.session.events import ModelResponded
 from toolcrib.session.record import events
 from toolcrib.tools.code_interpreter import code_interpreter_tool
