@@ -107,7 +107,7 @@ async def test_return_schemas() -> None:
         async def call(self, ctx: RunContext[Any], who: str) -> BinaryContent:  # pyright: ignore[reportIncompatibleMethodOverride]
             return BinaryContent(b"", media_type="image/png")
 
-    context: Any = await _a_run_context()
+    context = await _a_run_context()
     toolset = Toolset(AgentContext(), [Greet, Text, Image])
     listed = await toolset.get_tools(context)
 

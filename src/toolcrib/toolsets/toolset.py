@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Awaitable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from toolcrib.calls.hooks import GlobalHooks, Hooks, PostHook, PreHook
 from toolcrib.calls.limits import Limits
@@ -24,6 +24,9 @@ from toolcrib.toolsets.joining import LIBRARY
 from toolcrib.toolsets.run_executor import RunExecutor
 
 if TYPE_CHECKING:
+    from pydantic_ai import RunContext
+    from pydantic_ai.toolsets import ToolsetTool
+
     from toolcrib.approval.approvers import Approver
     from toolcrib.approval.policy import Policy
     from toolcrib.calls.outcome import Outcome
@@ -90,6 +93,12 @@ class Toolset(BaseToolset):
     def id(self) -> str | None:
         """The toolset's name among the toolsets of an agent, if it has one."""
         return self._id
+
+    @overload
+    async def get_tools(self, ctx: None = None) -> dict[str, HookableToolsetTool]: ...
+
+    @overload
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]: ...
 
     async def get_tools(self, ctx: Any = None) -> Any:
         """The tools that are available now, by name; for a run context, as its agent takes them."""
