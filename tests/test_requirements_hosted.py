@@ -289,6 +289,30 @@ def test_every_hosted_tool_is_parsed_with_all_items() -> None:
     assert codecs["tides"].seen[-1] == codecs["dreams"].seen[-1]
 
 
+def test_an_output_that_cannot_be_read_as_a_whole_is_told() -> None:
+    """H43: also when every call by itself could be read; the calls are recorded all the same."""
+
+    class Picky(RecordingCodec):
+        def parse_output(
+            self, response_items: Sequence[Any], tool: HostedTool[Any]
+        ) -> PlainOutput | None:
+            if len(response_items) > 1:
+                raise ValueError("too many at once")
+            return super().parse_output(response_items, tool)
+
+    session = Session()
+    dreamt: Json = {"type": "dreams_call", "id": "dr_1"}
+    codecs: Any = {"dreams": Picky()}
+    with (
+        bench(response(dreamt, message("Fine.")), hosted_tool_codecs=codecs) as (adapter, _),
+        pytest.raises(PromptEvaluationError, match=r"codec of dreams .* too many at") as caught,
+    ):
+        adapter.evaluate(ask(hosted=[plain_tool()]), session=session)
+
+    assert caught.value.phase == "parse"
+    assert [event.call_id for event in happened(session, ToolInvoked)] == ["dr_1"]
+
+
 def test_nothing_here_stands_in_for_a_hosted_tool() -> None:
     """H45: a model that calls the search like a function is told that it cannot be called so; no
     code runs, and nothing is dropped without a record.

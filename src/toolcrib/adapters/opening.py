@@ -170,11 +170,7 @@ class _Choosing:
         view = as_hosted(tool.tool, provider=self._dialect.provider)
         codec = self._dialect.codecs.get(view.kind)
         if codec is None:
-            known = ", ".join(sorted(self._dialect.codecs)) or "none"
-            raise UsageError(
-                f"Unsupported hosted tool kind {view.kind!r} for the {self._dialect.provider} "
-                f"adapter; it knows: {known}"
-            )
+            raise UsageError(_unsupported(view.kind, self._dialect))
         check_declared(tool.tool, codec)
         offered = Hosted(view, codec)
         if fallback_given(tool.tool) or self._dialect.on_unsupported == "drop":
@@ -190,3 +186,10 @@ class _Choosing:
 
     def _unrenderable(self, error: UsageError) -> PromptEvaluationError:
         return PromptEvaluationError(str(error), prompt_name=self._prompt_name, phase="render")
+
+
+def _unsupported(kind: str, dialect: Dialect) -> str:
+    told = f"Unsupported hosted tool kind {kind!r} for the {dialect.provider} adapter"
+    if any(codec.kind == kind for codec in dialect.client_codecs):
+        return f"{told}: {dialect.provider} defines it and you run it, so declare it with a handler"
+    return f"{told}; it knows: {', '.join(sorted(dialect.codecs)) or 'none'}"
