@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.adapters.openai.bench import ask, bench, happened
 from tests.adapters.openai.provider import Json, message, response
@@ -15,6 +16,7 @@ from toolcrib.approval import CallbackApprover, Subject, parse_policy
 from toolcrib.approval.lint import cautions
 from toolcrib.approval.pattern import Equals
 from toolcrib.approval.request import ApprovalRequest
+from toolcrib.cli.app import app
 from toolcrib.errors import InvalidPolicy
 from toolcrib.session.events import ToolWithheld
 from toolcrib.tools import OpenAICodeInterpreterTool, ProviderTool
@@ -194,6 +196,19 @@ rules:
     assert "no match  deny no shells (policy:10): the kind is web_search, not shell" in told
     told = policy.explain(Subject(SUBJECT.tool, {}, kind="web_search")).text()
     assert "the provider is none, not openai" in told
+
+
+def test_the_command_line_explains_it_too(tmp_path: Path) -> None:
+    """N28: an operator tries a level of trust out before a session runs under it."""
+    file = tmp_path / "policy.yaml"
+    file.write_text("version: 1\nrules:\n  - deny: '*'\n    kind: shell\n    provider: openai\n")
+    ask_about = ["policy", "explain", str(file), "--tool", "terminal", "--kind", "shell"]
+
+    denied = CliRunner().invoke(app, [*ask_about, "--provider", "openai"])
+    asked = CliRunner().invoke(app, [*ask_about, "--provider", "xai"])
+
+    assert denied.stdout.startswith("deny: python/terminal")
+    assert "the provider is xai, not openai" in asked.stdout
 
 
 def test_a_rule_that_names_a_kind_is_not_about_tools_without_one() -> None:
