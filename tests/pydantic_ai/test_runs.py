@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from pydantic_ai import Agent, RunContext, ToolCallPart, UnexpectedModelBehavior
+from pydantic_ai import ModelRetry as TheirRetry
+from pydantic_ai.capabilities import Hooks
 from pydantic_ai.messages import FunctionToolResultEvent
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tool_manager import ToolManager
@@ -24,7 +26,8 @@ from tests.pydantic_ai.agents import (
 )
 from toolcrib import CallFailed, ToolContext
 from toolcrib.context import AgentContext
-from toolcrib.session.events import CallStarted, ToolInvoked
+from toolcrib.errors import UsageError
+from toolcrib.session.events import CallStarted, ToolInvoked, TurnStarted
 from toolcrib.testing import Recorder
 from toolcrib.toolsets import BaseTool, Toolset
 
@@ -52,7 +55,11 @@ class TestOneCall:
         assert invoked.params == {"who": "Ada", "times": 2}
         assert (invoked.value, invoked.transport) == ("Hello, Ada. Hello, Ada.", "pydantic-ai")
         assert invoked.principal == f"conversation:{result.conversation_id}"
-        assert [type(event) for event in recorder.events] == [CallStarted, ToolInvoked]
+        assert [type(event) for event in recorder.events] == [
+            TurnStarted,
+            CallStarted,
+            ToolInvoked,
+        ]
         assert ctx.session.verify() is not None
 
     async def test_the_model_reads_name_description_and_schema(self) -> None:
@@ -135,6 +142,46 @@ class TestValidation:
 
         assert seen == []
 
+    async def test_an_agent_that_skips_the_second_step(self) -> None:
+        """T4: whoever calls the toolset with what its validator returned, without asking what is
+        wrong with it, runs nothing either.
+        """
+        kept: list[RunContext[Any]] = []
+
+        class Keep(Greet):
+            async def call(self, ctx: RunContext[Any], who: str, times: int = 1) -> str:
+                kept.append(ctx)
+                return who
+
+        ctx = AgentContext()
+        toolset = Toolset(ctx, [Keep])
+        await run(toolset, [call("greet", who="Ada")])
+        tool = (await toolset.get_tools(kept[0]))["greet"]
+        validated = tool.args_validator.validate_json('{"who": 1}')
+
+        with pytest.raises(TheirRetry, match="/who"):
+            await toolset.call_tool("greet", validated, kept[0], tool)
+        assert len(kept) == 1
+        assert endings(ctx.session) == [("c1", None), ("c1", "invalid_arguments")]
+
+    async def test_arguments_that_are_not_json(self) -> None:
+        """T4: a hook of the agent that puts an object into them is told, and nothing runs."""
+        hooks: Hooks[Any] = Hooks()
+
+        @hooks.on.before_tool_execute
+        async def change(
+            ctx: RunContext[Any], *, call: Any, tool_def: Any, args: dict[str, Any]
+        ) -> dict[str, Any]:
+            return {"who": object()}
+
+        agent = agent_of(
+            Toolset(AgentContext(), [Greet]),
+            steps=[[call("greet", who="Ada")]],
+            capabilities=[hooks],
+        )
+        with pytest.raises(UsageError, match="the arguments are not JSON"):
+            await agent.run("go")
+
     async def test_retries_are_counted(self) -> None:
         """T4: `max_retries` of the tool comes before the toolset's, and that before the agent's."""
 
@@ -157,8 +204,6 @@ class TestValidation:
 
     async def test_what_hooks_of_the_agent_changed_is_validated(self) -> None:
         """T4: the arguments that count are those that reach us, and they are checked again."""
-        from pydantic_ai.capabilities import Hooks
-
         hooks: Hooks[Any] = Hooks()
 
         @hooks.on.before_tool_execute

@@ -19,7 +19,7 @@ from pydantic_ai import (
 from pydantic_ai.messages import UserPromptPart
 
 from tests.pydantic_ai.agents import call, endings, invocations, returns, run, told
-from toolcrib import ToolResult
+from toolcrib import ToolContext, ToolResult
 from toolcrib.context import AgentContext
 from toolcrib.toolsets import BaseTool, GlobalHooks, Toolset
 
@@ -211,6 +211,24 @@ class TestContent:
 
         assert str(part.content).startswith("x" * 100 + "\n[400 of 500")
         assert part.metadata == "kept"
+
+    async def test_a_tool_that_calls_a_tool_gets_the_content(self) -> None:
+        """R48: the outcome of a nested call has the value as the other tool returned it."""
+        seen: list[Any] = []
+
+        class Outer(BaseTool):
+            name = "outer"
+            description = "Calls another"
+            uses = ("give",)
+
+            async def call(self, ctx: ToolContext) -> str:
+                seen.append((await ctx.call_tool("give", {})).value)
+                return "looked"
+
+        result = await run(Toolset(AgentContext(), [Outer, returning(PNG)]), [call("outer")])
+
+        assert told(result) == ("success", "looked")
+        assert seen == [PNG]
 
     async def test_content_in_a_tool_result(self) -> None:
         """R21: a `ToolResult` around an image says in its message what the model reads."""

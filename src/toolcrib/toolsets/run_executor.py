@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.executor import Executor
+from toolcrib.toolsets.packed import unpack
 
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
@@ -31,6 +33,11 @@ class RunExecutor(Executor):
             return await self.call(name, arguments, call_id=call_id, caller=caller)
         finally:
             self._runs.pop(call_id, None)
+
+    async def call_nested(self, parent: Call, name: str, arguments: Mapping[str, Any]) -> Outcome:
+        """Call a tool on behalf of a running call, which gets what the tool returned."""
+        outcome = await super().call_nested(parent, name, arguments)
+        return outcome._replace(value=unpack(outcome.value))
 
     def has_pre_hooks(self, name: str) -> bool:
         """Whether hooks may rewrite the arguments of a tool."""

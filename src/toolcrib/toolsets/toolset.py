@@ -87,6 +87,11 @@ class Toolset(BaseToolset):
             self._wrapped[name] = HookableToolsetTool(
                 self._offered[name], prepared.tool.timeout or timeout, prepared.declaration
             )
+        self._instructing = {
+            name: takes_tool_context(tool.get_instruction)
+            for name, tool in self._offered.items()
+            if type(tool).get_instruction is not BaseTool.get_instruction
+        }
         self._agent_side: tuple[AgentCalls, AgentTools] | None = None
 
     @property
@@ -119,9 +124,10 @@ class Toolset(BaseToolset):
 
         Without `ctx` the tools get a context of the session that belongs to no call.
         """
+        asked = [self._offered[name] for name in self._instructing]
         found = [
             tool.get_instruction(self._instruction_context(tool, ctx))
-            for tool in self._offered.values()
+            for tool in asked
             if tool.is_available()
         ]
         return "\n\n".join(text for text in found if text) or None
@@ -211,7 +217,7 @@ class Toolset(BaseToolset):
 
         ours.run = ctx
         ours.deps = ours.deps if ctx.deps is None else ctx.deps
-        return ours if takes_tool_context(tool.get_instruction) else widened(ctx, ours)
+        return ours if self._instructing[tool.name] else widened(ctx, ours)
 
     def _context(self) -> ToolContext:
         session = self.ctx.session

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from toolcrib.calls.validate import encode_arguments
 
@@ -73,4 +73,4 @@ def refuse_invalid(refuse: Refusal) -> Callable[..., Awaitable[None]]:
 def encode(args: dict[str, Any]) -> bytes:
     """What an agent passes on, as the executor takes it."""
     invalid = args.get(_INVALID)
-    return invalid.raw if isinstance(invalid, Invalid) else to_json(args)
+    return invalid.raw if isinstance(invalid, Invalid) else encode_arguments(args)

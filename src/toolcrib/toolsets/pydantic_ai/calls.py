@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_ai.exceptions import ApprovalRequired
 
 from toolcrib.errors import InvalidDecision
+from toolcrib.session.turns import in_turn
 from toolcrib.toolsets.pydantic_ai import approvals
 from toolcrib.toolsets.pydantic_ai.arguments import encode
 from toolcrib.toolsets.pydantic_ai.call_ids import (
@@ -18,6 +19,7 @@ from toolcrib.toolsets.pydantic_ai.call_ids import (
 )
 from toolcrib.toolsets.pydantic_ai.results import result_of
 from toolcrib.toolsets.pydantic_ai.signals import Passing
+from toolcrib.toolsets.pydantic_ai.turns import turn_of
 
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
@@ -51,18 +53,20 @@ class AgentCalls:
             problem = await self._approve(run, found, given)
         call_id = free_id(session, run) if found is None else found.call_id
         try:
-            outcome = await self._executor.call_in_run(
-                run, name, given, call_id=call_id, caller=caller_of(run)
-            )
+            with in_turn(turn_of(self._executor, run, found)):
+                outcome = await self._executor.call_in_run(
+                    run, name, given, call_id=call_id, caller=caller_of(run)
+                )
         except Passing as passing:
             raise passing.signal from None
         return self._result(outcome, given, problem)
 
     async def refuse(self, name: str, raw: bytes, run: RunContext[Any]) -> None:
         """Write down a call whose arguments do not fit; nothing runs."""
-        await self._executor.call(
-            name, raw, call_id=free_id(self._session, run), caller=caller_of(run)
-        )
+        with in_turn(turn_of(self._executor, run, None)):
+            await self._executor.call(
+                name, raw, call_id=free_id(self._session, run), caller=caller_of(run)
+            )
 
     async def settle(self, run: RunContext[Any]) -> None:
         """End the calls that wait here and have a result in the conversation: an application that

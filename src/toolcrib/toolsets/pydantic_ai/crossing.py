@@ -7,8 +7,9 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.toolsets.edge import signal_of
+from toolcrib.toolsets.packed import unpack
 from toolcrib.toolsets.pydantic_ai.run_context import run_context
-from toolcrib.toolsets.pydantic_ai.values import pack, unpack
+from toolcrib.toolsets.pydantic_ai.values import pack
 
 if TYPE_CHECKING:
     from toolcrib.tools.context import ToolContext

@@ -10,8 +10,8 @@ from pydantic_ai import ToolDenied, ToolReturn
 from pydantic_ai.exceptions import ToolFailed
 
 from toolcrib.errors import ModelRetry, ToolTimeout
+from toolcrib.toolsets.packed import Packed
 from toolcrib.toolsets.pydantic_ai.signals import as_theirs
-from toolcrib.toolsets.pydantic_ai.values import Packed
 
 if TYPE_CHECKING:
     from toolcrib.calls.failure import Failure

@@ -23,23 +23,9 @@ from pydantic_ai.messages import is_multi_modal_content
 
 from toolcrib.session.encoding import rendered
 from toolcrib.tools.result import ToolResult
+from toolcrib.toolsets.packed import Packed
 
 _PLAIN = (str, int, float, bool, type(None))
-
-
-class Packed(dict[str, Any]):
-    """The record of a value, which itself is `original`."""
-
-    __slots__ = ("original", "text")
-
-    def __init__(self, record: Mapping[str, Any], original: Any, text: str) -> None:
-        super().__init__(record)
-        self.original = original
-        self.text = text
-
-    def render(self) -> str:
-        """What the transcript shows in the value's place."""
-        return self.text
 
 
 def pack(value: Any) -> Any:
@@ -56,11 +42,6 @@ def pack(value: Any) -> Any:
         record = _described(value)
         return Packed({"content": record}, value, rendered(record))
     return value
-
-
-def unpack(value: Any) -> Any:
-    """The value as the tool returned it."""
-    return value.original if isinstance(value, Packed) else value
 
 
 def _pack_return(value: ToolReturn[Any]) -> Packed:
