@@ -1,18 +1,22 @@
 """The live ledger: gap-free and readable, whatever is written and by which thread."""
 
+import math
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pydantic.dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import PydanticSerializationError, to_json
 
 from tests.session.event_strategies import JSON
 from tests.session.samples import add_up
 from toolcrib import Actor, Session, SqliteStore
-from toolcrib.session.encoding import encode_facts, rendered
+from toolcrib.session.encoding import encode_facts, encode_value, rendered
 from toolcrib.session.events import PayloadsDeleted, ToolEmitted, ToolOutput, TurnStarted
 from toolcrib.session.record import seal
 from toolcrib.testing import FakeClock
@@ -20,6 +24,43 @@ from toolcrib.testing import FakeClock
 
 def emitted(data: Any, tool: str = "t") -> ToolEmitted:
     return ToolEmitted(session_id="s", at=1.0, call_id="c1", tool=tool, type="tool.t.x", data=data)
+
+
+@dataclass
+class Plain:
+    number: Any
+    _hidden: Any = field(default=math.nan, repr=False)
+
+
+@dataclass(slots=True)
+class Slotted:
+    inner: Any
+
+
+@dataclass
+class Child(Plain):
+    more: int = 1
+
+
+@dataclass
+class Words(str):
+    more: int = 1
+
+
+@pydantic.dataclasses.dataclass
+class Aliased:
+    day: int = pydantic.Field(serialization_alias="jour")
+
+
+VALUES = [
+    Plain("not a number"),
+    Slotted([Plain(1), {"x": Slotted(date(2024, 2, 29))}]),
+    Child(2),
+    Words(3),
+    Aliased(4),
+    {"x": Plain(5)},
+    math.inf,
+]
 
 
 class TestReading:
@@ -150,6 +191,16 @@ class TestEncoding:
 
         assert event == emitted({spelt: [spelt, [spelt, {"x": spelt}]]}, tool=spelt)
         assert seal(deleted, 1, "").event == replace(deleted, actor=Actor("person", spelt))
+
+    @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+    def test_a_value_is_encoded_by_what_it_holds(self, value: Any) -> None:
+        """R21: the prepared encoder of a dataclass writes what the general one writes."""
+        assert encode_value(value) == to_json(value, inf_nan_mode="strings")
+
+    def test_a_value_that_is_not_json_is_refused(self) -> None:
+        """R21: what a field holds is looked at, whatever its type promised."""
+        with pytest.raises(PydanticSerializationError, match="unknown type"):
+            encode_value(Plain(number=threading.Lock()))
 
     def test_numbers_that_json_has_not_are_written_as_text(self) -> None:
         """R21: NaN and infinity are text in a record, by one rule."""

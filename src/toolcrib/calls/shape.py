@@ -17,7 +17,7 @@ from toolcrib.calls.redact import (
     shown_value,
 )
 from toolcrib.errors import ToolTimeout
-from toolcrib.session.encoding import rendered
+from toolcrib.session.encoding import encode_value, rendered
 from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
@@ -93,8 +93,9 @@ def _render_text(call: Call, value: str) -> None:
 
 
 def _encode(value: Any) -> bytes:
-    encoded = to_json(value, inf_nan_mode="strings")
-    if encoded.count(b"[") + encoded.count(b"{") > DEEPEST:
+    encoded = encode_value(value)
+    # What is short cannot be deep, and need not be counted.
+    if len(encoded) > DEEPEST and encoded.count(b"[") + encoded.count(b"{") > DEEPEST:
         try:
             from_json(encoded)
         except ValueError as error:

@@ -90,9 +90,7 @@ def digest(call: Call) -> str:
     Computed when first needed; the arguments cannot change in between because they are bytes.
     """
     if call.digest_cache is None:
-        ref = call.prepared.ref if call.prepared else None
-        identity = f"{ref.id}\n{ref.version}\n{ref.digest}\n" if ref else f"{call.name}\n"
-        hasher = sha256(identity.encode(errors="surrogatepass"))
-        hasher.update(call.arguments)
-        call.digest_cache = hasher.hexdigest()
+        tool = call.prepared
+        identity = tool.identity if tool else f"{call.name}\n".encode(errors="surrogatepass")
+        call.digest_cache = sha256(identity + call.arguments).hexdigest()
     return call.digest_cache

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, cast
 
 from pydantic import TypeAdapter
@@ -28,10 +28,18 @@ _ENVELOPE = frozenset({"session_id", "at", "call_id"})
 def encode_event(event: Event) -> bytes:
     """An event's payload. What cannot be JSON is refused earlier, when a result is shaped."""
     try:
-        return _serializer(type(event)).to_json(event)
+        return _event_serializer(type(event)).to_json(event)
     except PydanticSerializationError:
         facts = {f.name: getattr(event, f.name) for f in fields(event) if f.name not in _ENVELOPE}
         return encode_facts(facts)
+
+
+def encode_value(value: object) -> bytes:
+    """What a tool returned, as JSON. Raises `PydanticSerializationError` when it cannot be."""
+    serializer = _value_serializer(type(value))
+    if serializer is not None:
+        return serializer.to_json(value)
+    return to_json(value, inf_nan_mode="strings")
 
 
 def encode_facts(facts: Any) -> bytes:
@@ -87,16 +95,30 @@ def _encodable(data: Any) -> Any:
             return data
 
 
-@cache
-def _serializer(event_type: type[Event]) -> SchemaSerializer:
-    """Encodes a type of event, each field by what it holds.
+# Told once which fields there are, the encoder takes half the time that it takes to find out.
 
-    Told once which fields there are, it takes half the time that it takes to find out.
-    """
+
+@cache
+def _event_serializer(event_type: type[Event]) -> SchemaSerializer:
     names = [f.name for f in fields(event_type) if f.name not in _ENVELOPE]
+    return _serializer(event_type, names)
+
+
+@lru_cache(maxsize=512)
+def _value_serializer(value_type: type[object]) -> SchemaSerializer | None:
+    """None for all but plain dataclasses: others may have ways of their own to be encoded."""
+    if not is_dataclass(value_type) or value_type.__bases__ != (object,):
+        return None
+    if hasattr(value_type, "__pydantic_serializer__"):
+        return None
+    return _serializer(value_type, [f.name for f in fields(value_type)])
+
+
+def _serializer(dataclass_type: type[Any], names: list[str]) -> SchemaSerializer:
+    """Encodes these fields of a dataclass, each by what it holds and not by what it promised."""
     members = [core_schema.dataclass_field(name, core_schema.any_schema()) for name in names]
-    arguments = core_schema.dataclass_args_schema(event_type.kind, members)
-    schema = core_schema.dataclass_schema(event_type, arguments, names)
+    arguments = core_schema.dataclass_args_schema(dataclass_type.__name__, members)
+    schema = core_schema.dataclass_schema(dataclass_type, arguments, names)
     return SchemaSerializer(schema, core_schema.CoreConfig(ser_json_inf_nan="strings"))
 
 

@@ -37,6 +37,8 @@ class PreparedTool:
     ref: ToolRef
     ref_json: bytes
     """The reference, encoded once for all records that name it."""
+    identity: bytes
+    """What the digest of a call begins with: which tool it is, at which version."""
     params: Params
     parse: Callable[[bytes | str], Any]
     invoke: Invoke
@@ -71,6 +73,7 @@ def prepare(tool: object) -> PreparedTool:
         tool=ready,
         ref=ref,
         ref_json=to_json(ref),
+        identity=f"{ref.id}\n{ref.version}\n{ref.digest}\n".encode(errors="surrogatepass"),
         params=params,
         parse=params.parse,
         invoke=bound.invoke,
