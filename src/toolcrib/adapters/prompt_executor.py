@@ -39,6 +39,7 @@ class PromptExecutor(Executor):
             policy=governance.policy,
             approver=governance.approver,
             limits=governance.limits,
+            runners=governance.runners,
         )
         self.governance = governance
         self._prompt = prompt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,11 +14,12 @@ from toolcrib.tools.mcp import McpConfig
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
+    from toolcrib.calls.execute import Runner
     from toolcrib.calls.hooks import Hooks
     from toolcrib.calls.limits import Limits
     from toolcrib.session.session import Session
     from toolcrib.tools.prepared import PreparedTool
-    from toolcrib.tools.ref import ToolRef
+    from toolcrib.tools.ref import Place, ToolRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Governance:
     approver: Approver | None = None
     hooks: Hooks | None = None
     limits: Limits | None = None
+    runners: Mapping[Place, Runner] | None = None
+    """Who runs tools in places other than this process."""
 
 
 @dataclass(frozen=True, slots=True)
