@@ -404,6 +404,29 @@ class TestEdits:
         assert (outcome, used) == ("success", [("tok-12345", 2)])
         assert "tok-12345" not in "".join(str(record) for record in ctx.session.records())
 
+    async def test_secrets_in_a_list(self, ctx: AgentContext) -> None:
+        """T44: a list that holds secrets is found unchanged by its elements."""
+        used: list[tuple[list[str], str]] = []
+
+        class Send(BaseTool):
+            name = "send"
+            description = "Send"
+            requires_approval = True
+
+            async def call(self, ctx: RunContext[Any], keys: list[SecretStr], to: str) -> str:
+                used.append(([key.get_secret_value() for key in keys], to))
+                return "sent"
+
+        keys = ["key-11111", "key-22222"]
+        talk = Talk(Toolset(ctx, [Send]), [call("send", keys=keys, to="a")])
+        await talk.begin()
+        for wrong in (["key-11111"], ["key-11111", "key-33333"]):
+            again = await talk.answer(ToolApproved(override_args={"keys": wrong, "to": "b"}))
+            assert isinstance(again, DeferredToolRequests)
+        await talk.answer(ToolApproved(override_args={"keys": keys, "to": "b"}))
+
+        assert used == [(keys, "b")]
+
 
 class TestOnce:
     async def test_an_approval_is_used_once(self, ctx: AgentContext, tmp_path: Path) -> None:

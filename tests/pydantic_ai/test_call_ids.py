@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import DeferredToolResults
+from pydantic_ai import DeferredToolResults, RunContext
 
 from tests.pydantic_ai.agents import (
     Greet,
@@ -126,6 +127,28 @@ async def test_ids_that_no_store_takes(ctx: AgentContext, tmp_path: Path, call_i
     assert told(result, call_id) == ("success", "ran ls")
     ((recorded, failure),) = endings(ctx.session)
     assert (recorded.startswith("call_"), failure) == (True, None)
+
+
+async def test_three_runs_of_one_conversation_at_once() -> None:
+    """T21: even then every call has an id of its own."""
+    ctx = AgentContext()
+    inside = asyncio.Barrier(3)
+
+    class Meet(Greet):
+        async def call(self, ctx: RunContext[Any], who: str, times: int = 1) -> str:
+            await inside.wait()
+            return who
+
+    toolset = Toolset(ctx, [Meet])
+    steps = [[call("greet", who="Ada")]]
+    results = await asyncio.gather(
+        *(run(toolset, *steps, conversation_id="talk") for _ in range(3))
+    )
+
+    assert [told(result) for result in results] == [("success", "Ada")] * 3
+    ids = [call_id for call_id, _ in endings(ctx.session)]
+    assert len(set(ids)) == 3
+    assert {"c1", "c1@talk"} < set(ids)
 
 
 async def test_an_id_may_come_again_once_its_call_is_over() -> None:

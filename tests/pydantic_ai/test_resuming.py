@@ -78,6 +78,20 @@ async def test_a_call_that_was_cut_off_is_asked_about(tmp_path: Path) -> None:
     assert (tmp_path / "hooked").read_text() == "."
 
 
+@pytest.mark.crash
+async def test_a_no_to_a_call_that_was_cut_off(tmp_path: Path) -> None:
+    """T41: it is not repeated, and the ledger still says that it may have taken effect."""
+    shift(tmp_path, "ask")
+    shift(tmp_path, "answer", YES, "die")
+    denied = shift(tmp_path, "answer", '{"approvals": {"c1": false}}')
+
+    assert json.loads(denied.stdout)["told"][0] == "denied"
+    assert commands_run(tmp_path) == ["ls -a"]
+    async with await Session.open(SqliteStore(tmp_path / "desk.db"), SESSION) as session:
+        assert endings(session) == [("c1", "in_doubt")]
+        assert session.open_calls() == []
+
+
 class TestReopened:
     """The same store, opened again in this process: nothing is left but what is on the disk."""
 

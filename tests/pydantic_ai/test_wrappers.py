@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import Agent, BinaryContent, DeferredToolResults, RunContext, ToolDefinition
 from pydantic_ai.models.test import TestModel
@@ -23,6 +24,9 @@ from tests.pydantic_ai.agents import (
 )
 from toolcrib.context import AgentContext
 from toolcrib.toolsets import GlobalHooks, Toolset
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 
 async def shown(toolset: AbstractToolset[Any]) -> dict[str, ToolDefinition]:
@@ -107,14 +111,28 @@ async def test_return_schemas() -> None:
         async def call(self, ctx: RunContext[Any], who: str) -> BinaryContent:  # pyright: ignore[reportIncompatibleMethodOverride]
             return BinaryContent(b"", media_type="image/png")
 
+    class Odd(Greet):
+        name = "odd"
+
+        async def call(self, ctx: RunContext[Any], who: str) -> threading.Lock:  # pyright: ignore[reportIncompatibleMethodOverride]
+            return threading.Lock()
+
+    class Later(Greet):
+        name = "later"
+
+        async def call(self, ctx: RunContext[Any], who: str) -> Decimal:  # pyright: ignore[reportIncompatibleMethodOverride]
+            raise NotImplementedError
+
     context = await _a_run_context()
-    toolset = Toolset(AgentContext(), [Greet, Text, Image])
+    toolset = Toolset(AgentContext(), [Greet, Text, Image, Odd, Later])
     listed = await toolset.get_tools(context)
 
     assert {name: tool.tool_def.return_schema for name, tool in listed.items()} == {
         "greet": {"type": "string"},
         "text": None,
         "image": None,
+        "odd": None,
+        "later": None,
     }
     (told_of,) = (await shown(Toolset(AgentContext(), [Greet]).include_return_schemas())).values()
     assert told_of.description is not None

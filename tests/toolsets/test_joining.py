@@ -100,3 +100,21 @@ def test_an_import_that_fails_may_be_tried_again() -> None:
     )
 
     assert fresh(DEFINE + MAKE + code + LIBRARY + CHECK).strip() == "failed"
+
+
+def test_a_library_that_cannot_be_joined_is_imported_all_the_same() -> None:
+    """T13: should its toolsets be made otherwise one day, its import warns and does not fail."""
+    code = (
+        "import types, warnings\n"
+        "other = types.ModuleType('pydantic_ai.toolsets')\n"
+        "class AbstractToolset(int): pass\n"
+        "other.AbstractToolset = AbstractToolset\n"
+        "sys.modules['pydantic_ai'] = types.ModuleType('pydantic_ai')\n"
+        "sys.modules['pydantic_ai.toolsets'] = other\n"
+        "with warnings.catch_warnings(record=True) as caught:\n"
+        "    warnings.simplefilter('always')\n"
+        "    from toolcrib.toolsets import Toolset\n"
+        "print(caught[0].message)\n"
+    )
+
+    assert fresh("import sys\n" + code).startswith("toolsets cannot be used in agents: ")
