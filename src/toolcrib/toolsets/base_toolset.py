@@ -53,9 +53,6 @@ def _join() -> None:
     except TypeError as error:
         # Their import must not fail because ours went before it.
         warnings.warn(f"toolsets cannot be used in agents: {error}", RuntimeWarning, stacklevel=2)
-        return
-    # Whoever asked too early was told no, and the answer is kept until something is registered.
-    AbstractToolset.register(BaseToolset)
 
 
 when_imported(LIBRARY, _join)
