@@ -17,6 +17,7 @@ from toolcrib.adapters.answer import (
 )
 from toolcrib.adapters.conversation import Conversation, History
 from toolcrib.adapters.credentials import Credentials
+from toolcrib.adapters.earlier import follow
 from toolcrib.adapters.enclosing import Evaluating, around, evaluating
 from toolcrib.adapters.replay import open_prompt, spent_within, steps_of, take_up
 from toolcrib.adapters.response import PromptResponse
@@ -100,7 +101,7 @@ class Evaluation(Generic[O]):
             number = self._enter(stack, self._opening.executor.turn())
             await self._record_start(number)
             await self._prepare(number)
-            turn = self._turn(self._conversation(), number)
+            turn = self._turn(await self._conversation_after(number), number)
             return await self._respond(turn, await turn.run())
 
     async def _go_on(self) -> PromptResponse[O]:
@@ -125,7 +126,10 @@ class Evaluation(Generic[O]):
     ) -> PromptResponse[O]:
         await self._prepare_again(happened, started.turn)
         taken = await take_up(
-            steps_of(happened, started), self._conversation(), self._opening, started.turn
+            steps_of(happened, started),
+            self._conversation(happened, started.turn),
+            self._opening,
+            started.turn,
         )
         self._evaluating.tokens += taken.conversation.usage.total_tokens
         turn = self._turn(taken.conversation, started.turn)
@@ -158,8 +162,19 @@ class Evaluation(Generic[O]):
     async def _prepare_again(self, happened: Sequence[Event], turn: int) -> None:
         """Prepare what the next request needs, after what happened before."""
 
-    def _conversation(self) -> Conversation:
+    async def _conversation_after(self, turn: int) -> Conversation:
+        if not self._options.follows:
+            return self._conversation((), turn)
+        session = self._session
+        happened = await session.ask_store(lambda: list(events(session.records())))
+        return self._conversation(happened, turn)
+
+    def _conversation(self, happened: Sequence[Event], turn: int) -> Conversation:
+        """A conversation that begins with this prompt, after the earlier ones if it follows."""
         conversation = Conversation(self._history)
+        if self._options.follows:
+            earlier = [event for event in happened if getattr(event, "turn", 0) < turn]
+            follow(conversation, earlier, self._opening.provider, self._opening.sorter)
         conversation.say(self._question.message)
         return conversation
 

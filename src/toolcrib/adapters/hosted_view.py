@@ -16,6 +16,7 @@ from toolcrib.tools.provider import ProviderTool
 from toolcrib.tools.shell import ShellConfig
 from toolcrib.tools.tool import Tool
 from toolcrib.tools.tool_search import ToolSearchConfig
+from toolcrib.tools.web_fetch import WebFetchConfig
 from toolcrib.tools.web_search import WebSearchConfig
 
 
@@ -29,6 +30,7 @@ _DEFAULTS: Final[Mapping[str, Callable[[], Any]]] = {
     "image_generation": ImageGenerationConfig,
     "shell": ShellConfig,
     "tool_search": ToolSearchConfig,
+    "web_fetch": WebFetchConfig,
     "web_search": WebSearchConfig,
 }
 

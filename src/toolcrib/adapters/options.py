@@ -26,6 +26,8 @@ class Options(TypedDict, total=False):
     stream: bool
     settings: Mapping[str, Any] | None
     """Further fields of the request, as the provider names them."""
+    follows: bool
+    """Whether the prompt goes on from the session's earlier ones, which the model then knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class TurnOptions:
     tool_choice: str = "auto"
     budget: Budget = field(default_factory=Budget)
     stream: bool = False
+    follows: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further fields of the request, as the provider names them."""
 
@@ -70,5 +73,6 @@ def turn_options(model: str, options: Options, reserved: Mapping[str, str]) -> T
         tool_choice=options.get("tool_choice", "auto"),
         budget=options.get("budget") or Budget(),
         stream=options.get("stream", False),
+        follows=options.get("follows", False),
         settings=settings,
     )
