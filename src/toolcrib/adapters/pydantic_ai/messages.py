@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolcrib.adapters.items import mappings_of, maybe_text, text_of
-from toolcrib.adapters.pydantic_ai.parts import RESPONSE, response_of
+from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, RESPONSE, response_of
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import (
@@ -28,6 +28,8 @@ class Messages:
     """The history of one turn: follows a growing list of items, and reads only what is new."""
 
     def __init__(self, provider: str) -> None:
+        self.called: set[str] = set()
+        """The ids of all calls that the provider ran."""
         self._provider = provider
         self._read = 0
         self._all: list[ModelMessage] = []
@@ -55,6 +57,7 @@ class Messages:
         self._live = header, response
 
     def _hear(self, items: Sequence[Item]) -> None:
+        self.called |= {text_of(item, "id") for item in items if item.get("type") == NATIVE_CALL}
         is_live = self._live is not None and self._live[0] is items[0]
         response = self._live[1] if self._live and is_live else response_of(items)
         last = self._all[-1] if self._all else None

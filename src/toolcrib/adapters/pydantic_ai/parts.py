@@ -6,7 +6,7 @@ back exactly as it came, lies under `part`; nothing is said twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
@@ -31,10 +31,24 @@ def items_of(response: ModelResponse) -> list[Item]:
     return [_header(response), *(item_of(part) for part in response.parts)]
 
 
+def with_calls(items: Sequence[Item], called: Container[str]) -> Iterator[Item]:
+    """The items, with a call before every answer that is to none of them and to none of the calls
+    `called` before: pydantic-ai leaves out calls of tools that nobody offered, not their answers.
+    """
+    here = {text_of(item, "id") for item in items if item.get("type") == NATIVE_CALL}
+    for item in items:
+        key = text_of(item, "id")
+        if item.get("type") == NATIVE_RETURN and key not in here and key not in called:
+            here.add(key)
+            told = {name: item.get(name) for name in ("id", "name", "provider")}
+            yield {"type": NATIVE_CALL, **told, "arguments": {}}
+        yield item
+
+
 def response_of(items: Sequence[Item]) -> ModelResponse:
     """The response that was told in these items: its own first, then its parts."""
     header = mapping_of(items[0], "part")
-    parts = [_part_of(item) for item in items[1:]]
+    parts = [_part_of(item) for item in items[1:] if "part" in item]
     return _responses().validate_python({**header, "kind": "response", "parts": parts})
 
 
