@@ -1,0 +1,115 @@
+"""Telemetry of a bus: every event goes to the spans and the metrics that it means something to.
+
+Events are published in the context of the code that they tell of. That is how spans join what the
+application is doing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from opentelemetry.metrics import get_meter
+from opentelemetry.trace import get_tracer
+
+from toolcrib._version import __version__
+from toolcrib.errors import UsageError
+from toolcrib.session.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    CallStarted,
+    FilesStaged,
+    ModelResponded,
+    PromptAnswered,
+    PromptStarted,
+    ToolInvoked,
+)
+from toolcrib.session.turns import turn_here
+from toolcrib.telemetry.metrics import Metrics, labels_of
+from toolcrib.telemetry.runs import Runs
+from toolcrib.telemetry.spans import Spans
+from toolcrib.telemetry.turns import Turns
+from toolcrib.telemetry.waits import Waits
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+    from toolcrib.session.bus import EventBus
+
+
+class Instrumentation:
+    """Makes spans and metrics of what it hears, until it is closed; `instrument` makes one.
+
+    Close it when nothing runs any more, or use it as a context manager.
+    """
+
+    def __init__(
+        self,
+        bus: EventBus,
+        *,
+        tracer_provider: TracerProvider | None,
+        meter_provider: MeterProvider | None,
+        captures_content: bool,
+    ) -> None:
+        _check_once(bus)
+        spans = Spans(get_tracer("toolcrib", __version__, tracer_provider))
+        self._metrics = Metrics(get_meter("toolcrib", __version__, meter_provider))
+        self._turns = Turns(spans, captures_content=captures_content)
+        self._runs = Runs(spans, self._metrics, self._turns, captures_content=captures_content)
+        self._waits = Waits(spans, self._metrics, self._turns, captures_content=captures_content)
+        self._unsubscribe = [
+            bus.subscribe(CallStarted, self._runs.start),
+            bus.subscribe(ToolInvoked, self._on_invoked),
+            bus.subscribe(ApprovalRequested, self._on_asked),
+            bus.subscribe(ApprovalDecided, self._on_decided),
+            bus.subscribe(PromptStarted, self._turns.start),
+            bus.subscribe(FilesStaged, self._on_staged),
+            bus.subscribe(ModelResponded, self._turns.answer),
+            bus.subscribe(PromptAnswered, self._turns.finish),
+        ]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hear no more, and end the spans that are open."""
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        self._runs.close()
+        self._turns.close()
+
+    def _on_asked(self, event: ApprovalRequested) -> None:
+        self._runs.ask(event)
+        self._waits.ask(event)
+        self._turns.ask(event.call_id, event.at)
+
+    def _on_decided(self, event: ApprovalDecided) -> None:
+        self._waits.decide(event)
+        self._turns.decide(event.call_id, event.at)
+
+    def _on_staged(self, event: FilesStaged) -> None:
+        self._turns.move(event.at)
+
+    def _on_invoked(self, event: ToolInvoked) -> None:
+        self._runs.finish(event)
+        self._waits.finish(event)
+        labels = labels_of(event.tool, self._turns.agent(turn_here()), event.capability)
+        self._metrics.over(labels, event.failure)
+        if event.origin == "provider" and event.duration_seconds > 0:
+            self._metrics.took(labels, event.duration_seconds, event.failure)
+        self._turns.invoked(event)
+
+
+def _check_once(bus: EventBus) -> None:
+    """Refuse to count everything twice."""
+    if any(
+        isinstance(getattr(each, "__self__", None), Runs)
+        for each in bus.subscribers.get(CallStarted, ())
+    ):
+        raise UsageError(
+            "this bus is instrumented already, for every session on it; close that instrumentation "
+            "first, or give the session a bus of its own"
+        )
