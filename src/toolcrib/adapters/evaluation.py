@@ -12,7 +12,6 @@ from toolcrib.adapters.answer import (
     answer_items,
     answer_text,
     citations,
-    last_text,
     told_apart,
 )
 from toolcrib.adapters.conversation import Conversation, History
@@ -21,6 +20,7 @@ from toolcrib.adapters.earlier import follow
 from toolcrib.adapters.enclosing import Evaluating, around, evaluating
 from toolcrib.adapters.replay import open_prompt, spent_within, steps_of, take_up
 from toolcrib.adapters.response import PromptResponse
+from toolcrib.adapters.structured import structured
 from toolcrib.adapters.turn import Turn
 from toolcrib.adapters.withholding import record_withheld
 from toolcrib.errors import CallFailed, PromptEvaluationError
@@ -239,7 +239,7 @@ class Evaluation(Generic[O]):
         if schema is None:
             return answer_text(answer)
         try:
-            return schema.parse(last_text(answer))
+            return structured(answer, schema)
         except OutputMismatch as error:
             raise self._unreadable(str(error), conversation) from error
 

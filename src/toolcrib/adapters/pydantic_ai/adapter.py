@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, TypeVar, get_args
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 from toolcrib.adapters.declared import AnyCodec
 from toolcrib.adapters.evaluation import Evaluation
@@ -11,12 +11,16 @@ from toolcrib.adapters.opening import Dialect, OnUnsupported
 from toolcrib.adapters.options import Options, turn_options
 from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_client_codecs, default_codecs
+from toolcrib.adapters.pydantic_ai.keys import keys_of
 from toolcrib.adapters.pydantic_ai.line import ModelLine
 from toolcrib.adapters.pydantic_ai.messages import Messages
-from toolcrib.adapters.pydantic_ai.models import Models, provider_of
+from toolcrib.adapters.pydantic_ai.models import Models, provider_of, system_of
 from toolcrib.adapters.pydantic_ai.request import asking
+from toolcrib.adapters.pydantic_ai.settings import RESERVED, check_own_settings
 from toolcrib.adapters.pydantic_ai.sorting import sorter_of
+from toolcrib.adapters.pydantic_ai.whole import whole
 from toolcrib.adapters.retry import Retry
+from toolcrib.prompt.attachments import FileAttachment
 from toolcrib.session.session import Session
 
 if TYPE_CHECKING:
@@ -28,12 +32,6 @@ if TYPE_CHECKING:
 
 O = TypeVar("O")  # noqa: E741
 
-_RESERVED: Final = {
-    "max_retries": "pass retry= to the adapter",
-    "request_timeout": "give the prompt a Budget with seconds",
-    "tool_choice": "pass tool_choice= to evaluate",
-}
-
 
 class PydanticAIAdapter(PromptAdapter):
     """Evaluates prompts on a model of pydantic-ai, given by its name or as it is, with tools of
@@ -43,6 +41,8 @@ class PydanticAIAdapter(PromptAdapter):
     for a model that does not tell. With `on_unsupported="drop"` a tool that the provider does not
     have is left out, and that is recorded.
     """
+
+    name = "pydantic-ai"
 
     def __init__(
         self,
@@ -71,20 +71,34 @@ class PydanticAIAdapter(PromptAdapter):
         await self._models.close_here()
 
     async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
-        asked = turn_options(self.model, options, _RESERVED)
+        asked = turn_options(self.model, options, RESERVED)
         question = render(prompt)
-        model = self._models.here()
-        provider = self._provider or provider_of(model)
-        dialect = self._dialect(provider, model.system)
+        model = whole(self._models.here())
+        check_own_settings(model)
+        system = system_of(model)
+        dialect = self._dialect(self._provider or provider_of(model), system)
         opening = self._opening(prompt, question.prompt, session, options, dialect)
         told = asking(question.prompt, opening.declared, asked, model)
 
         def make_line(opening: Opening, prompt: RenderedPrompt[O]) -> ModelLine:
-            return ModelLine(model, told, Messages(model.system), prompt.name, self._retry)
+            messages = Messages(system, _media_types(prompt))
+            return ModelLine(model, told, messages, prompt.name, self._retry)
 
-        return Evaluation(question, session, opening, asked, make_line, history="client")
+        return Evaluation(
+            question, session, opening, asked, make_line, history="client", secrets=keys_of(model)
+        )
 
     def _dialect(self, provider: str, system: str) -> Dialect:
         codecs = default_codecs(provider, system) if self._codecs is None else self._codecs
         client_codecs = default_client_codecs(provider)
         return Dialect(provider, codecs, client_codecs, sorter_of, self.on_unsupported)
+
+
+def _media_types(prompt: RenderedPrompt[O]) -> dict[str, str]:
+    """What the files are that lie with the provider, by id, as far as that is told."""
+    files = [each for each in prompt.attachments if isinstance(each, FileAttachment)]
+    return {
+        each.file_id: each.kind
+        for each in files
+        if each.file_id is not None and (each.media_type or each.name)
+    }

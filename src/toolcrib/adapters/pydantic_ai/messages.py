@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from toolcrib.adapters.items import mappings_of, maybe_text, text_of
 from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, RESPONSE, response_of
@@ -21,16 +21,20 @@ if TYPE_CHECKING:
     from toolcrib.adapters.codec import Item
 
 Outcome = Literal["success", "failed", "denied"]
-_DENIED = frozenset({"denied", "expired", "not_permitted"})
+_DENIED: Final = frozenset({"denied", "expired", "not_permitted"})
+# What is written in a text, such as commas, is for the model to see, not for the provider.
+_PLAIN_TEXT_ONLY: Final = frozenset({"anthropic"})
 
 
 class Messages:
     """The history of one turn: follows a growing list of items, and reads only what is new."""
 
-    def __init__(self, provider: str) -> None:
+    def __init__(self, provider: str, media_types: Mapping[str, str] | None = None) -> None:
+        """`provider` is what the model calls it; `media_types` are those of its files, by id."""
         self.called: set[str] = set()
         """The ids of all calls that the provider ran."""
         self._provider = provider
+        self._media_types = media_types or {}
         self._read = 0
         self._all: list[ModelMessage] = []
         self._live: tuple[Item, ModelResponse] | None = None
@@ -63,7 +67,7 @@ class Messages:
         last = self._all[-1] if self._all else None
         if last is not None and last.kind == "response":
             # The provider paused and went on: to the provider that is one answer.
-            response = replace(response, parts=[*last.parts, *response.parts])
+            response = _joined(last, response)
             self._all.pop()
         self._all.append(response)
 
@@ -92,14 +96,31 @@ class Messages:
         file_id = maybe_text(part, "file_id")
         if file_id is not None:
             provider = cast("UploadedFileProviderName", self._provider)
-            return UploadedFile(file_id, provider_name=provider)
+            media_type = self._media_types.get(file_id)
+            return UploadedFile(file_id, provider_name=provider, media_type=media_type)
         url = maybe_text(part, "image_url") or maybe_text(part, "file_data")
         if url is None:
             return text_of(part, "text")
         media_type, _, data = url.removeprefix("data:").partition(";base64,")
+        if self._provider in _PLAIN_TEXT_ONLY and media_type.startswith("text/"):
+            media_type = "text/plain"
         return BinaryContent(
             base64.b64decode(data), media_type=media_type, identifier=maybe_text(part, "filename")
         )
+
+
+def _joined(before: ModelResponse, response: ModelResponse) -> ModelResponse:
+    """Two pieces of one answer. What only the first tells, such as where code runs, still holds."""
+    return replace(
+        response,
+        parts=[*before.parts, *response.parts],
+        provider_details=_both(before.provider_details, response.provider_details),
+        metadata=_both(before.metadata, response.metadata),
+    )
+
+
+def _both(before: dict[str, Any] | None, later: dict[str, Any] | None) -> dict[str, Any] | None:
+    return {**(before or {}), **(later or {})} or None
 
 
 def _belongs(item: Item, *, is_theirs: bool) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
 from toolcrib.errors import UsageError
@@ -33,6 +34,11 @@ class Models:
     def __init__(self, given: Model | str) -> None:
         self._given = given
         self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, Model] = WeakKeyDictionary()
+        if not given or not (isinstance(given, str) or hasattr(given, "request_stream")):
+            raise UsageError(
+                "model is a model of pydantic-ai or the name of one, like "
+                f"'anthropic:claude-sonnet-5', not {given!r}"
+            )
 
     @property
     def name(self) -> str:
@@ -42,6 +48,7 @@ class Models:
     def here(self) -> Model:
         """The model for the running loop."""
         if not isinstance(self._given, str):
+            _renew_connections(self._given)
             return self._given
         loop = asyncio.get_running_loop()
         if loop not in self._made:
@@ -57,27 +64,54 @@ class Models:
                 pass
 
 
+def speakers(model: Any) -> Iterator[Any]:
+    """The models that speak to a provider: those behind wrappers, and those that one falls back
+    on.
+    """
+    inner = getattr(model, "wrapped", None)
+    members: Any = getattr(model, "models", None)
+    if inner is not None:
+        yield from speakers(inner)
+    elif isinstance(members, list | tuple) and members:
+        for each in cast("list[Any]", members):
+            yield from speakers(each)
+    else:
+        yield model
+
+
 def provider_of(model: Any) -> str:
     """The column of the support matrix that a model belongs to; what it calls itself when it has
     none. Raises `UsageError` for a model that may be several.
     """
-    inner = getattr(model, "wrapped", None)
-    if inner is not None:
-        return provider_of(inner)
-    members = getattr(model, "models", None)
-    if isinstance(members, list | tuple) and members:
-        found = {provider_of(each) for each in members}  # pyright: ignore[reportUnknownVariableType]
-        if len(found) > 1:
-            raise UsageError(
-                f"the model falls back from one provider to another ({', '.join(sorted(found))}), "
-                "and what can be asked of them differs; pass provider= to say whose rules hold"
-            )
-        return found.pop()
+    found = sorted({_column(each) for each in speakers(model)})
+    if len(found) > 1:
+        raise UsageError(
+            f"the model falls back from one provider to another ({', '.join(found)}), and what "
+            "can be asked of them differs; pass provider= to say whose rules hold"
+        )
+    return found[0]
+
+
+def system_of(model: Any) -> str:
+    """What the model calls its provider; of several, the first."""
+    return str(next(speakers(model)).system)
+
+
+def _column(model: Any) -> str:
     ancestry = {each.__name__ for each in type(model).__mro__}
     key = next((key for name, key in _PROVIDERS.items() if name in ancestry), None)
     if key == "google" and getattr(model, "canonical_system", "google") == "google-cloud":
         return "google-vertex"
     return key or str(model.system)
+
+
+def _renew_connections(model: Any) -> None:
+    """Let a model that was used in a loop that is gone have new connections, as agents do when
+    they begin.
+    """
+    renew = getattr(model, "_refresh_http_client", None)
+    if callable(renew):
+        renew()
 
 
 def _make(name: str) -> Model:

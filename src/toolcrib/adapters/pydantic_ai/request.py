@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.adapters.items import mapping_of, text_of
-from toolcrib.errors import PromptEvaluationError, UsageError
+from toolcrib.adapters.pydantic_ai.choice import choice_of
+from toolcrib.adapters.pydantic_ai.models import speakers
+from toolcrib.adapters.pydantic_ai.settings import settings_of
+from toolcrib.errors import PromptEvaluationError
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -44,28 +46,33 @@ def asking(
     """Everything but the conversation. Raises `PromptEvaluationError` (phase render) for what the
     model cannot do.
     """
-    from pydantic_ai.exceptions import UserError
-
-    settings = _settings(declared, options, model)
-    choice = _choice(options.tool_choice, declared, prompt.name)
+    settings = settings_of(model, {**options.settings, **declared.body})
+    choice = choice_of(declared, options.tool_choice, prompt.name)
     is_barred = options.tool_choice == "none"
     parameters = _parameters(declared, prompt.output, model, with_native=not is_barred)
     first = cast("ModelSettings", {**settings, **choice})
     found = Asking(parameters, first if is_barred else settings, first)
-    try:
-        # The model says now, not in the middle of a turn, what it cannot do.
-        model.prepare_request(first, parameters)
-    except (UserError, UsageError) as error:
-        raise _unrenderable(str(error), prompt.name) from error
+    _check(model, found, prompt.name)
     return found
 
 
-def _settings(declared: Declared, options: TurnOptions, model: Model) -> ModelSettings:
-    found: dict[str, Any] = {**options.settings, **declared.body}
-    if "max_retries" not in model.unsupported_settings:
-        # Retries are ours, because they must end with the prompt's deadline.
-        found["max_retries"] = 0
-    return cast("ModelSettings", found)
+def _check(model: Any, asking: Asking, prompt_name: str) -> None:
+    """Let the model say now, not in the middle of a turn, what it cannot do."""
+    from pydantic_ai.exceptions import UserError
+
+    able = list(speakers(model))
+    try:
+        # One that falls back on others leaves it to them, when they are asked.
+        for each in able if len(able) > 1 else (model,):
+            settings = {
+                key: value
+                for key, value in asking.first_settings.items()
+                if key not in each.unsupported_settings
+            }
+            each.prepare_request(settings, asking.parameters)
+    except UserError as error:
+        message = f"the model cannot be asked this: {error}"
+        raise PromptEvaluationError(message, prompt_name=prompt_name, phase="render") from error
 
 
 def _parameters(
@@ -78,10 +85,10 @@ def _parameters(
     native = [_native(each) for each in declared.tools if each["type"] != "function"]
     asked: dict[str, Any] = {}
     if output is not None:
-        has_schema = model.profile.get("supports_json_schema_output", False)
-        is_free = not (functions or native) or _combines(model)
+        has_tools = bool(functions or native)
+        is_native = all(_takes_schema(each, has_tools=has_tools) for each in speakers(model))
         asked = {
-            "output_mode": "native" if has_schema and is_free else "prompted",
+            "output_mode": "native" if is_native else "prompted",
             "output_object": OutputObjectDefinition(output.schema, name=output.name),
         }
     return ModelRequestParameters(
@@ -89,10 +96,11 @@ def _parameters(
     )
 
 
-def _combines(model: Model) -> bool:
-    """Whether the model takes a schema for its answer beside tools. Older Gemini models do not."""
-    profile = cast("Mapping[str, Any]", model.profile)
-    return bool(profile.get("google_supports_tool_combination", True))
+def _takes_schema(model: Any, *, has_tools: bool) -> bool:
+    """Whether a model keeps to a schema for its answer. Older Gemini models do not beside tools."""
+    profile = model.profile
+    is_free = not has_tools or profile.get("google_supports_tool_combination", True)
+    return bool(profile.get("supports_json_schema_output", False) and is_free)
 
 
 def _function(entry: Item) -> ToolDefinition:
@@ -108,35 +116,6 @@ def _function(entry: Item) -> ToolDefinition:
 def _native(entry: Item) -> Any:
     fields = {key: value for key, value in entry.items() if key != "type"}
     return _native_tools().validate_python({**fields, "kind": entry["type"]})
-
-
-def _choice(wanted: str, declared: Declared, prompt_name: str) -> dict[str, Any]:
-    functions = [text_of(each, "name") for each in declared.tools if each["type"] == "function"]
-    ours = {each.tool.name: each.tool.name for each in declared.client_run}
-    if wanted == "auto":
-        return {}
-    if wanted == "none":
-        return {"tool_choice": "none"}
-    if wanted == "required" and functions:
-        return {"tool_choice": "required"}
-    if wanted in declared.wire or wanted in ours:
-        return {"tool_choice": [declared.wire.get(wanted, wanted)]}
-    offered = declared.offered
-    if wanted != "required" and wanted not in offered:
-        raise _unrenderable(
-            f"tool_choice names {wanted!r}, which the prompt does not offer; it offers: "
-            f"{', '.join(offered) or 'none'}",
-            prompt_name,
-        )
-    raise _unrenderable(
-        f"tool_choice is {wanted!r}, and no model that pydantic-ai speaks to can be made to use a "
-        "tool of the provider's; leave the choice to the model, or offer a tool of your own",
-        prompt_name,
-    )
-
-
-def _unrenderable(message: str, prompt_name: str) -> PromptEvaluationError:
-    return PromptEvaluationError(message, prompt_name=prompt_name, phase="render")
 
 
 @cache
