@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ SPOKEN = {("google", "google-vertex"): "google-vertex", ("openai-chat", "groq"):
 """Providers that speak as others do, by the folder of their recordings."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Recorded:
     """One response of a model; the form that was not recorded is made."""
 
@@ -39,11 +38,11 @@ class Recorded:
     body: Json
     events: list[Json]
 
-    @cached_property
+    @property
     def blocking(self) -> Reply:
         return Reply(json.dumps(self.body).encode())
 
-    @cached_property
+    @property
     def streamed(self) -> Reply:
         return self.wire.encode(self.events)
 
@@ -57,7 +56,7 @@ def recorded(path: Path) -> list[Recorded]:
 def _responses(interaction: Json, folder: str) -> Iterator[Recorded]:
     body, events = mapping_of(interaction, "response"), mappings_of(interaction, "events")
     for name, wire in WIRES.items():
-        provider = next((to for (of, at), to in SPOKEN.items() if of == name and at in folder), name)
+        provider = SPOKEN.get((name, folder.removesuffix("-plain")), name)
         if wire.is_body(body):
             yield Recorded(provider, wire, body, wire.events_of(body))
         if events and wire.is_event(events[0]):

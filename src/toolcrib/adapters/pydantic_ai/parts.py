@@ -24,11 +24,15 @@ if TYPE_CHECKING:
 RESPONSE = "response"
 NATIVE_CALL = "native_call"
 NATIVE_RETURN = "native_return"
+UNREAD = "unread"
+"""Where a response's details keep what came with it and has no part."""
+_KINDS = frozenset({RESPONSE, NATIVE_CALL, NATIVE_RETURN, "function_call", "message", "file"})
 
 
 def items_of(response: ModelResponse) -> list[Item]:
-    """The items of a response, in order."""
-    return [_header(response), *(item_of(part) for part in response.parts)]
+    """The items of a response, in order; what has no part comes last."""
+    unread = mappings_of(response.provider_details or {}, UNREAD)
+    return [_header(response), *map(item_of, response.parts), *map(_unread, unread)]
 
 
 def with_calls(items: Sequence[Item], called: Container[str]) -> Iterator[Item]:
@@ -88,6 +92,12 @@ def item_of(part: ModelResponsePart) -> Item:
             return {"type": kind or "unknown", "part": told}
 
 
+def _unread(block: Mapping[str, Any]) -> Item:
+    """What nobody knows, under its own type, unless that means something here."""
+    kind = text_of(block, "type") or "unknown"
+    return {"type": f"unread_{kind}" if kind in _KINDS else kind, "unread": block}
+
+
 def _native(kind: str, told: dict[str, Any]) -> dict[str, Any]:
     told.pop("args", None)
     return {
@@ -119,6 +129,9 @@ def _header(response: ModelResponse) -> Item:
     )
     for key in ("parts", "kind", "usage"):
         told.pop(key, None)
+    details = mapping_of(told, "provider_details")
+    details.pop(UNREAD, None)
+    told["provider_details"] = details or None
     return {
         "type": RESPONSE,
         "finish_reason": maybe_text(told, "finish_reason"),

@@ -27,7 +27,7 @@ class AnthropicWire:
         return split_at(events, [each.get("type") == "message_start" for each in events])
 
     def events_of(self, body: Json) -> list[Json]:
-        started = {**body, "content": [], "stop_reason": None, "container": None}
+        started: Json = {**body, "content": [], "stop_reason": None, "container": None}
         events: list[Json] = [{"type": "message_start", "message": started}, {"type": "ping"}]
         for index, block in enumerate(mappings_of(body, "content")):
             place = {"index": index}

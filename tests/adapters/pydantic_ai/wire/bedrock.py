@@ -152,7 +152,9 @@ def _grow(block: Json, delta: Json) -> None:
 
 def _closed(block: Json) -> Json:
     if "toolUse" in block:
-        return {"toolUse": {**block["toolUse"], "input": json.loads(text_of(block, "json") or "{}")}}
+        return {
+            "toolUse": {**block["toolUse"], "input": json.loads(text_of(block, "json") or "{}")}
+        }
     if "toolResult" in block:
         return {"toolResult": {**block["toolResult"], "content": block.get("content", [])}}
     if "citations" in block:
@@ -161,7 +163,9 @@ def _closed(block: Json) -> Json:
     told = mapping_of(block, "reasoningContent")
     if "redactedContent" in told:
         return {"reasoningContent": told}
-    return {"reasoningContent": {"reasoningText": told}} if told else {"text": text_of(block, "text")}
+    return (
+        {"reasoningContent": {"reasoningText": told}} if told else {"text": text_of(block, "text")}
+    )
 
 
 def _frame(name: str, facts: Json) -> bytes:

@@ -38,7 +38,7 @@ class ChatWire:
         message: Json = {"role": "assistant", "content": ""}
         ran: dict[int, Json] = {}
         calls: dict[int, Json] = {}
-        finish, usage = None, {}
+        finish, usage = None, Json()
         for event in events:
             choice = _choice(event)
             finish = choice.get("finish_reason") or finish
@@ -47,10 +47,8 @@ class ChatWire:
             for key in ("content", "reasoning"):
                 if delta.get(key):
                     message[key] = text_of(message, key) + delta[key]
-            message["tool_calls"] = [
-                *message.get("tool_calls", ()),
-                *mappings_of(delta, "tool_calls"),
-            ]
+            for piece in mappings_of(delta, "tool_calls"):
+                _grow(calls.setdefault(piece["index"], {"type": "function"}), piece)
             ran |= {each["index"]: each for each in mappings_of(delta, "executed_tools")}
         message |= {"executed_tools": list(ran.values())} if ran else {}
         message |= {"tool_calls": list(calls.values())} if calls else {}
@@ -99,7 +97,7 @@ def _common(body: Json) -> Json:
 
 
 def _choice(body: Json) -> Json:
-    return next(iter(mappings_of(body, "choices")), {})
+    return next(iter(mappings_of(body, "choices")), Json())
 
 
 def _message(body: Json) -> Json:

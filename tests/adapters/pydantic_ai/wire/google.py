@@ -23,7 +23,7 @@ class GoogleWire:
     def streams(self, events: Sequence[Json]) -> Iterator[list[Json]]:
         ids = [text_of(each, "responseId") for each in events]
         return split_at(
-            events, [key != before for key, before in zip(ids, [""] + ids, strict=False)]
+            events, [key != before for key, before in zip(ids, ["", *ids], strict=False)]
         )
 
     def events_of(self, body: Json) -> list[Json]:
@@ -94,7 +94,7 @@ class GoogleWire:
 
 
 def _candidate(body: Json) -> Json:
-    return next(iter(mappings_of(body, "candidates")), {})
+    return next(iter(mappings_of(body, "candidates")), Json())
 
 
 def _parts(body: Json) -> list[Json]:
