@@ -3,22 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.invoke import bind
+from toolcrib.tools.digest import tool_digest
+from toolcrib.tools.invoke import bind, is_async
+from toolcrib.tools.ref import ToolRef
+from toolcrib.tools.rules import check_callable
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
     from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.decorator import FunctionTool
+    from toolcrib.tools.prepared import Describes
 
 SOURCE = "host"
 """The source of every host tool; together with the name it is the tool's identity."""
 
 ToolHandler: TypeAlias = "Callable[[dict[str, Any], ToolContext], Awaitable[Any] | Any]"
 """Takes the checked input and the call's context; `def` and `async def` both work."""
+
+SessionFactory: TypeAlias = "Callable[[ToolContext], ToolHandler | SessionHandler]"
+"""Makes the handler for one session, from that session's context."""
+
+AnyTool: TypeAlias = "Describes | Tool[Any, Any] | FunctionTool[..., Any]"
+"""A tool in whichever style: a `HostToolDefinition`, a `BaseTool`, a `Tool`, an `@tool`."""
+
+_RULES = (
+    "category",
+    "requires_approval",
+    "timeout",
+    "version",
+    "is_idempotent",
+    "is_read_only",
+    "uses",
+    "requires",
+    "deprecated",
+)
+"""What a definition and a tool both have under one name."""
 
 
 class ToolScope(StrEnum):
@@ -29,14 +53,26 @@ class ToolScope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class SessionHandler:
+    """A handler that one session has to itself, and what to do when the session ends."""
+
+    handler: ToolHandler
+    close: Callable[[], Awaitable[None] | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class HostToolDefinition:
-    """A tool of the host application. It is checked here, before anything can call it."""
+    """A tool of the host application. It is checked here, before anything can call it.
+
+    It has a `handler`, or a `factory` that makes one for each session (scope SESSION), or comes
+    from a tool of another style by way of `HostToolDefinition.of`.
+    """
 
     name: str
     description: str
     parameters: dict[str, Any] = field(hash=False)
     """JSON Schema (draft 2020-12) of an object. Mark a secret with `"writeOnly": true`."""
-    handler: ToolHandler
+    handler: ToolHandler | None = None
     scope: ToolScope = ToolScope.GLOBAL
     category: str | None = None
     requires_approval: bool = False
@@ -45,8 +81,16 @@ class HostToolDefinition:
     is_idempotent: bool = False
     is_read_only: bool = False
     uses: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    """What the connected client must be able to do for the tool to be offered."""
+    deprecated: str | None = None
+    factory: SessionFactory | None = None
+    visible_when: Callable[[ToolContext], bool] | None = None
+    """Says for one session whether the tool is there at all; without it, it is."""
+    typed: Tool[Any, Any] | None = field(default=None, repr=False)
+    """The tool of another style that this one was made from; it brings its own parameters."""
 
-    _tool: Tool[dict[str, Any], Any] = field(init=False, repr=False, compare=False)
+    _tool: Tool[Any, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.scope, ToolScope):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -54,31 +98,106 @@ class HostToolDefinition:
                 f"tool {self.name!r}: scope must be ToolScope.GLOBAL or ToolScope.SESSION, "
                 f"not {self.scope!r}"
             )
-        for needed in ("parameters", "handler"):
-            if getattr(self, needed) is None:
-                raise InvalidTool(f"tool {self.name!r} has no {needed}; a host tool needs them")
-        tool = self._declared()
-        bind(tool)
+        check_callable(self.name, "visible_when", self.visible_when)
+        self._check_maker()
+        tool, parameters = self._declared() if self.typed is None else self._retyped(self.typed)
         object.__setattr__(self, "_tool", tool)
-        object.__setattr__(self, "parameters", tool.json_schema)
+        object.__setattr__(self, "parameters", parameters)
+
+    @classmethod
+    def of(cls, tool: AnyTool) -> HostToolDefinition:
+        """A tool of another style (`@tool`, `Tool`, a `BaseTool`) as one of the host's.
+
+        Its own types check its arguments, as they do everywhere else.
+        """
+        if isinstance(tool, HostToolDefinition):
+            return tool
+        from toolcrib.tools.prepared import as_tool
+
+        ready = as_tool(tool)
+        if ready.place != "local":
+            raise InvalidTool(
+                f"tool {ready.name!r} runs in the place {ready.place!r}; the host serves tools "
+                "that have a handler here"
+            )
+        rules = {rule: getattr(ready, rule) for rule in _RULES}
+        return cls(ready.name, ready.description, parameters={}, typed=ready, **rules)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over name, description and parameters: another digest is another promise."""
+        return tool_digest(self.name, self.description, self.parameters)
+
+    @property
+    def ref(self) -> ToolRef:
+        """Which tool this is exactly, for events, approvals and grants."""
+        return ToolRef(self.name, SOURCE, self.version, self.digest, "local")
 
     def to_tool(self) -> Tool[dict[str, Any], Any]:
         """The same tool in the form that everything else works with."""
+        if self.factory is not None:
+            raise InvalidTool(
+                f"tool {self.name!r} has a handler of its own in each session; register it and "
+                "take it from the registry's session tools"
+            )
         return self._tool
 
-    def _declared(self) -> Tool[dict[str, Any], Any]:
-        return Tool[Any, Any](
+    def handled_by(self, handler: ToolHandler) -> HostToolDefinition:
+        """The tool as it is in one session, with the handler that its factory made."""
+        return replace(self, handler=handler, factory=None)
+
+    def _check_maker(self) -> None:
+        makers = ("handler", "factory", "typed")
+        given = [maker for maker in makers if getattr(self, maker) is not None]
+        if not given:
+            raise InvalidTool(
+                f"tool {self.name!r} has no handler; give it one, or a factory that makes one "
+                "for each session"
+            )
+        if len(given) > 1:
+            raise InvalidTool(f"tool {self.name!r} has both {' and '.join(given)}; keep one")
+        if self.factory is not None:
+            self._check_factory(self.factory)
+
+    def _check_factory(self, factory: SessionFactory) -> None:
+        check_callable(self.name, "factory", factory)
+        if self.scope is not ToolScope.SESSION:
+            raise InvalidTool(
+                f"tool {self.name!r}: a factory makes a handler for each session; "
+                "write scope=ToolScope.SESSION"
+            )
+        if is_async(factory):
+            raise InvalidTool(
+                f"tool {self.name!r}: the factory must be a plain function; "
+                "what has to be awaited is for the handler to open when it is first called"
+            )
+
+    def _declared(self) -> tuple[Tool[Any, Any], Any]:
+        if self.parameters is None:  # pyright: ignore[reportUnnecessaryComparison]
+            raise InvalidTool(f"tool {self.name!r} has no parameters; a host tool needs them")
+        tool = Tool[Any, Any](
             name=self.name,
             description=self.description,
             handler=cast("Any", self.handler),
             calling="input",
             json_schema=self.parameters,
             source=SOURCE,
-            category=self.category,
-            requires_approval=self.requires_approval,
-            timeout=self.timeout,
-            version=self.version,
-            is_idempotent=self.is_idempotent,
-            is_read_only=self.is_read_only,
-            uses=self.uses,
+            **self._rules(),
         )
+        bind(tool)
+        return tool, tool.json_schema
+
+    def _retyped(self, typed: Tool[Any, Any]) -> tuple[Tool[Any, Any], Any]:
+        from toolcrib.tools.prepared import prepare
+
+        tool = replace(
+            typed,
+            name=self.name,
+            description=self.description,
+            source=SOURCE,
+            **self._rules(),
+        )
+        return tool, prepare(tool).params.schema
+
+    def _rules(self) -> dict[str, Any]:
+        return {rule: getattr(self, rule) for rule in _RULES}

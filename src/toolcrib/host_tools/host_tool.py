@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import UsageError
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
 class HostTool:
     """A definition bound to the context of one session.
 
-    `execute` takes the same path as every call. Without an executor of its own session it gets
-    one in memory, so a definition can be tried by itself.
+    `execute` takes the same path as every call, through the session's executor or one that is made
+    when it is first needed. Without either it gets one in memory, so a definition can be tried by
+    itself.
     """
 
     def __init__(
         self,
         definition: HostToolDefinition,
         context: ToolContext,
-        executor: Executor | None = None,
+        executor: Executor | Callable[[], Executor] | None = None,
     ) -> None:
         self._definition = definition
         self._context = context
-        self._executor = executor
+        self._executor = executor or (lambda: own_executor(context, [definition]))
 
     @property
     def name(self) -> str:
@@ -62,7 +63,7 @@ class HostTool:
         `metadata` then says why: `failure` is the kind of failure, `approval_id` the request that
         a call waits for.
         """
-        executor = self._own_executor()
+        executor = self._ready_executor()
         try:
             outcome = await executor.call(self.name, input)
         except UsageError as error:
@@ -78,18 +79,23 @@ class HostTool:
             value=outcome.value, message=outcome.text, success=outcome.ok, metadata=metadata
         )
 
-    def _own_executor(self) -> Executor:
-        if self._executor is None:
-            from toolcrib.calls.executor import Executor
-            from toolcrib.session.session import Session
-
-            session = Session(
-                self._context.session_id,
-                cwd=self._context.cwd,
-                environment=self._context.environment,
-                metadata=self._context.metadata,
-                deps=self._context.deps,
-                bus=self._context.bus,
-            )
-            self._executor = Executor(session, [self._definition])
+    def _ready_executor(self) -> Executor:
+        if callable(self._executor):
+            self._executor = self._executor()
         return self._executor
+
+
+def own_executor(context: ToolContext, definitions: Iterable[HostToolDefinition]) -> Executor:
+    """An executor in memory, in a session like that of `context`."""
+    from toolcrib.calls.executor import Executor
+    from toolcrib.session.session import Session
+
+    session = Session(
+        context.session_id,
+        cwd=context.cwd,
+        environment=context.environment,
+        metadata=context.metadata,
+        deps=context.deps,
+        bus=context.bus,
+    )
+    return Executor(session, definitions)

@@ -169,8 +169,8 @@ class PromptStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolWithheld(Event):
-    """A provider-run tool was not offered to the model, because the session forbids it or the
-    provider has no such kind.
+    """A tool was not offered to the model: one that the provider runs, because the session forbids
+    it or the provider has no such kind, or one of the host's that could not be mounted.
     """
 
     kind: ClassVar[str] = "tool.withheld"

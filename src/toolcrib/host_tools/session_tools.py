@@ -1,0 +1,219 @@
+"""The host's tools in one session: mounted at its start, kept up with the registry, let go."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.errors import DuplicateTool, UsageError
+from toolcrib.host_tools.definition import AnyTool, HostToolDefinition
+from toolcrib.host_tools.host_tool import HostTool
+from toolcrib.host_tools.offer import Offered, Withheld, describe
+from toolcrib.host_tools.registration import RegistryChange
+from toolcrib.session.events import ToolWithheld
+from toolcrib.tools.context import ToolContext
+from toolcrib.tools.prepared import as_tool
+
+if TYPE_CHECKING:
+    from toolcrib.calls.executor import Executor
+    from toolcrib.host_tools.registry import HostToolRegistry
+    from toolcrib.session.session import Session
+    from toolcrib.tools.tool import Tool
+
+logger = logging.getLogger(__name__)
+
+
+class SessionTools:
+    """Mounts what the registry has for a session beside the tools that it has from elsewhere.
+
+    Give `for_executor` to the session's executor and then the executor to `follow`. A tool that
+    cannot be mounted is in `unavailable` with the reason, and the session goes on without it.
+    """
+
+    def __init__(
+        self,
+        registry: HostToolRegistry,
+        session: Session,
+        others: Iterable[AnyTool] = (),
+        *,
+        capabilities: Collection[str] = (),
+    ) -> None:
+        self._registry = registry
+        self._session = session
+        self._context = context_of(session)
+        self._capabilities = frozenset(capabilities)
+        self._others = _by_name(others)
+        self._mounted: dict[str, Offered] = {}
+        self._withheld: dict[str, Withheld] = {}
+        self._executor: Executor | None = None
+        self._lock = threading.Lock()
+        self._missed: list[RegistryChange] = []
+        self._is_closed = False
+        # Before the first look: what changes in between must not be missed.
+        self._unsubscribe = registry.subscribe(self._hear)
+        self._mount_all()
+
+    @property
+    def for_executor(self) -> tuple[Tool[Any, Any] | HostToolDefinition, ...]:
+        """Every tool of the session: those from elsewhere, then the host's."""
+        others = [tool for name, tool in self._others.items() if name not in self._mounted]
+        return (*others, *(each.definition for each in self._mounted.values()))
+
+    @property
+    def tools(self) -> Mapping[str, HostTool]:
+        """The host's tools that the session has now, by name."""
+        found = self._mounted.items()
+        return {
+            name: HostTool(each.definition, self._context, self._followed) for name, each in found
+        }
+
+    @property
+    def unavailable(self) -> Mapping[str, str]:
+        """The host's tools that the session does not have, with the reason."""
+        return MappingProxyType({name: each.reason for name, each in self._withheld.items()})
+
+    def follow(self, executor: Executor) -> None:
+        """Apply what changes in the registry to the session's executor, in its event loop."""
+        if executor.session is not self._session:
+            raise UsageError("this executor belongs to another session")
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        with self._lock:
+            self._executor = executor
+            missed, self._missed = self._missed, []
+        self._apply(missed)
+
+    async def close(self) -> None:
+        """The session ends: drop what was registered for it, and close its own handlers."""
+        self._is_closed = True
+        self._unsubscribe()
+        await self._registry.close_session(self._session.session_id)
+
+    def _mount_all(self) -> None:
+        offer = self._registry.offer(self._context, capabilities=self._capabilities)
+        for each in offer.tools:
+            self._mount(each)
+        for each in offer.withheld:
+            self._withhold(each)
+
+    def _mount(self, offered: Offered) -> None:
+        name = offered.definition.name
+        if name in self._others and not offered.registration.override:
+            why = f"the session has a tool of that name from {self._others[name].source!r}"
+            self._withhold(Withheld(offered.definition, why, is_fault=True))
+        else:
+            self._mounted[name] = offered
+
+    def _withhold(self, withheld: Withheld) -> None:
+        self._withheld[withheld.name] = withheld
+        if not withheld.is_fault:
+            return
+        session = self._session
+        logger.warning(
+            "session %s has no tool %r: %s", session.session_id, withheld.name, withheld.reason
+        )
+        session.note(
+            ToolWithheld(
+                session_id=session.session_id,
+                at=session.clock(),
+                turn=session.last_turn,
+                tool=withheld.definition.ref,
+                reason=withheld.reason,
+            )
+        )
+
+    def _hear(self, changes: tuple[RegistryChange, ...]) -> None:
+        mine = [each for each in changes if each.session_id in (None, self._session.session_id)]
+        if not mine or self._is_closed:
+            return
+        with self._lock:
+            if self._executor is None:
+                self._missed.extend(mine)
+                return
+        if threading.get_ident() == self._thread:
+            self._apply(mine)
+        else:
+            self._loop.call_soon_threadsafe(self._apply, mine)
+
+    def _apply(self, changes: list[RegistryChange]) -> None:
+        for change in changes:
+            if not self._is_closed:
+                self._bring_up_to_date(change)
+
+    def _bring_up_to_date(self, change: RegistryChange) -> None:
+        """Make the executor have what the registry has for this session now, under that name."""
+        name = change.name
+        found = self._registry.offer_one(name, self._context, capabilities=self._capabilities)
+        have = self._mounted.get(name)
+        self._withheld.pop(name, None)
+        if isinstance(found, Offered):
+            if have is not None and have.registration == found.registration:
+                return
+            if have is not None and change.new is None:
+                # What is removed goes at once, also when a namesake takes its place.
+                self._take_away(name)
+            self._put(found)
+            return
+        if have is not None:
+            self._take_away(name)
+        if found is not None:
+            self._withhold(found)
+
+    def _take_away(self, name: str) -> None:
+        executor = self._followed()
+        del self._mounted[name]
+        executor.unregister(name)
+        if name in self._others:
+            executor.register(self._others[name])
+
+    def _put(self, offered: Offered) -> None:
+        name = offered.definition.name
+        executor = self._followed()
+        try:
+            if name in self._mounted:
+                executor.replace(offered.definition)
+            else:
+                self._put_beside(offered, executor)
+        except Exception as error:
+            self._withhold(Withheld(offered.definition, describe(error), is_fault=True))
+        else:
+            self._mounted[name] = offered
+
+    def _put_beside(self, offered: Offered, executor: Executor) -> None:
+        name = offered.definition.name
+        if offered.registration.override and name in executor.tools:
+            self._others[name] = executor.tools[name].tool
+            executor.replace(offered.definition)
+        else:
+            executor.register(offered.definition)
+
+    def _followed(self) -> Executor:
+        if self._executor is None:
+            raise UsageError("these tools follow no executor yet; give it to follow() first")
+        return self._executor
+
+
+def _by_name(tools: Iterable[AnyTool]) -> dict[str, Tool[Any, Any]]:
+    found: dict[str, Tool[Any, Any]] = {}
+    for tool in map(as_tool, tools):
+        if tool.name in found:
+            raise DuplicateTool(f"the session has two tools named {tool.name!r}")
+        found[tool.name] = tool
+    return found
+
+
+def context_of(session: Session) -> ToolContext:
+    """A session's context, for factories and for rules on what it sees."""
+    return ToolContext(
+        session_id=session.session_id,
+        cwd=session.cwd,
+        environment=dict(session.environment),
+        metadata=dict(session.metadata),
+        deps=session.deps,
+        session=session,
+        bus=session.bus,
+    )
