@@ -17,6 +17,7 @@
     │   └── ContainerGone           the container that it needs has expired, or never was
     ├── DownloadFailed              a file that model-written code made was not saved
     ├── PatchFailed                 a patch does not fit its file, which is as it was
+    ├── Refused                     an operation of a runtime that was not done; `kind` says why
     ├── HookFailed                  a hook returned something it may not return
     ├── ToolTimeout (TimeoutError)  a tool outlived its time limit
     ├── StoreError                  a session cannot be read or written
@@ -45,6 +46,20 @@ if TYPE_CHECKING:
 
 
 EvaluationPhase = Literal["render", "request", "response", "parse", "tool", "budget"]
+
+
+RefusalKind = Literal[
+    "unauthorized",
+    "forbidden",
+    "invalid",
+    "not_found",
+    "conflict",
+    "busy",
+    "too_large",
+    "unavailable",
+    "closing",
+    "internal",
+]
 
 
 class ToolcribError(Exception):
@@ -157,6 +172,20 @@ class DownloadFailed(ToolcribError):
 
 class PatchFailed(ToolcribError):
     """A patch was not applied, and nothing was changed. The message says why, for the model."""
+
+
+class Refused(ToolcribError):
+    """An operation that a runtime did not do. The message is for whoever asked for it, over
+    whichever transport, and holds no secret; `facts` is what a program may want besides.
+    """
+
+    def __init__(
+        self, kind: RefusalKind, message: str, facts: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.kind: RefusalKind = kind
+        self.message = message
+        self.facts = dict(facts or {})
 
 
 class HookFailed(ToolcribError):

@@ -1,0 +1,1 @@
+"""The runtime: sessions and tools behind one service, whatever the transport."""

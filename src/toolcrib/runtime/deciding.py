@@ -1,0 +1,123 @@
+"""Approvals and grants, over all sessions of a store."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from toolcrib.approval.decision import Actor, Approve, Decided, Deny
+from toolcrib.approval.edit import check_edit
+from toolcrib.approval.grant import NewGrant
+from toolcrib.errors import InvalidDecision, Refused
+from toolcrib.runtime.messages import ApprovalFacts, GrantFacts, Grants, Inbox
+
+if TYPE_CHECKING:
+    from toolcrib.approval.decision import Decision
+    from toolcrib.approval.grant import Grant
+    from toolcrib.runtime.messages import Decide, ListApprovals
+    from toolcrib.session.session import Session
+    from toolcrib.store.store import FiledApproval, Store
+
+
+async def inbox(store: Store, asked: ListApprovals) -> Inbox:
+    """What waits, oldest first."""
+    state = None if asked.is_all else "pending"
+    filed = await asyncio.to_thread(
+        lambda: store.approvals(session_id=asked.session_id, state=state)
+    )
+    return Inbox(approvals=[approval_facts(each) for each in filed])
+
+
+async def find(store: Store, approval_id: str) -> FiledApproval:
+    """One request. Raises `Refused` (not_found)."""
+    filed = await asyncio.to_thread(store.approval, approval_id)
+    if filed is None:
+        raise Refused("not_found", f"there is no request for approval {approval_id[:128]!r}")
+    return filed
+
+
+async def decide(store: Store, session: Session | None, asked: Decide, by: str) -> ApprovalFacts:
+    """Decide a request, in a session that is open here (`session`) or anywhere else."""
+    filed = await find(store, asked.approval_id)
+    decision = _decision(asked)
+    try:
+        if session is not None:
+            grant = NewGrant(scope=asked.grant) if asked.grant else None
+            await session.approvals.decide(
+                asked.approval_id, decision, by=by, grant=grant, digest=asked.digest
+            )
+        else:
+            await _decide_elsewhere(store, filed, asked, decision, by)
+    except InvalidDecision as error:
+        raise Refused("conflict", str(error)) from None
+    return approval_facts(await find(store, asked.approval_id))
+
+
+def _decision(asked: Decide) -> Decision:
+    if asked.decision == "approve":
+        if asked.reason is not None:
+            raise Refused("invalid", "an approval has no reason; leave it out, or deny")
+        return Approve(dict(asked.arguments) if asked.arguments is not None else None)
+    if asked.arguments is not None or asked.grant is not None:
+        raise Refused("invalid", "a denial has neither arguments nor a grant")
+    return Deny(asked.reason) if asked.reason else Deny()
+
+
+async def _decide_elsewhere(
+    store: Store, filed: FiledApproval, asked: Decide, decision: Decision, by: str
+) -> None:
+    """The session is not open here: whoever opens it finds the decision."""
+    request, now = filed.request, time.time()
+    if asked.digest not in (None, request.digest):
+        raise InvalidDecision("the call is not the one that was shown; look at it again")
+    if asked.grant not in (None, "once"):
+        raise InvalidDecision("a grant can be given only where the session is open")
+    if request.deadline is not None and now >= request.deadline:
+        raise InvalidDecision(f"request {request.approval_id} expired")
+    if isinstance(decision, Approve) and decision.arguments is not None:
+        check_edit(request, decision.arguments)
+    decided = Decided(request.approval_id, request.digest, decision, Actor("person", by), now)
+    if not await asyncio.to_thread(store.decide, decided):
+        raise InvalidDecision(f"request {request.approval_id} is decided already")
+
+
+async def grants(store: Store) -> Grants:
+    """Every grant of the store."""
+    found = await asyncio.to_thread(store.grants)
+    return Grants(grants=[_grant_facts(each) for each in found])
+
+
+def approval_facts(filed: FiledApproval) -> ApprovalFacts:
+    """A request as it is told."""
+    request, decided = filed.request, filed.decided
+    return ApprovalFacts(
+        approval_id=request.approval_id,
+        session_id=request.session_id,
+        call_id=request.call_id,
+        tool=request.tool.name,
+        arguments=request.arguments,
+        digest=request.digest,
+        state=filed.state,
+        rule=request.rule,
+        reason=request.reason,
+        created_at=request.created_at,
+        deadline=request.deadline,
+        parameters=request.parameters,
+        metadata=request.metadata,
+        decided_by=decided.actor.name if decided else None,
+    )
+
+
+def _grant_facts(grant: Grant) -> GrantFacts:
+    return GrantFacts(
+        grant_id=grant.grant_id,
+        tool=grant.tool_id,
+        scope=grant.scope,
+        created_by=grant.created_by.name,
+        created_at=grant.created_at,
+        session_id=grant.session_id,
+        expires_at=grant.expires_at,
+        uses_left=grant.uses_left,
+        is_revoked=grant.revoked_at is not None,
+    )

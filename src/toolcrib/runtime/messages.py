@@ -1,0 +1,337 @@
+"""What is asked of a runtime and what it answers, the same on every transport.
+
+Field names are the wire's. Everything that comes in is checked against these types, and what they
+do not name is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from pydantic import ConfigDict, JsonValue
+
+from toolcrib.approval.decision import GrantScope
+from toolcrib.calls.failure import Failure
+from toolcrib.runtime.config import WhenBusy
+from toolcrib.tools.ref import Place
+
+_STRICT = ConfigDict(extra="forbid")
+
+SessionState = Literal["open", "closed"]
+CallStatus = Literal["completed", "failed", "waiting"]
+PromptStatus = Literal["completed", "waiting", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Base of what is asked."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nothing(Params):
+    """An operation without parameters, or without an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientTool(Params):
+    """A tool that the client brings and runs."""
+
+    name: str
+    description: str
+    parameters: dict[str, JsonValue]
+    requires_approval: bool = False
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSession(Params):
+    """A new session. `capabilities` is what the client can do; `client_tools` it runs itself."""
+
+    session_id: str | None = None
+    cwd: str | None = None
+    environment: dict[str, str] = field(default_factory=dict[str, str])
+    metadata: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    allowed_tools: list[str] | None = None
+    denied_tools: list[str] = field(default_factory=list[str])
+    capabilities: list[str] = field(default_factory=list[str])
+    client_tools: list[ClientTool] = field(default_factory=list[ClientTool])
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneSession(Params):
+    """An operation on one session."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkSession(Params):
+    """A new session that begins with what another one holds."""
+
+    session_id: str
+    new_session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFacts:
+    """A session as it is now."""
+
+    session_id: str
+    state: SessionState
+    last_seq: int
+    turn: int = 0
+    is_busy: bool = False
+    pending_approvals: int = 0
+    cwd: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    unavailable_tools: dict[str, str] = field(default_factory=dict[str, str])
+    """Tools that this session does not have, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sessions:
+    """The sessions of the store."""
+
+    sessions: list[SessionFacts]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListTools(Params):
+    """The tools of a session, or of one category."""
+
+    session_id: str
+    category: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneTool(Params):
+    """One tool of a session."""
+
+    session_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFacts:
+    """A tool as a client may show it."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    source: str
+    place: Place
+    version: str
+    digest: str
+    requires_approval: bool
+    is_read_only: bool
+    category: str | None = None
+    timeout: float | None = None
+    deprecated: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """The tools of a session, and those it does not have with the reason."""
+
+    tools: list[ToolFacts]
+    unavailable: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTool(Params):
+    """A call without a model. With the id of a call that waits, that call is taken up again."""
+
+    session_id: str
+    name: str
+    arguments: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    call_id: str | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallResult:
+    """What a call came to. `text` is what a model would see, `value` is for programs."""
+
+    call_id: str
+    tool: str
+    status: CallStatus
+    text: str
+    value: Any = None
+    failure: Failure | None = None
+    approval_id: str | None = None
+    artifact_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneCall(Params):
+    """One call of a session."""
+
+    session_id: str
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled:
+    """Whether there was something to cancel."""
+
+    was_running: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientResult(Params):
+    """What came of a call that the client was asked to run."""
+
+    session_id: str
+    call_id: str
+    value: JsonValue = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendPrompt(Params):
+    """A prompt for the model."""
+
+    session_id: str
+    text: str
+    waits: bool = True
+    """Whether to wait for the people whose approval it takes, or to say that it waits."""
+    when_busy: WhenBusy | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptResult:
+    """What a prompt came to. While it is `waiting`, the named approvals are needed."""
+
+    session_id: str
+    turn: int
+    status: PromptStatus
+    text: str = ""
+    pending: list[str] = field(default_factory=list[str])
+    usage: dict[str, int] = field(default_factory=dict[str, int])
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListApprovals(Params):
+    """What waits, in one session or in all; with `is_all`, what is decided too."""
+
+    session_id: str | None = None
+    is_all: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneApproval(Params):
+    """One request for approval."""
+
+    approval_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalFacts:
+    """A request for approval, and what became of it."""
+
+    approval_id: str
+    session_id: str
+    call_id: str
+    tool: str
+    arguments: dict[str, Any]
+    digest: str
+    state: str
+    rule: str
+    reason: str
+    created_at: float
+    deadline: float | None = None
+    parameters: dict[str, Any] = field(default_factory=dict[str, Any])
+    metadata: dict[str, Any] | None = None
+    decided_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbox:
+    """Requests for approval, oldest first."""
+
+    approvals: list[ApprovalFacts]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decide(Params):
+    """A decision. It is final, and bound to the digest that whoever decides has seen."""
+
+    approval_id: str
+    decision: Literal["approve", "deny"]
+    digest: str | None = None
+    arguments: dict[str, JsonValue] | None = None
+    reason: str | None = None
+    grant: GrantScope | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantFacts:
+    """A standing yes."""
+
+    grant_id: str
+    tool: str
+    scope: GrantScope
+    created_by: str
+    created_at: float
+    session_id: str | None = None
+    expires_at: float | None = None
+    uses_left: int | None = None
+    is_revoked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grants:
+    """Standing grants."""
+
+    grants: list[GrantFacts]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneGrant(Params):
+    """One grant."""
+
+    grant_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revoked:
+    """Whether the grant was standing."""
+
+    was_standing: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListEvents(Params):
+    """What happened in a session after a place in its ledger."""
+
+    session_id: str
+    after: int = 0
+    limit: int = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """Kept events in order; `last_seq` is where to go on."""
+
+    events: list[dict[str, Any]]
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What this runtime speaks and how much it takes."""
+
+    name: str
+    version: str
+    protocol: int
+    operations: list[str]
+    events: list[str]
+    has_model: bool
+    max_payload_bytes: int

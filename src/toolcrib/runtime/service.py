@@ -1,0 +1,230 @@
+"""The one service behind every transport."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import to_json
+
+from toolcrib._version import __version__
+from toolcrib.calls.call import Caller
+from toolcrib.errors import Refused
+from toolcrib.runtime import calling, deciding, prompting
+from toolcrib.runtime.envelope import Reader, kept
+from toolcrib.runtime.messages import (
+    ApprovalFacts,
+    CallResult,
+    CallTool,
+    Cancelled,
+    Capabilities,
+    CreateSession,
+    Decide,
+    Events,
+    ForkSession,
+    Grants,
+    Inbox,
+    ListApprovals,
+    ListEvents,
+    ListTools,
+    Nothing,
+    OneApproval,
+    OneCall,
+    OneGrant,
+    OneSession,
+    OneTool,
+    PromptResult,
+    Revoked,
+    SendPrompt,
+    SessionFacts,
+    Sessions,
+    ToolFacts,
+    Tools,
+)
+from toolcrib.session.events import ALL_EVENTS
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.config import RuntimeConfig
+    from toolcrib.runtime.idempotency import Once
+    from toolcrib.runtime.principal import Principal
+    from toolcrib.runtime.sessions import HeldSessions
+    from toolcrib.store.store import Store
+
+PROTOCOL = 1
+MOST_EVENTS = 10_000
+
+
+class Service:
+    """Every operation, typed in and typed out. Who may ask is checked before it gets here; what
+    cannot be done is `Refused`.
+    """
+
+    def __init__(
+        self, config: RuntimeConfig, store: Store, sessions: HeldSessions, once: Once
+    ) -> None:
+        self._config = config
+        self._store = store
+        self._sessions = sessions
+        self._once = once
+
+    async def capabilities(self, asked: Nothing, who: Principal) -> Capabilities:
+        """What this runtime speaks."""
+        from toolcrib.runtime.operations import OPERATIONS
+
+        return Capabilities(
+            name="toolcrib",
+            version=__version__,
+            protocol=PROTOCOL,
+            operations=sorted(OPERATIONS),
+            events=sorted(event.kind for event in ALL_EVENTS),
+            has_model=self._config.adapter is not None,
+            max_payload_bytes=self._config.max_payload_bytes,
+        )
+
+    async def create_session(self, asked: CreateSession, who: Principal) -> SessionFacts:
+        """Open a new session, with its tools."""
+
+        async def create() -> SessionFacts:
+            held = await self._sessions.create(asked)
+            return await self._sessions.facts_of(held.session.session_id)
+
+        return await self._once.do(
+            who.name, "session.create", asked.idempotency_key, asdict(asked), create
+        )
+
+    async def get_session(self, asked: OneSession, who: Principal) -> SessionFacts:
+        """A session as it is now."""
+        return await self._sessions.facts_of(asked.session_id)
+
+    async def list_sessions(self, asked: Nothing, who: Principal) -> Sessions:
+        """Every session of the store."""
+        return Sessions(sessions=await self._sessions.facts())
+
+    async def resume_session(self, asked: OneSession, who: Principal) -> SessionFacts:
+        """Open a session of the store again."""
+        await self._sessions.resume(asked.session_id)
+        return await self._sessions.facts_of(asked.session_id)
+
+    async def fork_session(self, asked: ForkSession, who: Principal) -> SessionFacts:
+        """A new session that begins with what another one holds."""
+        held = await self._sessions.fork(asked.session_id, asked.new_session_id)
+        return await self._sessions.facts_of(held.session.session_id)
+
+    async def close_session(self, asked: OneSession, who: Principal) -> Nothing:
+        """Let go of a session."""
+        await self._sessions.close(asked.session_id)
+        return Nothing()
+
+    async def delete_session(self, asked: OneSession, who: Principal) -> Nothing:
+        """Delete a session and everything it holds."""
+        await self._sessions.delete(asked.session_id)
+        return Nothing()
+
+    async def list_tools(self, asked: ListTools, who: Principal) -> Tools:
+        """The tools of a session."""
+        return calling.tools_of(self._sessions.get(asked.session_id), asked.category)
+
+    async def tool_info(self, asked: OneTool, who: Principal) -> ToolFacts:
+        """One tool of a session."""
+        return calling.tool_of(self._sessions.get(asked.session_id), asked.name)
+
+    async def call_tool(self, asked: CallTool, who: Principal, transport: str = "") -> CallResult:
+        """Call a tool without a model."""
+        held = self._sessions.get(asked.session_id)
+        caller = Caller(who.name, transport or None)
+        return await self._once.do(
+            who.name,
+            f"tools.call {asked.session_id}",
+            asked.idempotency_key,
+            asdict(asked),
+            lambda: calling.call_tool(held, asked, caller),
+        )
+
+    async def cancel_call(self, asked: OneCall, who: Principal) -> Cancelled:
+        """Stop a call that runs."""
+        held = self._sessions.get(asked.session_id)
+        return Cancelled(was_running=held.executor.cancel(asked.call_id))
+
+    async def send_prompt(self, asked: SendPrompt, who: Principal) -> PromptResult:
+        """Have the model answer."""
+        adapter, held = self._config.adapter, self._sessions.get(asked.session_id)
+        if adapter is None:
+            raise Refused("unavailable", "this runtime has no model; configure an adapter")
+        return await self._once.do(
+            who.name,
+            f"prompt.send {asked.session_id}",
+            asked.idempotency_key,
+            asdict(asked),
+            lambda: held.slot.run(
+                lambda: prompting.answer(held, adapter, self._config.instructions, asked),
+                asked.when_busy or self._config.when_busy,
+            ),
+        )
+
+    async def cancel_prompt(self, asked: OneSession, who: Principal) -> Cancelled:
+        """Stop the prompt that is being answered."""
+        held = self._sessions.get(asked.session_id)
+        return Cancelled(was_running=await held.slot.cancel())
+
+    async def list_approvals(self, asked: ListApprovals, who: Principal) -> Inbox:
+        """What waits for a decision."""
+        return await deciding.inbox(self._store, asked)
+
+    async def get_approval(self, asked: OneApproval, who: Principal) -> ApprovalFacts:
+        """One request for approval."""
+        return deciding.approval_facts(await deciding.find(self._store, asked.approval_id))
+
+    async def decide(self, asked: Decide, who: Principal) -> ApprovalFacts:
+        """Decide a request for approval."""
+
+        async def decide() -> ApprovalFacts:
+            filed = await deciding.find(self._store, asked.approval_id)
+            held = self._sessions.find(filed.request.session_id)
+            session = held.session if held else None
+            decided = await deciding.decide(self._store, session, asked, who.name)
+            if held is not None:
+                held.decision_made()
+            return decided
+
+        return await self._once.do(
+            who.name, "approvals.decide", asked.idempotency_key, asdict(asked), decide
+        )
+
+    async def list_grants(self, asked: Nothing, who: Principal) -> Grants:
+        """Standing grants."""
+        return await deciding.grants(self._store)
+
+    async def revoke_grant(self, asked: OneGrant, who: Principal) -> Revoked:
+        """Take a grant back."""
+        for held in self._sessions:
+            if await held.session.approvals.revoke(asked.grant_id, by=who.name):
+                return Revoked(was_standing=True)
+        import time
+
+        revoked = await asyncio.to_thread(self._store.revoke_grant, asked.grant_id, time.time())
+        return Revoked(was_standing=revoked)
+
+    async def list_events(self, asked: ListEvents, who: Principal) -> Events:
+        """Kept events after a place."""
+        limit = max(1, min(asked.limit, MOST_EVENTS))
+        records = await asyncio.to_thread(self._records, asked.session_id, asked.after)
+        told = [asdict(kept(record)) for record in records[:limit]]
+        return Events(events=told, last_seq=told[-1]["seq"] if told else asked.after)
+
+    def follow(self, session_id: str, after: int) -> Reader:
+        """A reader of a session that is open here."""
+        held = self._sessions.get(session_id)
+        return Reader(held.session, after, self._config.event_backlog)
+
+    def _records(self, session_id: str, after: int) -> list[Any]:
+        held = self._sessions.find(session_id)
+        if held is not None:
+            return list(held.session.records(after))
+        return list(self._store.records(session_id, after=after))
+
+
+def as_json(result: object) -> Any:
+    """An answer as plain JSON."""
+    return json.loads(to_json(result, inf_nan_mode="strings", fallback=str))
