@@ -98,7 +98,7 @@ class Collected:
     def _points(self, name: str) -> dict[Labels, Any]:
         metric = self.metric(name)
         points: list[Any] = [] if metric is None else list(metric.data.data_points)
-        return {frozenset((point.attributes or {}).items()): point for point in points}
+        return {frozenset(dict[str, Any](each.attributes).items()): each for each in points}
 
 
 def attributes(span: ReadableSpan) -> Mapping[str, Any]:
