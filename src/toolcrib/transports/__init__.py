@@ -1,0 +1,1 @@
+"""The ways in to a runtime; each speaks its operations and events."""

@@ -1,0 +1,86 @@
+"""A runtime on standard input and output: one JSON-RPC message on each line."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from toolcrib.runtime.principal import OWNER
+from toolcrib.transports.peer import Peer
+from toolcrib.transports.stdio_lines import Lines
+from toolcrib.transports.stdio_pipes import Pipes, Writing, chunks
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.principal import Principal
+    from toolcrib.runtime.runtime import Runtime
+
+FLUSH_SECONDS: Final = 5.0
+"""How long a client may take to read the last answers."""
+
+
+async def serve_stdio(runtime: Runtime, pipes: Pipes, who: Principal = OWNER) -> None:
+    """Start the runtime and serve one client until it ends its input, leaves, or the process is
+    asked to stop; then answer what is in flight, cancel what lasts, and close the runtime.
+
+    `pipes` come from `claim_pipes`, which is for the program to call before it loads any tool.
+    """
+    await runtime.start()
+    peer = Peer(runtime, who)
+    reading = asyncio.ensure_future(_read(peer, pipes.reads, runtime.config.max_payload_bytes))
+    writing = asyncio.ensure_future(_write(peer, pipes.writes))
+    stopped = asyncio.Event()
+    waiting = asyncio.ensure_future(stopped.wait())
+    try:
+        with _stop_signals(stopped):
+            await asyncio.wait([reading, writing, waiting], return_when=asyncio.FIRST_COMPLETED)
+            if stopped.is_set():
+                peer.say_closing()
+            # The client is still heard meanwhile: it may have calls of ours to answer.
+            await runtime.close()
+            await peer.drain(FLUSH_SECONDS)
+            peer.close()
+            await asyncio.wait([writing], timeout=FLUSH_SECONDS)
+    finally:
+        await _end(reading, writing, waiting)
+        pipes.close()
+
+
+async def _read(peer: Peer, reads: int, most_bytes: int) -> None:
+    lines = Lines(most_bytes)
+    async for chunk in chunks(reads):
+        for line in lines.feed(chunk):
+            await peer.receive(line)
+    for line in lines.end():
+        await peer.receive(line)
+    peer.hang_up()
+
+
+async def _write(peer: Peer, writes: int) -> None:
+    """Ends when the client does not read any more; the frames left are for nobody."""
+    out = Writing(writes)
+    with suppress(OSError):
+        async for frame in peer.frames():
+            await out.write(frame.encode() + b"\n")
+
+
+async def _end(*tasks: asyncio.Future[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    for ended in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(ended, Exception):
+            raise ended
+
+
+@contextmanager
+def _stop_signals(stopped: asyncio.Event) -> Generator[None]:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)

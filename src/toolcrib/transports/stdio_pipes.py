@@ -1,0 +1,94 @@
+"""The standard streams, taken for a protocol, and read and written without blocking the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+CHUNK = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Pipes:
+    """Where a client's bytes come from and where ours go, as file descriptors."""
+
+    reads: int
+    writes: int
+
+    def close(self) -> None:
+        """Let go of both."""
+        os.close(self.reads)
+        os.close(self.writes)
+
+
+def claim_pipes() -> Pipes:
+    """Take stdin and stdout for the protocol alone. What anything else prints from now on, a
+    library in C or a process that a tool starts included, goes to stderr; who reads stdin finds its
+    end.
+    """
+    sys.stdout.flush()
+    pipes = Pipes(os.dup(0), os.dup(1))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return pipes
+
+
+async def chunks(reads: int) -> AsyncIterator[bytes]:
+    """The bytes that come, until their end."""
+    loop = asyncio.get_running_loop()
+    while True:
+        await _ready(reads, loop.add_reader, loop.remove_reader)
+        try:
+            chunk = os.read(reads, CHUNK)
+        except OSError:
+            # A terminal or a socket that broke is a client that left.
+            return
+        if not chunk:
+            return
+        yield chunk
+
+
+class Writing:
+    """Writes to a descriptor, waiting for the other side as long as it takes."""
+
+    def __init__(self, writes: int) -> None:
+        self._writes = writes
+        mode = os.fstat(writes).st_mode
+        # A terminal's mode is shared with the shell that it goes back to.
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+            os.set_blocking(writes, False)
+
+    async def write(self, data: bytes) -> None:
+        """Write all of it. Raises OSError when nobody reads any more."""
+        loop = asyncio.get_running_loop()
+        left = memoryview(data)
+        while left:
+            try:
+                left = left[os.write(self._writes, left) :]
+            except BlockingIOError:
+                await _ready(self._writes, loop.add_writer, loop.remove_writer)
+
+
+async def _ready(descriptor: int, add: Callable[..., Any], remove: Callable[[int], bool]) -> None:
+    ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    try:
+        add(descriptor, _settle, ready)
+    except PermissionError:
+        # A file on disk is always ready, and cannot be waited for.
+        return
+    try:
+        await ready
+    finally:
+        remove(descriptor)
+
+
+def _settle(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
