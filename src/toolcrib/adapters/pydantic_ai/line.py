@@ -79,6 +79,8 @@ class ModelLine:
     ) -> ModelResponse:
         number = 0
         while True:
+            if deadline is not None and asyncio.get_running_loop().time() >= deadline:
+                raise self._late()
             number += 1
             limit = asyncio.timeout_at(deadline)
             try:
