@@ -13,14 +13,18 @@ from tests.adapters.pydantic_ai.wire.anthropic import AnthropicWire
 from tests.adapters.pydantic_ai.wire.bedrock import BedrockWire
 from tests.adapters.pydantic_ai.wire.chat import ChatWire
 from tests.adapters.pydantic_ai.wire.google import GoogleWire
+from tests.adapters.pydantic_ai.wire.interactions import InteractionsWire
 from tests.adapters.pydantic_ai.wire.responses import ResponsesWire
 from tests.adapters.pydantic_ai.wire.traffic import Json, Wire
 from toolcrib.adapters.items import mapping_of, mappings_of
 
+INTERACTIONS = "google-interactions"
+"""What is spoken to one of our own models. In the support matrix it is Google."""
 WIRES: Mapping[str, Wire] = {
     "anthropic": AnthropicWire(),
     "bedrock": BedrockWire(),
     "google": GoogleWire(),
+    INTERACTIONS: InteractionsWire(),
     "openai-responses": ResponsesWire(),
     "openai-chat": ChatWire(),
 }

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic_ai.models import Model
+from pydantic_ai.providers.google import GoogleProvider
+
 from tests.adapters.openai.bench import add, ask, happened
 from tests.adapters.pydantic_ai.codecs.loopback import model_at
-from tests.adapters.pydantic_ai.recordings import Recorded
+from tests.adapters.pydantic_ai.recordings import INTERACTIONS, Recorded
 from tests.adapters.pydantic_ai.stage import Stage
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
+from toolcrib.adapters.pydantic_ai.google_interactions import GoogleInteractionsModel
+from toolcrib.adapters.pydantic_ai.models import provider_of
 from toolcrib.adapters.retry import Retry
 from toolcrib.adapters.support import options_of, supports
 from toolcrib.session.events import ModelResponded
@@ -28,6 +34,7 @@ ABLE = {
     "anthropic": "claude-sonnet-5",
     "bedrock": "us.amazon.nova-2-lite-v1:0",
     "google": "gemini-3-flash-preview",
+    INTERACTIONS: "gemini-3-flash-preview",
     "google-vertex": "gemini-3-flash-preview",
     "groq": "groq/compound",
     "openai-chat": "gpt-4o-search-preview",
@@ -66,13 +73,25 @@ async def replay(
     # Whoever is asked for more than was recorded has said everything it had to say.
     done = wire.done()
     stage.play([*script, Recorded(provider, wire, done, wire.events_of(done))])
-    async with model_at(stage.url, provider, ABLE[provider]) as model:
-        adapter = PydanticAIAdapter(model, provider=provider, retry=Retry(attempts=1))
-        hosted = everything(provider) if is_offered else []
+    async with speaker(stage.url, provider) as model:
+        adapter = PydanticAIAdapter(model, retry=Retry(attempts=1))
+        hosted = everything(provider_of(model)) if is_offered else []
         found = await _play(adapter, stage, hosted, stream=stream)
     assert set(stage.is_streamed) == {stream}
     assert found.session.verify() is not None
     return found
+
+
+@asynccontextmanager
+async def speaker(url: str, provider: str) -> AsyncGenerator[Model]:
+    """A model that speaks to the stage as it would to a provider."""
+    if provider != INTERACTIONS:
+        async with model_at(url, provider, ABLE[provider]) as model:
+            yield model
+        return
+    google = GoogleProvider(api_key="x", base_url=url)
+    async with GoogleInteractionsModel(ABLE[provider], provider=google) as model:
+        yield model
 
 
 async def _play(

@@ -1,0 +1,141 @@
+"""A model of pydantic-ai that speaks Gemini's Interactions API."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from copy import copy
+from typing import Any
+
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import (
+    ModelRequestParameters,
+    StreamedResponse,
+    check_allow_model_requests,
+)
+from pydantic_ai.models.google import GoogleModel
+from pydantic_ai.native_tools import AbstractNativeTool, MCPServerTool
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import RunContext
+
+from toolcrib.adapters.items import mappings_of, maybe_text, plain, text_of
+from toolcrib.adapters.pydantic_ai.google_interactions.asking import body_of
+from toolcrib.adapters.pydantic_ai.google_interactions.ending import (
+    details_of,
+    reason_of,
+    usage_of,
+)
+from toolcrib.adapters.pydantic_ai.google_interactions.reading import Reading
+from toolcrib.adapters.pydantic_ai.google_interactions.stream import InteractionStream
+from toolcrib.adapters.pydantic_ai.google_interactions.writing import steps_of, system_texts
+
+
+class GoogleInteractionsModel(GoogleModel):
+    """A Gemini model behind `client.interactions`. It is made as `GoogleModel` is.
+
+    Nothing is stored at the provider: every request brings the whole conversation.
+    """
+
+    @classmethod
+    def supported_native_tools(cls) -> frozenset[type[AbstractNativeTool]]:
+        """What generateContent has, and servers that the provider connects to."""
+        return super().supported_native_tools() | {MCPServerTool}
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        check_allow_model_requests()
+        settings, parameters = self.prepare_request(model_settings, model_request_parameters)
+        with self._explained():
+            told = plain(await self._create(messages, settings or {}, parameters, stream=False))
+        reading = Reading(self.system)
+        parts = [part for step in mappings_of(told, "steps") for part in reading.parts(step)]
+        return ModelResponse(
+            parts,
+            usage=usage_of(told),
+            model_name=text_of(told, "model") or self.model_name,
+            provider_name=self.system,
+            provider_url=self.base_url,
+            provider_response_id=maybe_text(told, "id"),
+            provider_details=details_of(told, reading.unread),
+            finish_reason=reason_of(told),
+        )
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        check_allow_model_requests()
+        settings, parameters = self.prepare_request(model_settings, model_request_parameters)
+        with self._explained():
+            events = await self._create(messages, settings or {}, parameters, stream=True)
+        try:
+            with self._explained():
+                yield InteractionStream(
+                    parameters, self.model_name, self.system, self.base_url, events
+                )
+        finally:
+            await events.close()
+
+    async def _create(
+        self,
+        messages: Sequence[ModelMessage],
+        settings: Mapping[str, Any],
+        parameters: ModelRequestParameters,
+        *,
+        stream: bool,
+    ) -> Any:
+        body = body_of(settings, parameters)
+        instructions = self._get_instruction_parts(messages, parameters) or []
+        system = [*system_texts(messages), *(part.content for part in instructions)]
+        if system:
+            body["system_instruction"] = "\n\n".join(system)
+        # Steps go back just as they came, whatever the SDK would make of them.
+        verbatim = {"input": steps_of(messages, self.system)}
+        return await self._interactions(settings).create(
+            model=self.model_name,
+            input="",
+            store=False,
+            stream=stream,
+            extra_body=verbatim,
+            extra_headers=settings.get("extra_headers"),
+            timeout=settings.get("timeout"),
+            **body,
+        )
+
+    def _interactions(self, settings: Mapping[str, Any]) -> Any:
+        """The SDK's own; without its retries where the caller wants none."""
+        found: Any = self.client.aio.interactions
+        if settings.get("max_retries") != 0:
+            return found
+        made = copy(found)
+        made.sdk_configuration = copy(found.sdk_configuration)
+        made.sdk_configuration.retry_config = None
+        return made
+
+    @contextmanager
+    def _explained(self) -> Generator[None]:
+        """Tell errors of the SDK as pydantic-ai tells those of all providers."""
+        try:
+            yield
+        except Exception as error:
+            status: Any = getattr(error, "status_code", None)
+            if type(error).__module__.startswith("google.genai"):
+                if isinstance(status, int) and status >= 400:
+                    raise self._refused(error, status) from error
+                raise ModelAPIError(self.model_name, str(error)) from error
+            raise
+
+    def _refused(self, error: Any, status: int) -> ModelHTTPError:
+        headers: Any = getattr(getattr(error, "response", None), "headers", None)
+        body: object = getattr(error, "body", None)
+        told = dict(headers) if headers is not None else None
+        return ModelHTTPError(status, self.model_name, body, headers=told)
