@@ -1,0 +1,98 @@
+"""The ASGI application: every route behind one gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+
+from toolcrib.errors import Refused
+from toolcrib.transports.http.answers import (
+    HttpRefused,
+    as_bytes,
+    refusal_json,
+    send_json,
+    status_of,
+)
+from toolcrib.transports.http.connections import Connections
+from toolcrib.transports.http.endpoint import OperationEndpoint
+from toolcrib.transports.http.gate import Gate
+from toolcrib.transports.http.openapi import openapi_document
+from toolcrib.transports.http.routes import ROUTES
+from toolcrib.transports.http.websocket import SocketEndpoint
+from toolcrib.transports.refusals import as_refused
+from toolcrib.transports.security_origins import doors
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from toolcrib.runtime.runtime import Runtime
+    from toolcrib.transports.security import Tokens
+
+
+def create_app(
+    runtime: Runtime,
+    *,
+    tokens: Tokens,
+    allowed_hosts: Iterable[str] | None = None,
+    allowed_origins: Iterable[str] | None = None,
+    connections: Connections | None = None,
+) -> Starlette:
+    """An application that serves a runtime to whoever holds a token. Without `allowed_hosts` it
+    answers to the names of loopback only. The runtime is started and closed by whoever made it.
+    """
+    served = connections or Connections()
+    app = Starlette(
+        routes=[*_routes(runtime, served)],
+        middleware=[Middleware(Gate, tokens=tokens, doors=doors(allowed_hosts, allowed_origins))],
+        exception_handlers={404: _no_route, 405: _no_verb, Exception: _internal},
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+def _routes(runtime: Runtime, connections: Connections) -> Iterable[BaseRoute]:
+    for each in ROUTES:
+        yield _route(each.path, OperationEndpoint(runtime, each, connections), each.verb, each.name)
+    yield _route("/openapi.json", OpenApiEndpoint(), "GET", "openapi")
+    yield WebSocketRoute("/v1/ws", SocketEndpoint(runtime, connections), name="socket")
+
+
+def _route(path: str, endpoint: Any, verb: str, name: str) -> Route:
+    route = Route(path, endpoint, methods=[verb], name=name)
+    # A HEAD of a stream would never end.
+    route.methods = {verb}
+    return route
+
+
+class OpenApiEndpoint:
+    """Gives the OpenAPI document. An ASGI application."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await send_json(send, 200, as_bytes(openapi_document()))
+
+
+def _no_route(request: Request, error: Exception) -> Response:
+    return _refusal(Refused("not_found", "there is nothing at this path; see /openapi.json"))
+
+
+def _no_verb(request: Request, error: Exception) -> Response:
+    refused = HttpRefused(405, "not_found", f"{request.method} is not taken at this path")
+    response = _refusal(refused)
+    response.headers.update(getattr(error, "headers", None) or {})
+    return response
+
+
+def _internal(request: Request, error: Exception) -> Response:
+    return _refusal(as_refused(error, "the request"))
+
+
+def _refusal(refused: Refused) -> Response:
+    body = as_bytes(refusal_json(refused))
+    return Response(body, status_code=status_of(refused), media_type="application/json")

@@ -1,0 +1,59 @@
+"""What is open on one server, so that closing can end it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
+
+from toolcrib.transports.http.sse import client_left
+
+if TYPE_CHECKING:
+    from starlette.types import Receive
+
+    from toolcrib.runtime.envelope import Reader
+    from toolcrib.transports.peer import Peer
+
+
+class Connections:
+    """The open streams and sockets, which would never end by themselves."""
+
+    def __init__(self, *, heartbeat: float = 15.0) -> None:
+        self.heartbeat = heartbeat
+        self._readers: set[Reader] = set()
+        self._peers: set[Peer] = set()
+
+    @asynccontextmanager
+    async def reading(
+        self, reader: Reader, receive: Receive
+    ) -> AsyncGenerator[asyncio.Future[None]]:
+        """Read until the client leaves; the future is done when it has."""
+        gone = asyncio.ensure_future(client_left(receive))
+        gone.add_done_callback(lambda _: reader.close())
+        self._readers.add(reader)
+        try:
+            yield gone
+        finally:
+            self._readers.discard(reader)
+            reader.close()
+            gone.cancel()
+
+    @contextmanager
+    def speaking(self, peer: Peer) -> Generator[None]:
+        """Serve a socket."""
+        self._peers.add(peer)
+        try:
+            yield
+        finally:
+            self._peers.discard(peer)
+
+    async def close(self, drain_seconds: float) -> None:
+        """End every stream, and every socket once it has its answers. Clients come back and go on
+        after the last event they have.
+        """
+        for reader in tuple(self._readers):
+            reader.close()
+        for peer in tuple(self._peers):
+            peer.say_closing()
+        await asyncio.gather(*(peer.drain(drain_seconds) for peer in tuple(self._peers)))

@@ -1,0 +1,109 @@
+"""Who comes in: the name they ask for, the page they come from, the token they hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from toolcrib.errors import Refused
+from toolcrib.transports.http.answers import send_refusal
+from toolcrib.transports.http.cross_origin import allow, is_preflight, send_preflight
+from toolcrib.transports.http.headers import Headers, read_headers, text_of
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from toolcrib.runtime.principal import Principal
+    from toolcrib.transports.security import Tokens
+    from toolcrib.transports.security_origins import Doors
+
+_PRINCIPAL: Final = "toolcrib.principal"
+_HEADERS: Final = "toolcrib.headers"
+SUBPROTOCOL: Final = "toolcrib.v1"
+_SECRET_PROTOCOL: Final = b"toolcrib.bearer."
+_PAGE_SCHEMES: Final = {"ws": "http", "wss": "https"}
+
+
+class Gate:
+    """Stands before every route and the socket; nothing behind it is reached by a stranger."""
+
+    def __init__(self, app: ASGIApp, *, tokens: Tokens, doors: Doors) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._doors = doors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer why not."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        try:
+            headers = read_headers(scope["headers"])
+            origin = self._check_door(scope, headers)
+            if is_preflight(scope, headers):
+                await send_preflight(send, origin)
+                return
+            scope[_PRINCIPAL] = self._principal(scope, headers)
+        except Refused as refused:
+            await refuse(scope, send, refused)
+            return
+        scope[_HEADERS] = headers
+        await self._app(
+            scope, receive, allow(send, origin) if origin in self._doors.origins else send
+        )
+
+    def _check_door(self, scope: Scope, headers: Headers) -> str | None:
+        origin = text_of(headers, b"origin")
+        scheme: str = scope.get("scheme", "http")
+        self._doors.check(
+            text_of(headers, b"host"), origin, scheme=_PAGE_SCHEMES.get(scheme, scheme)
+        )
+        return origin
+
+    def _principal(self, scope: Scope, headers: Headers) -> Principal:
+        secret = _secret(scope, headers)
+        found = None if secret is None else self._tokens.principal_of(secret)
+        if found is None:
+            raise Refused(
+                "unauthorized", "a valid token is needed: send `Authorization: Bearer TOKEN`"
+            )
+        return found
+
+
+def principal_of(scope: Scope) -> Principal:
+    """Who the gate let in."""
+    return cast("Principal", scope[_PRINCIPAL])
+
+
+def headers_of(scope: Scope) -> Headers:
+    """The headers that the gate has read."""
+    return cast("Headers", scope[_HEADERS])
+
+
+async def refuse(scope: Scope, send: Send, refused: Refused) -> None:
+    """Refuse a request, or a socket before it opens."""
+    if scope["type"] == "http":
+        await send_refusal(send, refused)
+    elif "websocket.http.response" in scope.get("extensions", {}):
+        await send_refusal(_for_socket(send), refused)
+    else:
+        await send({"type": "websocket.close", "code": 1008, "reason": refused.kind})
+
+
+def _for_socket(send: Send) -> Send:
+    async def sending(message: Any) -> None:
+        await send({**message, "type": f"websocket.{message['type']}"})
+
+    return sending
+
+
+def _secret(scope: Scope, headers: Headers) -> bytes | None:
+    scheme, _, secret = headers.get(b"authorization", b"").partition(b" ")
+    if secret and scheme.lower() == b"bearer":
+        return secret.strip()
+    if scope["type"] != "websocket":
+        return None
+    # A page cannot set headers of a socket, and a URL is written into logs: it names a protocol.
+    offered = headers.get(b"sec-websocket-protocol", b"").split(b",")
+    named = [each.strip() for each in offered]
+    found = [each for each in named if each.startswith(_SECRET_PROTOCOL)]
+    return found[0].removeprefix(_SECRET_PROTOCOL) if len(found) == 1 else None

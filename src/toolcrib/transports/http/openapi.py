@@ -1,0 +1,130 @@
+"""The OpenAPI document, from the same types that requests are checked against."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final, get_args
+
+from pydantic import TypeAdapter
+
+from toolcrib._version import __version__
+from toolcrib.errors import RefusalKind
+from toolcrib.transports.http.routes import ROUTES, OperationRoute
+from toolcrib.transports.refusals import REFUSALS, UNREADABLE_STATUS
+
+_REFS: Final = "#/components/schemas/"
+_REFUSAL: Final[dict[str, Any]] = {"$ref": f"{_REFS}Refusal"}
+_STATUSES: Final = sorted({each.status for each in REFUSALS.values()} | {UNREADABLE_STATUS, 415})
+
+
+@cache
+def openapi_document() -> dict[str, Any]:
+    """The document of every route. Whoever takes it must not change it."""
+    schemas = _schemas()
+    paths: dict[str, dict[str, Any]] = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.verb.lower()] = _operation(route, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Toolcrib", "version": __version__},
+        "paths": paths,
+        "security": [{"bearer": []}],
+        "components": {
+            "schemas": {**schemas, "Refusal": _refusal_schema()},
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _schemas() -> dict[str, Any]:
+    """Every type by its name."""
+    wanted: list[tuple[Any, Any, TypeAdapter[Any]]] = []
+    for route in ROUTES:
+        operation = route.operation
+        wanted.append((f"{route.name} in", "validation", TypeAdapter(operation.params)))
+        wanted.append((f"{route.name} out", "serialization", TypeAdapter(operation.result)))
+    _, definitions = TypeAdapter.json_schemas(wanted, ref_template=_REFS + "{model}")
+    return definitions["$defs"]
+
+
+def _operation(route: OperationRoute, schemas: dict[str, Any]) -> dict[str, Any]:
+    asked = schemas[route.operation.params.__name__]
+    told: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": route.operation.about,
+        "tags": [route.name.partition(".")[0]],
+        "parameters": _parameters(route, asked),
+        "responses": _responses(route),
+        "x-scope": route.operation.scope,
+    }
+    if route.verb == "POST":
+        told["requestBody"] = _body(route, asked)
+    return told
+
+
+def _parameters(route: OperationRoute, asked: dict[str, Any]) -> list[dict[str, Any]]:
+    properties: dict[str, Any] = asked.get("properties", {})
+    found = [_parameter(name, "path", properties[name]) for name in route.in_path]
+    if route.verb != "POST":
+        rest = [name for name in properties if name not in route.in_path]
+        found += [_parameter(name, "query", _of_query(properties[name])) for name in rest]
+    if route.takes_key:
+        key: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 255}
+        found.append(_parameter("Idempotency-Key", "header", key))
+    if route.streams != "never":
+        place: dict[str, Any] = {"type": "integer", "minimum": 0}
+        found.append(_parameter("Last-Event-ID", "header", place))
+    return found
+
+
+def _parameter(name: str, place: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "in": place, "required": place == "path", "schema": schema}
+
+
+def _of_query(schema: dict[str, Any]) -> dict[str, Any]:
+    """A query cannot say null: a parameter that may be null is left out instead."""
+    choices: list[dict[str, Any]] = schema.get("anyOf", [])
+    kept = [each for each in choices if each != {"type": "null"}]
+    return kept[0] if len(kept) == 1 else schema
+
+
+def _body(route: OperationRoute, asked: dict[str, Any]) -> dict[str, Any]:
+    properties: dict[str, Any] = asked.get("properties", {})
+    rest = {name: each for name, each in properties.items() if name not in route.in_path}
+    needed = [name for name in asked.get("required", []) if name in rest]
+    schema = {
+        "type": "object",
+        "properties": rest,
+        "required": needed,
+        "additionalProperties": False,
+    }
+    return {"required": bool(needed), "content": {"application/json": {"schema": schema}}}
+
+
+def _responses(route: OperationRoute) -> dict[str, Any]:
+    answer = {"$ref": _REFS + route.operation.result.__name__}
+    content: dict[str, Any] = {"application/json": {"schema": answer}}
+    if route.streams != "never":
+        content["text/event-stream"] = {"schema": {"type": "string"}}
+    found: dict[str, Any] = {str(route.status): {"description": "Done.", "content": content}}
+    for status in _STATUSES:
+        kinds = [kind for kind, each in REFUSALS.items() if each.status == status]
+        found[str(status)] = {
+            "description": f"Refused: {', '.join(kinds) or 'invalid'}.",
+            "content": {"application/json": {"schema": _REFUSAL}},
+        }
+    return found
+
+
+def _refusal_schema() -> dict[str, Any]:
+    error: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "kind": {"type": "string", "enum": list(get_args(RefusalKind))},
+            "message": {"type": "string"},
+            "facts": {"type": "object"},
+        },
+        "required": ["kind", "message", "facts"],
+        "additionalProperties": False,
+    }
+    return {"type": "object", "properties": {"error": error}, "required": ["error"]}
