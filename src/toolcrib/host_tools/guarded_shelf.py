@@ -46,8 +46,9 @@ class GuardedShelf:
             with self._look:
                 self._shelf.check(coming, set(going))
                 steps = [
-                    Step(key, self._shelf.at(key), by_key.get(key))
+                    Step(key, before, by_key.get(key))
                     for key in dict.fromkeys([*going, *by_key])
+                    if (before := self._shelf.at(key)) is not None or key in by_key
                 ]
             write_down(self, steps)
             return self._carry_out(steps)
@@ -64,8 +65,8 @@ class GuardedShelf:
 
         return unsubscribe
 
-    def all_or_nothing(self) -> AbstractContextManager[None]:
-        """Take back what a block changes here, if it raises."""
+    def all_or_nothing(self) -> AbstractContextManager[Sequence[Step]]:
+        """Take back what a block changes here, if it raises; the block sees its own changes."""
         return taken_back_on_error(self, self._take_back)
 
     def _take_back(self, steps: Sequence[Step]) -> None:

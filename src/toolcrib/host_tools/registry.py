@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from toolcrib.host_tools.host_tool import HostTool, own_executor
 from toolcrib.host_tools.offer import Asking, Offer, Offered, Withheld, offer, offer_one
 from toolcrib.host_tools.registration import Key, Listener, Origin, Registration, RegistryChange
 from toolcrib.host_tools.session_handlers import SessionHandlers
+from toolcrib.host_tools.undo import Step
 
 if TYPE_CHECKING:
     from toolcrib.calls.executor import Executor
@@ -169,8 +170,11 @@ class HostToolRegistry:
         """
         return self._shelf.subscribe(listener)
 
-    def all_or_nothing(self) -> AbstractContextManager[None]:
-        """What a `with` block registers, replaces or unregisters is taken back if it raises."""
+    def all_or_nothing(self) -> AbstractContextManager[Sequence[Step]]:
+        """What a `with` block registers, replaces or unregisters is taken back if it raises.
+
+        The block gets the list of its own changes, which grows as it goes on.
+        """
         return self._shelf.all_or_nothing()
 
     async def close_session(self, session_id: str) -> None:

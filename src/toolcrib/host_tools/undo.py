@@ -41,12 +41,15 @@ def write_down(owner: object, steps: Sequence[Step]) -> None:
 @contextmanager
 def taken_back_on_error(
     owner: object, take_back: Callable[[Sequence[Step]], None]
-) -> Generator[None]:
-    """Keep a journal of `owner` for a block, and hand it to `take_back` if the block raises."""
+) -> Generator[Sequence[Step]]:
+    """Keep a journal of `owner` for a block, and hand it to `take_back` if the block raises.
+
+    The block gets to see what is written down.
+    """
     journal = _Journal(owner, _JOURNAL.get())
     token = _JOURNAL.set(journal)
     try:
-        yield
+        yield journal.steps
     except BaseException:
         _JOURNAL.reset(token)
         take_back(journal.steps)
