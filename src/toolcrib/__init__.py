@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from toolcrib.prompt.prompt import Prompt
     from toolcrib.prompt.rendering import RenderedPrompt
     from toolcrib.prompt.section import MarkdownSection, Section
+    from toolcrib.runtime.config import RuntimeConfig
+    from toolcrib.runtime.runtime import create_runtime
     from toolcrib.session.bus import EventBus
     from toolcrib.session.events import Event, ToolInvoked
     from toolcrib.session.session import Session
@@ -87,6 +89,7 @@ _HOMES = {
     "RenderedPrompt": "prompt.rendering",
     "Reply": "approval.approvers",
     "Rule": "approval.rule",
+    "RuntimeConfig": "runtime.config",
     "Secret": "tools.secrets",
     "Section": "prompt.section",
     "Session": "session.session",
@@ -98,6 +101,7 @@ _HOMES = {
     "ToolInvoked": "session.events",
     "ToolResult": "tools.result",
     "ToolcribError": "errors",
+    "create_runtime": "runtime.runtime",
     "load_policy": "approval.policy_file",
     "tool": "tools.decorator",
 }
@@ -137,6 +141,7 @@ __all__ = [
     "RenderedPrompt",
     "Reply",
     "Rule",
+    "RuntimeConfig",
     "Secret",
     "Section",
     "Session",
@@ -149,6 +154,7 @@ __all__ = [
     "ToolResult",
     "ToolcribError",
     "__version__",
+    "create_runtime",
     "load_policy",
     "tool",
 ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.call import Caller
 from toolcrib.errors import Refused, UsageError
 from toolcrib.runtime.messages import CallResult, CallTool, ToolFacts, Tools
+from toolcrib.session.encoding import encode_value
 
 if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
@@ -16,16 +18,33 @@ if TYPE_CHECKING:
 
 
 async def call_tool(held: HeldSession, asked: CallTool, caller: Caller) -> CallResult:
-    """Call a tool. It goes on when whoever waits for it leaves; cancelling is asked for."""
-    work = asyncio.ensure_future(
-        held.executor.call(asked.name, asked.arguments, call_id=asked.call_id, caller=caller)
-    )
-    held.calls.add(work)
-    work.add_done_callback(held.calls.discard)
+    """Call a tool, in a task that ends when the session is closed."""
+    task = asyncio.current_task()
+    assert task is not None, "an operation runs in a task"
+    held.calls.add(task)
     try:
-        return call_result(await asyncio.shield(work))
+        outcome = await held.executor.call(
+            asked.name, asked.arguments, call_id=asked.call_id, caller=caller
+        )
     except UsageError as error:
         raise Refused("conflict", str(error)) from None
+    finally:
+        held.calls.discard(task)
+    return call_result(outcome)
+
+
+async def cancel_call(held: HeldSession, call_id: str) -> bool:
+    """Stop a call that runs, or withdraw one that waits; False when there is none."""
+    if held.executor.cancel(call_id):
+        return True
+    if call_id not in held.session.waiting:
+        return False
+    try:
+        await held.executor.withdraw(call_id)
+    except UsageError:
+        # Somebody took it up, or ended it, in the meantime.
+        return held.executor.cancel(call_id)
+    return True
 
 
 def call_result(outcome: Outcome) -> CallResult:
@@ -35,16 +54,23 @@ def call_result(outcome: Outcome) -> CallResult:
         tool=outcome.tool,
         status=outcome.status,
         text=outcome.text,
-        value=outcome.value,
+        value=_plain(outcome.value),
         failure=outcome.failure,
         approval_id=outcome.approval.approval_id if outcome.approval else None,
         artifact_id=outcome.artifact_id,
     )
 
 
+def _plain(value: Any) -> Any:
+    """A typed value as the ledger has it."""
+    if value is None or type(value) in (str, bool, int):
+        return value
+    return json.loads(encode_value(value))
+
+
 def tools_of(held: HeldSession, category: str | None) -> Tools:
     """The tools of a session."""
-    found = [tool_facts(each) for each in held.executor.tools.values()]
+    found = [tool_facts(held, each) for each in held.executor.tools.values()]
     wanted = [each for each in found if category in (None, each.category)]
     return Tools(tools=wanted, unavailable=dict(held.unavailable))
 
@@ -56,10 +82,10 @@ def tool_of(held: HeldSession, name: str) -> ToolFacts:
         why = held.unavailable.get(name)
         told = f": {why}" if why else ""
         raise Refused("not_found", f"the session has no tool {name[:128]!r}{told}")
-    return tool_facts(tool)
+    return tool_facts(held, tool)
 
 
-def tool_facts(prepared: PreparedTool) -> ToolFacts:
+def tool_facts(held: HeldSession, prepared: PreparedTool) -> ToolFacts:
     """A tool as it is told."""
     tool, ref = prepared.tool, prepared.ref
     parameters: dict[str, Any] = dict(prepared.declaration.parameters)
@@ -69,11 +95,14 @@ def tool_facts(prepared: PreparedTool) -> ToolFacts:
         parameters=parameters,
         source=ref.source,
         place=ref.place,
+        scope="session" if ref.name in held.own_tools else "global",
         version=ref.version,
         digest=ref.digest,
         requires_approval=tool.requires_approval,
         is_read_only=tool.is_read_only,
+        is_idempotent=tool.is_idempotent,
         category=tool.category,
         timeout=tool.timeout,
         deprecated=tool.deprecated,
+        uses=list(tool.uses),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from toolcrib.errors import UsageError
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.hooks import Hooks
     from toolcrib.calls.limits import Limits
     from toolcrib.host_tools.registry import HostToolRegistry
+    from toolcrib.session.session import Session
     from toolcrib.store.store import Store
 
 WhenBusy = Literal["reject", "enqueue", "interrupt"]
@@ -48,7 +49,7 @@ class RuntimeConfig:
     """How large a request may be, on any transport."""
     drain_seconds: float = 10.0
     """How long closing waits for what is running."""
-    on_session: Callable[[Any], None] | None = None
+    on_session: Callable[[Session], None] | None = None
     """Sees every session as it is opened, to subscribe or to add reducers."""
 
     def __post_init__(self) -> None:

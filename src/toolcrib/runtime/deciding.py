@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from toolcrib.approval.decision import Actor, Approve, Decided, Deny
 from toolcrib.approval.edit import check_edit
 from toolcrib.approval.grant import NewGrant
 from toolcrib.errors import InvalidDecision, Refused
+from toolcrib.runtime.asking import ask_store
 from toolcrib.runtime.messages import ApprovalFacts, GrantFacts, Grants, Inbox
 
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 async def inbox(store: Store, asked: ListApprovals) -> Inbox:
     """What waits, oldest first."""
     state = None if asked.is_all else "pending"
-    filed = await asyncio.to_thread(
-        lambda: store.approvals(session_id=asked.session_id, state=state)
+    filed = await ask_store(
+        store, lambda: store.approvals(session_id=asked.session_id, state=state)
     )
     return Inbox(approvals=[approval_facts(each) for each in filed])
 
 
 async def find(store: Store, approval_id: str) -> FiledApproval:
     """One request. Raises `Refused` (not_found)."""
-    filed = await asyncio.to_thread(store.approval, approval_id)
+    filed = await ask_store(store, store.approval, approval_id)
     if filed is None:
         raise Refused("not_found", f"there is no request for approval {approval_id[:128]!r}")
     return filed
@@ -78,13 +78,13 @@ async def _decide_elsewhere(
     if isinstance(decision, Approve) and decision.arguments is not None:
         check_edit(request, decision.arguments)
     decided = Decided(request.approval_id, request.digest, decision, Actor("person", by), now)
-    if not await asyncio.to_thread(store.decide, decided):
+    if not await ask_store(store, store.decide, decided):
         raise InvalidDecision(f"request {request.approval_id} is decided already")
 
 
 async def grants(store: Store) -> Grants:
     """Every grant of the store."""
-    found = await asyncio.to_thread(store.grants)
+    found = await ask_store(store, store.grants)
     return Grants(grants=[_grant_facts(each) for each in found])
 
 

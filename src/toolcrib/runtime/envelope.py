@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections import deque
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.session.encoding import encode_event, rendered
@@ -19,8 +21,11 @@ if TYPE_CHECKING:
 GAP: Final = "events.gap"
 """What a reader is told that fell too far behind: the events after `seq` are in the ledger."""
 
-_PASSING: Final = (TextDelta, HostedToolProgress)
+PASSING: Final = (TextDelta, HostedToolProgress)
 """Events that are shown and not kept."""
+
+_PAGE: Final = 256
+"""How many records are read at a time, so that a reader of a long ledger holds few of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,54 +56,119 @@ class Reader:
     """Follows one session: what happened after `after`, then what happens.
 
     Kept events come from the ledger, so that none is missed and none comes twice. A reader that
-    falls `backlog` events behind is cut with a gap, and can begin again where it was.
+    has caught up and then falls `backlog` events behind is cut with a gap; it can begin again
+    where it was.
     """
 
-    def __init__(self, session: Session, after: int, backlog: int) -> None:
+    def __init__(
+        self,
+        session: Session,
+        after: int,
+        backlog: int,
+        *,
+        on_close: Callable[[Reader], None] | None = None,
+    ) -> None:
         self._session = session
         self._seen = after
         self._backlog = backlog
-        self._passing: deque[Envelope] = deque()
+        self._on_close = on_close
+        # What was announced, in order: None for a kept event, which the ledger has.
+        self._heard: deque[Envelope | None] = deque()
+        self._guard = threading.Lock()
+        self._has_caught_up = False
+        self._is_cut = False
+        self._is_closed = False
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._is_closed = False
         self._unsubscribe = session.bus.subscribe(Event, self._hear)
 
+    @property
+    def seq(self) -> int:
+        """The place of the last event that was given out; where to begin again."""
+        return self._seen
+
     def close(self) -> None:
-        """Stop following; whoever waits for the next event gets the end."""
+        """Stop following; whoever waits for the next event gets what is left, and the end."""
         self._unsubscribe()
         self._is_closed = True
         self._changed.set()
+        if self._on_close is not None:
+            self._on_close(self)
 
     async def __aiter__(self) -> AsyncIterator[Envelope]:
-        while True:
-            self._changed.clear()
-            async for envelope in self._new():
-                yield envelope
-            if self._is_closed:
-                return
+        async for envelope in self._rest():
+            yield envelope
+        self._has_caught_up = True
+        while not self._is_closed:
             await self._changed.wait()
+            self._changed.clear()
+            async for envelope in self._news():
+                yield envelope
+        if not self._is_cut:
+            async for envelope in self._rest():
+                yield envelope
 
-    async def _new(self) -> AsyncIterator[Envelope]:
+    async def _news(self) -> AsyncIterator[Envelope]:
+        while not self._is_cut:
+            while self._heard and not self._is_cut:
+                recorded, passing = self._take()
+                for record in await self._page(recorded):
+                    yield self._given(record)
+                if passing is not None:
+                    yield replace(passing, seq=self._seen)
+            # What was written down and not announced is there as well. If something was heard
+            # meanwhile it may belong before what was read, so that is read again in its turn.
+            page = await self._page(_PAGE)
+            if self._heard or self._is_cut:
+                continue
+            for record in page:
+                yield self._given(record)
+            if len(page) < _PAGE:
+                return
         session = self._session
-        records = await session.ask_store(lambda: list(session.records(self._seen)))
-        if len(records) > self._backlog and self._seen:
-            yield Envelope(session.session_id, self._seen, GAP, session.clock(), {}, False)
-            self.close()
-            return
-        for record in records:
-            self._seen = record.seq
-            yield kept(record)
-        while self._passing:
-            yield self._passing.popleft()
+        yield Envelope(session.session_id, self._seen, GAP, session.clock(), {}, is_kept=False)
+        self.close()
+
+    def _take(self) -> tuple[int, Envelope | None]:
+        """How many kept events come next, up to the next one that is only shown."""
+        count = 0
+        with self._guard:
+            while self._heard:
+                passing = self._heard.popleft()
+                if passing is not None:
+                    return count, passing
+                count += 1
+        return count, None
+
+    async def _rest(self) -> AsyncIterator[Envelope]:
+        """All that the ledger has by now."""
+        while page := await self._page(_PAGE):
+            for record in page:
+                yield self._given(record)
+
+    async def _page(self, count: int) -> list[Record]:
+        session, seen = self._session, self._seen
+        if count == 0:
+            return []
+        return await session.ask_store(lambda: list(islice(session.records(seen), count)))
+
+    def _given(self, record: Record) -> Envelope:
+        self._seen = record.seq
+        return kept(record)
 
     def _hear(self, event: Event) -> None:
         """Called in whichever thread the event happens in."""
-        if isinstance(event, _PASSING):
-            data = json.loads(encode_event(event))
-            passing = Envelope(
-                event.session_id, self._seen, event.kind, event.at, data, is_kept=False
-            )
-            if len(self._passing) < self._backlog:
-                self._passing.append(passing)
-        self._loop.call_soon_threadsafe(self._changed.set)
+        passing = _shown(event) if isinstance(event, PASSING) else None
+        with self._guard:
+            if len(self._heard) >= self._backlog:
+                # Who is still catching up misses nothing that is kept.
+                self._is_cut = self._has_caught_up
+                self._heard.clear()
+            self._heard.append(passing)
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._changed.set)
+
+
+def _shown(event: Event) -> Envelope:
+    data = json.loads(encode_event(event))
+    return Envelope(event.session_id, 0, event.kind, event.at, data, is_kept=False)

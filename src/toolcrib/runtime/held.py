@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.withholding import Governance
 from toolcrib.calls.executor import Executor
 from toolcrib.runtime.client_calls import ClientCalls
+from toolcrib.runtime.envelope import Reader
+from toolcrib.runtime.session_hooks import prompt_hooks, session_hooks
 from toolcrib.runtime.turn_slot import TurnSlot
 
 if TYPE_CHECKING:
@@ -17,10 +19,13 @@ if TYPE_CHECKING:
     from toolcrib.runtime.messages import CreateSession
     from toolcrib.session.session import Session
 
+STOP_SECONDS: Final = 5.0
+"""How long closing waits for what was cancelled. What does not stop is found in doubt later."""
+
 
 class HeldSession:
     """A session with an executor of all its tools. `unavailable` are tools that it does not have,
-    with the reason.
+    with the reason; `own_tools` are those that no other session has.
     """
 
     def __init__(
@@ -29,7 +34,9 @@ class HeldSession:
         tools: Iterable[Any],
         config: RuntimeConfig,
         asked: CreateSession,
+        *,
         unavailable: Mapping[str, str],
+        own_tools: Iterable[str],
     ) -> None:
         self.session = session
         self.capabilities = tuple(asked.capabilities)
@@ -37,43 +44,74 @@ class HeldSession:
         self.client = ClientCalls()
         self.slot = TurnSlot()
         self.unavailable = dict(unavailable)
-        self.governance = Governance(
-            policy=config.policy,
-            approver=config.approver,
-            hooks=config.hooks,
-            limits=config.limits,
-            runners={"client": self.client},
-        )
+        self.own_tools = set(own_tools)
+        self.is_closing = False
+        self._config = config
+        self._hooks = session_hooks(config.hooks)
         self.executor = Executor(
             session,
             tools,
-            hooks=config.hooks,
+            hooks=self._hooks,
             policy=config.policy,
             approver=config.approver,
             limits=config.limits,
             runners={"client": self.client},
         )
-        self.calls: set[asyncio.Future[Any]] = set()
+        self.calls: set[asyncio.Task[Any]] = set()
+        """The tasks of calls that were asked for without a model."""
+        self._readers: set[Reader] = set()
         self._decision = asyncio.Event()
+
+    def governance(self, names: Collection[str]) -> Governance:
+        """How the calls of a prompt that is offered `names` are governed: like all others."""
+        config = self._config
+        return Governance(
+            policy=config.policy,
+            approver=config.approver,
+            hooks=prompt_hooks(self._hooks, self.executor, names),
+            limits=config.limits,
+            runners={"client": self.client},
+        )
+
+    def follow(self, after: int, backlog: int) -> Reader:
+        """A reader of what happened after a place, which ends with the session."""
+        reader = Reader(self.session, after, backlog, on_close=self._readers.discard)
+        self._readers.add(reader)
+        return reader
+
+    @property
+    def next_decision(self) -> asyncio.Event:
+        """Is set when the next decision is made here. Take it before looking for decisions."""
+        return self._decision
 
     def decision_made(self) -> None:
         """Wake whoever waits for a decision."""
         self._decision.set()
         self._decision = asyncio.Event()
 
-    async def wait_for_decision(self, seconds: float) -> None:
-        """Wait until a decision is made here, or so long that one may have been made elsewhere."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._decision.wait()
+    def stop_waiting(self) -> None:
+        """Let prompts that wait for people end; what they wait for stays to be decided."""
+        self.is_closing = True
+        self.decision_made()
 
     async def close(self) -> None:
         """Cancel what runs and let another process write the session."""
-        await self.slot.cancel()
-        for task in tuple(self.calls):
+        self.stop_waiting()
+        tasks = [*self.slot.cancel_all(), *self.calls]
+        for task in self.calls:
             task.cancel()
-        await asyncio.gather(*self.calls, return_exceptions=True)
+        if tasks:
+            await asyncio.wait(tasks, timeout=STOP_SECONDS)
         await self.session.close()
+        for reader in tuple(self._readers):
+            reader.close()
+
+
+async def wait_at_most(event: asyncio.Event, seconds: float) -> None:
+    """Wait for an event, and no longer than this."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
 
 
 def wanted_by(asked: CreateSession) -> Callable[[str], bool]:

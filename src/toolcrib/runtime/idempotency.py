@@ -75,8 +75,9 @@ class Once:
 
     def _forget_old(self) -> None:
         ends = self._clock() - self._seconds
-        while self._done:
-            place, oldest = next(iter(self._done.items()))
+        for place, oldest in list(self._done.items()):
             if oldest.at > ends and len(self._done) < self._limit:
                 return
-            del self._done[place]
+            # What is being done is never forgotten, or it could be done twice at once.
+            if oldest.work.done():
+                del self._done[place]

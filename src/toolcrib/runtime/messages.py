@@ -7,32 +7,69 @@ do not name is refused.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import ConfigDict, JsonValue
+from annotated_types import Ge, Le
+from pydantic import JsonValue
 
-from toolcrib.approval.decision import GrantScope
 from toolcrib.calls.failure import Failure
+from toolcrib.runtime.approval_messages import (
+    ApprovalFacts,
+    Decide,
+    GrantFacts,
+    Grants,
+    Inbox,
+    ListApprovals,
+    OneApproval,
+    OneGrant,
+    Revoked,
+)
 from toolcrib.runtime.config import WhenBusy
+from toolcrib.runtime.params import Nothing, Params
 from toolcrib.tools.ref import Place
 
-_STRICT = ConfigDict(extra="forbid")
+__all__ = [
+    "ApprovalFacts",
+    "CallResult",
+    "CallTool",
+    "Cancelled",
+    "Capabilities",
+    "ClientResult",
+    "ClientTool",
+    "CreateSession",
+    "Decide",
+    "Events",
+    "ForkSession",
+    "GrantFacts",
+    "Grants",
+    "Inbox",
+    "ListApprovals",
+    "ListEvents",
+    "ListTools",
+    "Nothing",
+    "OneApproval",
+    "OneCall",
+    "OneGrant",
+    "OneSession",
+    "OneTool",
+    "Params",
+    "PromptResult",
+    "ResumePrompt",
+    "ResumeSession",
+    "Revoked",
+    "SendPrompt",
+    "SessionFacts",
+    "Sessions",
+    "ToolFacts",
+    "Tools",
+]
+
+MOST_EVENTS: Final = 10_000
+"""How many events one answer may hold."""
 
 SessionState = Literal["open", "closed"]
 CallStatus = Literal["completed", "failed", "waiting"]
 PromptStatus = Literal["completed", "waiting", "failed", "cancelled"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
-    """Base of what is asked."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nothing(Params):
-    """An operation without parameters, or without an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +103,18 @@ class OneSession(Params):
     """An operation on one session."""
 
     session_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeSession(Params):
+    """A session of the store, opened again. Where it works and which tools it may have is as it
+    was; what the client can do and brings, it says anew.
+    """
+
+    session_id: str
+    environment: dict[str, str] = field(default_factory=dict[str, str])
+    capabilities: list[str] = field(default_factory=list[str])
+    client_tools: list[ClientTool] = field(default_factory=list[ClientTool])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,13 +173,17 @@ class ToolFacts:
     parameters: dict[str, Any]
     source: str
     place: Place
+    scope: Literal["global", "session"]
     version: str
     digest: str
     requires_approval: bool
     is_read_only: bool
+    is_idempotent: bool
     category: str | None = None
     timeout: float | None = None
     deprecated: str | None = None
+    uses: list[str] = field(default_factory=list[str])
+    """The tools that it may call itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +257,15 @@ class SendPrompt(Params):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResumePrompt(Params):
+    """Go on with the prompt of a session that waits, or was cut off."""
+
+    session_id: str
+    waits: bool = True
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromptResult:
     """What a prompt came to. While it is `waiting`, the named approvals are needed."""
 
@@ -217,103 +279,12 @@ class PromptResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListApprovals(Params):
-    """What waits, in one session or in all; with `is_all`, what is decided too."""
-
-    session_id: str | None = None
-    is_all: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneApproval(Params):
-    """One request for approval."""
-
-    approval_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalFacts:
-    """A request for approval, and what became of it."""
-
-    approval_id: str
-    session_id: str
-    call_id: str
-    tool: str
-    arguments: dict[str, Any]
-    digest: str
-    state: str
-    rule: str
-    reason: str
-    created_at: float
-    deadline: float | None = None
-    parameters: dict[str, Any] = field(default_factory=dict[str, Any])
-    metadata: dict[str, Any] | None = None
-    decided_by: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inbox:
-    """Requests for approval, oldest first."""
-
-    approvals: list[ApprovalFacts]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decide(Params):
-    """A decision. It is final, and bound to the digest that whoever decides has seen."""
-
-    approval_id: str
-    decision: Literal["approve", "deny"]
-    digest: str | None = None
-    arguments: dict[str, JsonValue] | None = None
-    reason: str | None = None
-    grant: GrantScope | None = None
-    idempotency_key: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantFacts:
-    """A standing yes."""
-
-    grant_id: str
-    tool: str
-    scope: GrantScope
-    created_by: str
-    created_at: float
-    session_id: str | None = None
-    expires_at: float | None = None
-    uses_left: int | None = None
-    is_revoked: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grants:
-    """Standing grants."""
-
-    grants: list[GrantFacts]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneGrant(Params):
-    """One grant."""
-
-    grant_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revoked:
-    """Whether the grant was standing."""
-
-    was_standing: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ListEvents(Params):
     """What happened in a session after a place in its ledger."""
 
     session_id: str
-    after: int = 0
-    limit: int = 1_000
+    after: Annotated[int, Ge(0)] = 0
+    limit: Annotated[int, Ge(1), Le(MOST_EVENTS)] = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,3 +306,5 @@ class Capabilities:
     events: list[str]
     has_model: bool
     max_payload_bytes: int
+    max_sessions: int
+    event_backlog: int

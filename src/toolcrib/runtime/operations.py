@@ -78,7 +78,7 @@ _ALL: Final = (
     _operation(
         "session.resume",
         "call",
-        messages.OneSession,
+        messages.ResumeSession,
         messages.SessionFacts,
         Service.resume_session,
     ),
@@ -97,6 +97,13 @@ _ALL: Final = (
     _operation("tools.cancel", "call", messages.OneCall, messages.Cancelled, Service.cancel_call),
     _operation(
         "prompt.send", "call", messages.SendPrompt, messages.PromptResult, Service.send_prompt
+    ),
+    _operation(
+        "prompt.resume",
+        "call",
+        messages.ResumePrompt,
+        messages.PromptResult,
+        Service.resume_prompt,
     ),
     _operation(
         "prompt.cancel", "call", messages.OneSession, messages.Cancelled, Service.cancel_prompt

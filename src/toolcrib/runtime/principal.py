@@ -20,6 +20,8 @@ class Principal:
 
     name: str
     scopes: frozenset[Scope]
+    transport: str | None = None
+    """The way they came in, for the audit."""
 
     def may(self, scope: Scope) -> bool:
         """Whether this scope, or all of them, were given."""

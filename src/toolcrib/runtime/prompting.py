@@ -3,66 +3,138 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.errors import PromptEvaluationError, Refused, ToolcribError
+from toolcrib.errors import PromptEvaluationError, Refused, UsageError
 from toolcrib.prompt.prompt import Prompt
 from toolcrib.prompt.section import MarkdownSection
-from toolcrib.runtime.messages import PromptResult, SendPrompt
+from toolcrib.runtime.held import wait_at_most
+from toolcrib.runtime.messages import PromptResult
+from toolcrib.session.events import PromptStarted
+from toolcrib.session.record import events
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from toolcrib.adapters.prompt_adapter import PromptAdapter
     from toolcrib.adapters.response import PromptResponse
+    from toolcrib.approval.request import ApprovalRequest
     from toolcrib.runtime.held import HeldSession
+    from toolcrib.store.store import OpenCall
 
 POLL_SECONDS = 1.0
 """How often a decision is looked for that may be made in another process."""
 
-
-async def answer(
-    held: HeldSession, adapter: PromptAdapter, instructions: str, asked: SendPrompt
-) -> PromptResult:
-    """Have the model answer, waiting for the people whose approval it takes."""
-    prompt = _prompt(held, instructions, asked.text)
-    try:
-        response = await adapter.evaluate_async(
-            prompt, session=held.session, governance=held.governance, stream=True, follows=True
-        )
-        while response.status == "waiting":
-            if not asked.waits:
-                break
-            await _decided(held, [each.approval_id for each in response.pending])
-            response = await adapter.resume_async(
-                prompt,
-                session=held.session,
-                governance=held.governance,
-                stream=True,
-                follows=True,
-            )
-    except asyncio.CancelledError:
-        return PromptResult(
-            session_id=held.session.session_id, turn=held.session.last_turn, status="cancelled"
-        )
-    except PromptEvaluationError as error:
-        return PromptResult(
-            session_id=held.session.session_id,
-            turn=held.session.last_turn,
-            status="failed",
-            error=str(error),
-        )
-    except ToolcribError as error:
-        raise Refused("invalid", str(error)) from error
-    return _result(held, response)
+_UNFINISHED: Final = "prompt"
+"""Where a session keeps the text of the prompt that it is in the middle of."""
 
 
-def _prompt(held: HeldSession, instructions: str, text: str) -> Prompt[Any]:
+@dataclass(frozen=True, slots=True)
+class Prompting:
+    """One session, the model that answers it, and what that is told before every prompt."""
+
+    held: HeldSession
+    adapter: PromptAdapter
+    instructions: str
+
+    async def answer(self, text: str, *, waits: bool) -> PromptResult:
+        """Have the model answer, waiting for the people whose approval it takes. A prompt that
+        the session was in the middle of is given up.
+        """
+        await give_up(self.held)
+        self.held.session.kept[_UNFINISHED] = text
+        return await self._until_answered(text, self.adapter.evaluate_async, waits=waits)
+
+    async def go_on(self, *, waits: bool) -> PromptResult:
+        """Go on with the prompt that the session is in the middle of. Raises `Refused`
+        (conflict) when there is none, or it cannot go on as it was.
+        """
+        text = self.held.session.kept.get(_UNFINISHED)
+        if text is None:
+            raise Refused("conflict", "the session is not in the middle of a prompt; send one")
+        return await self._until_answered(text, self.adapter.resume_async, waits=waits)
+
+    async def _until_answered(
+        self, text: str, ask: Callable[..., Awaitable[PromptResponse[Any]]], *, waits: bool
+    ) -> PromptResult:
+        held = self.held
+        try:
+            response = await self._ask(text, ask)
+            while response.status == "waiting" and waits and await _decided(held, response.pending):
+                response = await self._ask(text, self.adapter.resume_async)
+        except asyncio.CancelledError:
+            # What is closed goes on later, elsewhere; only what is cancelled is given up.
+            if not held.is_closing:
+                await give_up(held)
+            raise
+        except PromptEvaluationError as error:
+            return await ended(held, "failed", str(error))
+        except UsageError as error:
+            raise Refused("conflict", str(error)) from None
+        if response.status != "waiting":
+            del held.session.kept[_UNFINISHED]
+        return await _result(held, response)
+
+    async def _ask(
+        self, text: str, ask: Callable[..., Awaitable[PromptResponse[Any]]]
+    ) -> PromptResponse[Any]:
+        """Ask about the session's tools of now."""
+        session = self.held.session
+        tools = {name: each.tool for name, each in self.held.executor.tools.items()}
+        prompt = _prompt(list(tools.values()), self.instructions, text)
+        governance = self.held.governance(tools)
+        return await ask(prompt, session=session, governance=governance, stream=True, follows=True)
+
+
+async def give_up(held: HeldSession) -> bool:
+    """End the prompt that a session is in the middle of: what it waits for can no longer be
+    approved. False when there is none.
+    """
+    session = held.session
+    if session.kept.pop(_UNFINISHED, None) is None:
+        return False
+    turn = await turn_of(held)
+    for call in await session.ask_store(session.open_calls):
+        if _is_of_prompt(call, turn):
+            # Somebody may have taken it up, or ended it, since it was read.
+            with suppress(UsageError):
+                await held.executor.withdraw(call.call_id)
+    await session.ask_store(session.save_settings)
+    return True
+
+
+def _is_of_prompt(call: OpenCall, turn: int) -> bool:
+    """Whether the model made a call in this turn. Who calls without a model has a name."""
+    return call.turn == turn and call.principal is None and call.state == "waiting"
+
+
+async def turn_of(held: HeldSession) -> int:
+    """The turn of the prompt that was asked last; what calls ask on the way does not count."""
+    session = held.session
+
+    def look() -> int:
+        asked = [event for event in events(session.records()) if isinstance(event, PromptStarted)]
+        return max((each.turn for each in asked if each.parent_call_id is None), default=0)
+
+    return await session.ask_store(look)
+
+
+async def ended(held: HeldSession, status: Any, error: str | None = None) -> PromptResult:
+    """What is told of a prompt without an answer."""
+    session_id, turn = held.session.session_id, await turn_of(held)
+    return PromptResult(session_id=session_id, turn=turn, status=status, error=error)
+
+
+def _prompt(tools: list[Any], instructions: str, text: str) -> Prompt[Any]:
     """A prompt with the session's tools. The text is a person's, not a template."""
     sections: list[MarkdownSection[Any]] = []
     if instructions:
         sections.append(
             MarkdownSection(title="Instructions", key="instructions", template=_plain(instructions))
         )
-    tools = [each.tool for each in held.executor.tools.values()]
     sections.append(MarkdownSection(title="Task", key="task", template=_plain(text), tools=tools))
     return Prompt(ns="session", key="prompt", sections=sections)
 
@@ -71,22 +143,33 @@ def _plain(text: str) -> str:
     return text.replace("$", "$$")
 
 
-async def _decided(held: HeldSession, approval_ids: list[str]) -> None:
-    """Wait until one of the requests is decided, here or in another process."""
-    store = held.session.store
-    while True:
-        for approval_id in approval_ids:
-            filed = await held.session.ask_store(store.approval, approval_id)
-            if filed is None or filed.state != "pending":
-                return
-        await held.wait_for_decision(POLL_SECONDS)
+async def _decided(held: HeldSession, pending: tuple[ApprovalRequest, ...]) -> bool:
+    """Wait until one of the requests is decided, here or in another process, or runs out of time;
+    False when the session is closing.
+    """
+    while not held.is_closing:
+        # Before the look: a decision that is made during it must not be slept through.
+        decision = held.next_decision
+        for request in pending:
+            if await _is_over(held, request):
+                return True
+        await wait_at_most(decision, POLL_SECONDS)
+    return False
 
 
-def _result(held: HeldSession, response: PromptResponse[Any]) -> PromptResult:
+async def _is_over(held: HeldSession, request: ApprovalRequest) -> bool:
+    session = held.session
+    if request.deadline is not None and session.clock() >= request.deadline:
+        return True
+    filed = await session.ask_store(session.store.approval, request.approval_id)
+    return filed is None or filed.state != "pending"
+
+
+async def _result(held: HeldSession, response: PromptResponse[Any]) -> PromptResult:
     usage = response.usage
     return PromptResult(
         session_id=held.session.session_id,
-        turn=held.session.last_turn,
+        turn=await turn_of(held),
         status=response.status,
         text=response.text,
         pending=[each.approval_id for each in response.pending],

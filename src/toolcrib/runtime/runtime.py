@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from typing import Any
 
-from toolcrib.errors import Refused, ToolcribError
+from toolcrib.errors import LeaseLost, Refused, SessionNotFound, UsageError
 from toolcrib.host_tools.registry import HostToolRegistry
 from toolcrib.runtime.config import RuntimeConfig
+from toolcrib.runtime.held import STOP_SECONDS
 from toolcrib.runtime.idempotency import Once
-from toolcrib.runtime.operations import OPERATIONS
+from toolcrib.runtime.operations import OPERATIONS, Operation
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.service import Service
 from toolcrib.runtime.sessions import HeldSessions
 from toolcrib.store.memory import MemoryStore
+
+logger = logging.getLogger(__name__)
 
 
 class Runtime:
@@ -29,7 +33,7 @@ class Runtime:
         self._owns_store = config.store is None
         self._sessions: HeldSessions | None = None
         self._service: Service | None = None
-        self._is_closing = False
+        self._closing: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[Any]] = set()
 
     async def __aenter__(self) -> Runtime:
@@ -42,20 +46,29 @@ class Runtime:
     async def start(self) -> None:
         """Begin to answer."""
         if self._service is not None:
-            raise ToolcribError("the runtime is started already")
+            raise UsageError("the runtime was started already; create another one")
         self._sessions = HeldSessions(self.config, self.store, self.registry)
         self._service = Service(self.config, self.store, self._sessions, Once(time.monotonic))
 
     async def close(self) -> None:
         """Take nothing new, let what runs end for a while, cancel the rest, and leave the ledgers
-        whole.
+        whole. Closing goes on when whoever waits for it leaves.
         """
-        if self._sessions is None or self._is_closing:
+        if self._sessions is None:
             return
-        self._is_closing = True
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close(self._sessions))
+        await asyncio.shield(self._closing)
+
+    async def _close(self, sessions: HeldSessions) -> None:
+        for held in sessions:
+            held.stop_waiting()
         if self._running:
             await asyncio.wait(self._running, timeout=self.config.drain_seconds)
-        await self._sessions.close_all()
+        await sessions.close_all()
+        if self._running:
+            # What was cancelled has yet to say so to whoever asked for it.
+            await asyncio.wait(self._running, timeout=STOP_SECONDS)
         if self._owns_store:
             self.store.close()
 
@@ -64,19 +77,47 @@ class Runtime:
         """The operations. Raises `Refused` unless the runtime is started."""
         if self._service is None:
             raise Refused("unavailable", "the runtime is not started")
-        if self._is_closing:
+        if self._closing is not None:
             raise Refused("closing", "the runtime is closing; nothing new is taken")
         return self._service
 
     async def ask(self, name: str, params: object = None, who: Principal = OWNER) -> Any:
-        """Do one operation. Raises `Refused`; what goes wrong inside is told without details."""
+        """Do one operation. Raises `Refused`; what goes wrong inside is told without details.
+
+        Who stops waiting for it does not stop it: a call or a prompt is ended by asking for that.
+        """
         operation = OPERATIONS.get(name)
         if operation is None:
             raise Refused("not_found", f"there is no operation {name[:80]!r}")
-        task = asyncio.ensure_future(operation.ask(self.service, params, who))
+        task = asyncio.ensure_future(_done(operation, self.service, params, who))
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        return await task
+        task.add_done_callback(self._forget)
+        await asyncio.wait([task])
+        if task.cancelled():
+            raise Refused("closing", f"the session was closed before {name} was done")
+        return task.result()
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            # Nobody may be left to hear of it, which is no fault.
+            task.exception()
+
+
+async def _done(operation: Operation, service: Service, params: object, who: Principal) -> Any:
+    try:
+        return await operation.ask(service, params, who)
+    except Refused:
+        raise
+    except SessionNotFound:
+        raise Refused("not_found", "there is no such session") from None
+    except LeaseLost:
+        raise Refused("conflict", "another process has taken over the session") from None
+    except Exception:
+        logger.exception("%s failed", operation.name)
+        raise Refused(
+            "internal", f"{operation.name} failed; what went wrong is in the log of the runtime"
+        ) from None
 
 
 def create_runtime(config: RuntimeConfig | None = None) -> Runtime:

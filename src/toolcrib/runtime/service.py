@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import to_json
 
 from toolcrib._version import __version__
 from toolcrib.calls.call import Caller
 from toolcrib.errors import Refused
-from toolcrib.runtime import calling, deciding, prompting
-from toolcrib.runtime.envelope import Reader, kept
+from toolcrib.runtime import calling, deciding
+from toolcrib.runtime.asking import ask_store
+from toolcrib.runtime.envelope import GAP, PASSING, Reader, kept
 from toolcrib.runtime.messages import (
     ApprovalFacts,
     CallResult,
@@ -36,6 +37,8 @@ from toolcrib.runtime.messages import (
     OneSession,
     OneTool,
     PromptResult,
+    ResumePrompt,
+    ResumeSession,
     Revoked,
     SendPrompt,
     SessionFacts,
@@ -43,17 +46,22 @@ from toolcrib.runtime.messages import (
     ToolFacts,
     Tools,
 )
+from toolcrib.runtime.prompting import Prompting, ended, give_up
 from toolcrib.session.events import ALL_EVENTS
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.config import RuntimeConfig
+    from collections.abc import Awaitable, Callable
+
+    from toolcrib.runtime.client_calls import ClientLink
+    from toolcrib.runtime.config import RuntimeConfig, WhenBusy
+    from toolcrib.runtime.held import HeldSession
     from toolcrib.runtime.idempotency import Once
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.sessions import HeldSessions
     from toolcrib.store.store import Store
 
-PROTOCOL = 1
-MOST_EVENTS = 10_000
+PROTOCOL: Final = 1
+_EVENTS: Final = sorted([GAP, *(event.kind for event in (*ALL_EVENTS, *PASSING))])
 
 
 class Service:
@@ -78,9 +86,11 @@ class Service:
             version=__version__,
             protocol=PROTOCOL,
             operations=sorted(OPERATIONS),
-            events=sorted(event.kind for event in ALL_EVENTS),
+            events=list(_EVENTS),
             has_model=self._config.adapter is not None,
             max_payload_bytes=self._config.max_payload_bytes,
+            max_sessions=self._config.max_sessions,
+            event_backlog=self._config.event_backlog,
         )
 
     async def create_session(self, asked: CreateSession, who: Principal) -> SessionFacts:
@@ -90,9 +100,7 @@ class Service:
             held = await self._sessions.create(asked)
             return await self._sessions.facts_of(held.session.session_id)
 
-        return await self._once.do(
-            who.name, "session.create", asked.idempotency_key, asdict(asked), create
-        )
+        return await self._once.do(who.name, "session.create", asked.idempotency_key, asked, create)
 
     async def get_session(self, asked: OneSession, who: Principal) -> SessionFacts:
         """A session as it is now."""
@@ -102,9 +110,9 @@ class Service:
         """Every session of the store."""
         return Sessions(sessions=await self._sessions.facts())
 
-    async def resume_session(self, asked: OneSession, who: Principal) -> SessionFacts:
+    async def resume_session(self, asked: ResumeSession, who: Principal) -> SessionFacts:
         """Open a session of the store again."""
-        await self._sessions.resume(asked.session_id)
+        await self._sessions.resume(asked)
         return await self._sessions.facts_of(asked.session_id)
 
     async def fork_session(self, asked: ForkSession, who: Principal) -> SessionFacts:
@@ -130,43 +138,58 @@ class Service:
         """One tool of a session."""
         return calling.tool_of(self._sessions.get(asked.session_id), asked.name)
 
-    async def call_tool(self, asked: CallTool, who: Principal, transport: str = "") -> CallResult:
+    async def call_tool(self, asked: CallTool, who: Principal) -> CallResult:
         """Call a tool without a model."""
         held = self._sessions.get(asked.session_id)
-        caller = Caller(who.name, transport or None)
+        caller = Caller(who.name, who.transport)
         return await self._once.do(
             who.name,
             f"tools.call {asked.session_id}",
             asked.idempotency_key,
-            asdict(asked),
+            asked,
             lambda: calling.call_tool(held, asked, caller),
         )
 
     async def cancel_call(self, asked: OneCall, who: Principal) -> Cancelled:
-        """Stop a call that runs."""
+        """Stop a call that runs, or withdraw one that waits."""
         held = self._sessions.get(asked.session_id)
-        return Cancelled(was_running=held.executor.cancel(asked.call_id))
+        return Cancelled(was_running=await calling.cancel_call(held, asked.call_id))
 
     async def send_prompt(self, asked: SendPrompt, who: Principal) -> PromptResult:
         """Have the model answer."""
-        adapter, held = self._config.adapter, self._sessions.get(asked.session_id)
-        if adapter is None:
-            raise Refused("unavailable", "this runtime has no model; configure an adapter")
+        prompting = self._prompting(asked.session_id)
+        when_busy = asked.when_busy or self._config.when_busy
         return await self._once.do(
             who.name,
             f"prompt.send {asked.session_id}",
             asked.idempotency_key,
-            asdict(asked),
-            lambda: held.slot.run(
-                lambda: prompting.answer(held, adapter, self._config.instructions, asked),
-                asked.when_busy or self._config.when_busy,
+            asked,
+            lambda: _in_turn(
+                prompting.held, lambda: prompting.answer(asked.text, waits=asked.waits), when_busy
             ),
         )
 
+    async def resume_prompt(self, asked: ResumePrompt, who: Principal) -> PromptResult:
+        """Go on with a prompt that waits, or was cut off."""
+        prompting = self._prompting(asked.session_id)
+        return await self._once.do(
+            who.name,
+            f"prompt.resume {asked.session_id}",
+            asked.idempotency_key,
+            asked,
+            lambda: _in_turn(prompting.held, lambda: prompting.go_on(waits=asked.waits), "reject"),
+        )
+
     async def cancel_prompt(self, asked: OneSession, who: Principal) -> Cancelled:
-        """Stop the prompt that is being answered."""
+        """Stop the prompt that is being answered, or give up the one that waits."""
         held = self._sessions.get(asked.session_id)
-        return Cancelled(was_running=await held.slot.cancel())
+        return Cancelled(was_running=await held.slot.cancel() or await give_up(held))
+
+    def _prompting(self, session_id: str) -> Prompting:
+        adapter, held = self._config.adapter, self._sessions.get(session_id)
+        if adapter is None:
+            raise Refused("unavailable", "this runtime has no model; configure an adapter")
+        return Prompting(held, adapter, self._config.instructions)
 
     async def list_approvals(self, asked: ListApprovals, who: Principal) -> Inbox:
         """What waits for a decision."""
@@ -189,7 +212,7 @@ class Service:
             return decided
 
         return await self._once.do(
-            who.name, "approvals.decide", asked.idempotency_key, asdict(asked), decide
+            who.name, "approvals.decide", asked.idempotency_key, asked, decide
         )
 
     async def list_grants(self, asked: Nothing, who: Principal) -> Grants:
@@ -198,33 +221,42 @@ class Service:
 
     async def revoke_grant(self, asked: OneGrant, who: Principal) -> Revoked:
         """Take a grant back."""
-        for held in self._sessions:
-            if await held.session.approvals.revoke(asked.grant_id, by=who.name):
-                return Revoked(was_standing=True)
-        import time
-
-        revoked = await asyncio.to_thread(self._store.revoke_grant, asked.grant_id, time.time())
+        grants = {each.grant_id: each for each in (await deciding.grants(self._store)).grants}
+        found = grants.get(asked.grant_id)
+        if found is None:
+            raise Refused("not_found", f"there is no grant {asked.grant_id[:128]!r}")
+        # In the ledger of its own session, if that is open here: there its audit is looked for.
+        ours = sorted(self._sessions, key=lambda held: held.session.session_id != found.session_id)
+        if ours:
+            revoked = await ours[0].session.approvals.revoke(asked.grant_id, by=who.name)
+        else:
+            store = self._store
+            revoked = await ask_store(store, store.revoke_grant, asked.grant_id, time.time())
         return Revoked(was_standing=revoked)
 
     async def list_events(self, asked: ListEvents, who: Principal) -> Events:
         """Kept events after a place."""
-        limit = max(1, min(asked.limit, MOST_EVENTS))
-        records = await asyncio.to_thread(self._records, asked.session_id, asked.after)
-        told = [asdict(kept(record)) for record in records[:limit]]
+        records = await ask_store(
+            self._store, self._sessions.records, asked.session_id, asked.after, asked.limit
+        )
+        told = [asdict(kept(record)) for record in records]
         return Events(events=told, last_seq=told[-1]["seq"] if told else asked.after)
 
-    def follow(self, session_id: str, after: int) -> Reader:
-        """A reader of a session that is open here."""
-        held = self._sessions.get(session_id)
-        return Reader(held.session, after, self._config.event_backlog)
+    def follow(self, session_id: str, after: int = 0) -> Reader:
+        """A reader of a session that is open here. Close it when nobody reads any more."""
+        return self._sessions.get(session_id).follow(after, self._config.event_backlog)
 
-    def _records(self, session_id: str, after: int) -> list[Any]:
-        held = self._sessions.find(session_id)
-        if held is not None:
-            return list(held.session.records(after))
-        return list(self._store.records(session_id, after=after))
+    def attach(self, session_id: str, link: ClientLink) -> Callable[[], None]:
+        """Let a client run the tools that it brought; returns what ends it."""
+        return self._sessions.get(session_id).client.attach(link)
+
+
+async def _in_turn(
+    held: HeldSession, work: Callable[[], Awaitable[PromptResult]], when_busy: WhenBusy
+) -> PromptResult:
+    return await held.slot.run(work, when_busy) or await ended(held, "cancelled")
 
 
 def as_json(result: object) -> Any:
     """An answer as plain JSON."""
-    return json.loads(to_json(result, inf_nan_mode="strings", fallback=str))
+    return json.loads(to_json(result, inf_nan_mode="strings"))

@@ -80,6 +80,8 @@ class Session:
         lease = self.store.acquire(self.session_id)
         self.ledger: Ledger = open_ledger(self.store, lease)
         self._saved = self.store.session(self.session_id).settings
+        self.kept: dict[str, Any] = dict(self._saved.get("kept", {}))
+        """What whoever holds the session keeps with it, as JSON; saved with the settings."""
         self.last_turn: int = self._saved.get("turn", 0)
         """The number of the turn that began last; 0 before the first."""
         self._numbering = threading.Lock()
@@ -228,7 +230,9 @@ class Session:
     def save_settings(self) -> None:
         """Make the approval list durable, if it changed, so that a crash cannot weaken it."""
         names = list(self.need_user_approve_tools)
-        now = {"need_user_approve_tools": names, "turn": self.last_turn}
+        now: dict[str, Any] = {"need_user_approve_tools": names, "turn": self.last_turn}
+        if self.kept:
+            now["kept"] = dict(self.kept)
         if now != self._saved:
             self.store.save_settings(self.lease, now)
             self._saved = now
