@@ -5,7 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    ModelResponsePart,
+    TextPart,
+    ToolCallPart,
+)
+from pydantic_ai.models.function import (
+    AgentInfo,
+    DeltaThinkingPart,
+    DeltaToolCall,
+    FunctionModel,
+)
 
 from tests.adapters.openai.bench import add, ask, happened
 from tests.adapters.pydantic_ai.server import Reply, Server
@@ -13,10 +27,6 @@ from tests.adapters.pydantic_ai.speech import Speech
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.adapters.retry import Retry
-
-if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, ToolCallPart
-    from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 __all__ = ["QUICK", "Script", "add", "ask", "bench", "call", "happened", "scripted", "wire_bench"]
 
@@ -33,8 +43,6 @@ class Script:
 
     def model(self, **options: Any) -> FunctionModel:
         """The script as a model."""
-        from pydantic_ai.models.function import FunctionModel
-
         options = {"model_name": "test-model", **options}
         return FunctionModel(self._respond, stream_function=self._stream, **options)
 
@@ -52,7 +60,6 @@ class Script:
         return self._next(messages, info)
 
     async def _stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
-        from pydantic_ai.models.function import DeltaThinkingPart, DeltaToolCall
 
         for index, part in enumerate(self._next(messages, info).parts):
             match part.part_kind:
@@ -70,7 +77,6 @@ class Script:
                     yield {index: part}
 
     def _next(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        from pydantic_ai.messages import ModelResponse, TextPart
 
         self.asked.append(list(messages))
         self.infos.append(info)
@@ -90,8 +96,6 @@ class Script:
 
 def call(name: str, arguments: Any = None, call_id: str = "call_1") -> ToolCallPart:
     """A call of a tool of ours."""
-    from pydantic_ai.messages import ToolCallPart
-
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
     return ToolCallPart(name, text, call_id)
 

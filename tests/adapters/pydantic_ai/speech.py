@@ -7,7 +7,19 @@ import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import httpx
+import httpx2
+from pydantic_ai.models import Model
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.google import GoogleModel
+from pydantic_ai.models.groq import GroqModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.google import GoogleProvider
+from pydantic_ai.providers.groq import GroqProvider
+from pydantic_ai.providers.openai import OpenAIProvider
 
 from tests.adapters.openai import provider as responses
 from tests.adapters.pydantic_ai.codecs.loopback import Reply as Encoded
@@ -17,9 +29,6 @@ from tests.adapters.pydantic_ai.wire.google import GoogleWire
 from tests.adapters.pydantic_ai.wire.responses import ResponsesWire
 from tests.adapters.pydantic_ai.wire.traffic import Json, Wire
 from toolcrib.adapters.items import mapping_of, mappings_of, text_of
-
-if TYPE_CHECKING:
-    from pydantic_ai.models import Model
 
 KEY: Final = "sk-test-0123456789"
 
@@ -59,12 +68,15 @@ class Anthropic(Speech):
     provider = "anthropic"
     wire = AnthropicWire()
 
-    def model(self, url: str) -> Model:
-        from httpx2 import AsyncClient
-        from pydantic_ai.models.anthropic import AnthropicModel
-        from pydantic_ai.providers.anthropic import AnthropicProvider
+    def encode(self, body: Json) -> Encoded:
+        events = self.wire.events_of(body)
+        for event in events:
+            if event["type"] == "message_delta":
+                event["delta"]["stop_details"] = body.get("stop_details")
+        return self.wire.encode(events)
 
-        client = AsyncClient(verify=certificates(), timeout=60)
+    def model(self, url: str) -> Model:
+        client = httpx2.AsyncClient(verify=certificates(), timeout=60)
         provider = AnthropicProvider(api_key=KEY, base_url=url, http_client=client)
         return AnthropicModel("claude-sonnet-5", provider=provider)
 
@@ -103,11 +115,7 @@ class Google(Speech):
     wire = GoogleWire()
 
     def model(self, url: str) -> Model:
-        from httpx2 import AsyncClient
-        from pydantic_ai.models.google import GoogleModel
-        from pydantic_ai.providers.google import GoogleProvider
-
-        client = AsyncClient(verify=certificates(), timeout=60)
+        client = httpx2.AsyncClient(verify=certificates(), timeout=60)
         provider = GoogleProvider(api_key=KEY, base_url=url, http_client=client)
         return GoogleModel("gemini-3-flash-preview", provider=provider)
 
@@ -146,8 +154,6 @@ class Chat(Speech):
     wire = ChatWire()
 
     def model(self, url: str) -> Model:
-        from pydantic_ai.models.openai import OpenAIChatModel
-
         return OpenAIChatModel("gpt-5.4", provider=_openai(url))
 
     def says(self, text: str, stop: str = "stop") -> Json:
@@ -182,11 +188,7 @@ class Groq(Chat):
     provider = "groq"
 
     def model(self, url: str) -> Model:
-        from httpx import AsyncClient
-        from pydantic_ai.models.groq import GroqModel
-        from pydantic_ai.providers.groq import GroqProvider
-
-        client = AsyncClient(verify=certificates(), timeout=60)
+        client = httpx.AsyncClient(verify=certificates(), timeout=60)
         provider = GroqProvider(api_key=KEY, base_url=url, http_client=client)
         return GroqModel("openai/gpt-oss-120b", provider=provider)
 
@@ -198,8 +200,6 @@ class Responses(Speech):
     wire = ResponsesWire()
 
     def model(self, url: str) -> Model:
-        from pydantic_ai.models.openai import OpenAIResponsesModel
-
         return OpenAIResponsesModel("gpt-5.4", provider=_openai(url))
 
     def says(self, text: str, stop: str = "stop") -> Json:
@@ -234,11 +234,8 @@ def certificates() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _openai(url: str) -> Any:
-    from httpx2 import AsyncClient
-    from pydantic_ai.providers.openai import OpenAIProvider
-
-    client = AsyncClient(verify=certificates(), timeout=60)
+def _openai(url: str) -> OpenAIProvider:
+    client = httpx2.AsyncClient(verify=certificates(), timeout=60)
     return OpenAIProvider(api_key=KEY, base_url=url, http_client=client)
 
 
