@@ -15,7 +15,6 @@ Approval = Literal["always", "policy"]
 """Whether a person approves every call of a server's tools, or the policy decides."""
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +42,7 @@ class StdioServer:
     terms: MountTerms
     command: str
     args: tuple[str, ...] = field(default=(), repr=False)
-    env: Mapping[str, str] = field(default=_NOTHING, repr=False, hash=False)
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, hash=False)
     cwd: str | None = None
 
     def __post_init__(self) -> None:
@@ -61,7 +60,7 @@ class HttpServer:
     name: str
     terms: MountTerms
     url: str = field(repr=False)
-    headers: Mapping[str, str] = field(default=_NOTHING, repr=False, hash=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, hash=False)
 
     def __post_init__(self) -> None:
         check_url("url", self.url)
