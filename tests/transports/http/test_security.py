@@ -1,0 +1,204 @@
+"""Nobody comes in who should not, on any route or the socket."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import pytest
+import websockets
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from tests.transports.http.served import CALLERS, OWNERS, READERS, Served, served
+from toolcrib.errors import Refused
+from toolcrib.transports.http.headers import read_headers
+from toolcrib.transports.http.routes import ROUTES
+
+EVERY_ROUTE = [*((each.verb, each.path) for each in ROUTES), ("GET", "/openapi.json")]
+JSON = {"Content-Type": "application/json"}
+MALLORY = "mallory-token-0123456789"
+PAGE = "https://inbox.example"
+
+STRANGERS: list[tuple[str, Mapping[str, str], int]] = [
+    ("no token", {"Authorization": ""}, 401),
+    ("wrong token", {"Authorization": f"Bearer {MALLORY}"}, 401),
+    ("part of a token", {"Authorization": f"Bearer {OWNERS[:-1]}"}, 401),
+    ("token as a password", {"Authorization": f"Basic {OWNERS}"}, 401),
+    ("rebound host", {"Host": "rebound.example"}, 403),
+    ("host with loopback in it", {"Host": "127.0.0.1.rebound.example"}, 403),
+    ("host after brackets", {"Host": "[::1]rebound.example"}, 403),
+    ("foreign page", {"Origin": "https://evil.example"}, 403),
+    ("page without origin", {"Origin": "null"}, 403),
+    ("page of another port", {"Origin": "http://127.0.0.1:1"}, 403),
+]
+
+# No client writes an address like that for a socket.
+AT_SOCKET = [each for each in STRANGERS if each[0] != "host after brackets"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"), [each[1:] for each in STRANGERS], ids=[each[0] for each in STRANGERS]
+)
+async def test_a_stranger_is_refused_on_every_route(
+    headers: Mapping[str, str], status: int
+) -> None:
+    """Missing or wrong token, foreign Host, foreign Origin: refused before anything is done."""
+    async with served() as crib:
+        for verb, path in EVERY_ROUTE:
+            answer = await crib.client.request(verb, path, headers={**JSON, **headers})
+
+            assert answer.status_code == status, (verb, path)
+            assert set(answer.json()["error"]) == {"kind", "message", "facts"}
+            assert "access-control-allow-origin" not in answer.headers
+        sessions = (await crib.client.get("/v1/sessions")).json()
+
+    assert sessions == {"sessions": []}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [each[1:] for each in AT_SOCKET],
+    ids=[each[0] for each in AT_SOCKET],
+)
+async def test_a_stranger_is_refused_at_the_socket(headers: Mapping[str, str], status: int) -> None:
+    """The socket has the same gate, before it opens."""
+    async with served() as crib:
+        told = {"Authorization": f"Bearer {OWNERS}", **headers}
+        with pytest.raises(InvalidStatus) as refused:
+            await _open(crib, told)
+
+    assert refused.value.response.status_code == status
+
+
+async def test_the_gate_lets_in_who_holds_a_token() -> None:
+    """The walk above would pass if everything were refused: the owner passes every route."""
+    async with served() as crib:
+        for verb, path in EVERY_ROUTE:
+            answer = await crib.client.request(verb, path, headers=JSON, content=b"{}")
+
+            assert answer.status_code not in (401, 403), (verb, path)
+        socket = await _open(crib, {"Authorization": f"Bearer {OWNERS}"})
+        await socket.close()
+
+
+@pytest.mark.parametrize("token", [CALLERS, READERS])
+async def test_a_principal_does_only_what_its_scopes_say(token: str) -> None:
+    """Who may call cannot approve, who may read cannot call: each route asks for its own scope."""
+    scopes = {"read", "call"} if token == CALLERS else {"read"}
+    async with served() as crib:
+        await crib.session()
+        for route in ROUTES:
+            path = route.path.format(session_id="s", name="echo", call_id="c", **IDS)
+            answer = await crib.client.request(
+                route.verb, path, headers={**JSON, **crib.as_(token)}, content=_body(route.name)
+            )
+
+            is_refused = answer.status_code == 403
+            assert is_refused == (route.operation.scope not in scopes), route.name
+
+
+IDS = {"approval_id": "a", "grant_id": "g"}
+
+
+def _body(name: str) -> bytes:
+    bodies = {"approvals.decide": b'{"decision": "approve"}', "prompt.send": b'{"text": "hello"}'}
+    return bodies.get(name, b"{}")
+
+
+async def test_a_call_only_principal_cannot_approve_its_call() -> None:
+    """R42: whoever asks for a call cannot say yes to it, and the tool does not run."""
+    async with served() as crib:
+        await crib.session()
+        call, caller = "/v1/sessions/s/tools/careful/call", crib.as_(CALLERS)
+        body = {"arguments": {"text": "a"}}
+        waits = (await crib.client.post(call, json=body, headers=caller)).json()
+        decided = await crib.client.post(
+            f"/v1/approvals/{waits['approval_id']}/decide",
+            json={"decision": "approve"},
+            headers=caller,
+        )
+        left = (await crib.client.get("/v1/approvals")).json()["approvals"]
+
+    assert (decided.status_code, decided.json()["error"]["kind"]) == (403, "forbidden")
+    assert [each["state"] for each in left] == ["pending"]
+    assert crib.gates.calls == []
+
+
+async def test_an_allowed_page_may_ask_and_no_other() -> None:
+    """Only an origin that was named is answered for; there is no wildcard."""
+    async with served(origins=(PAGE,)) as crib:
+        asks = {"Access-Control-Request-Method": "POST", "Authorization": ""}
+        before = await crib.client.options("/v1/sessions", headers={"Origin": PAGE, **asks})
+        answer = await crib.client.get("/v1/sessions", headers={"Origin": PAGE})
+        own = await crib.client.get("/v1/sessions", headers={"Origin": crib.server.url})
+        evil = {"Origin": "https://evil.example", **asks}
+        foreign = await crib.client.options("/v1/sessions", headers=evil)
+
+    assert (before.status_code, before.headers["access-control-allow-origin"]) == (204, PAGE)
+    assert "authorization" in before.headers["access-control-allow-headers"]
+    assert answer.headers["access-control-allow-origin"] == PAGE
+    assert own.status_code == 200
+    assert foreign.status_code == 403
+    assert "access-control-allow-origin" not in foreign.headers
+
+
+async def test_a_page_names_its_token_as_a_protocol_of_the_socket() -> None:
+    """A page cannot set headers of a socket; the token is not in the URL, nor sent back."""
+    async with served(origins=(PAGE,)) as crib:
+        socket = await connect(
+            crib.server.url.replace("http", "ws") + "/v1/ws",
+            origin=websockets.Origin(PAGE),
+            subprotocols=[
+                websockets.Subprotocol("toolcrib.v1"),
+                websockets.Subprotocol(f"toolcrib.bearer.{OWNERS}"),
+            ],
+            proxy=None,
+        )
+        chosen = socket.subprotocol
+        await socket.close()
+
+    assert chosen == "toolcrib.v1"
+
+
+def test_a_header_that_decides_and_comes_twice_is_refused() -> None:
+    """A proxy before the server may have looked at the other one."""
+    with pytest.raises(Refused, match="host was given twice"):
+        read_headers([(b"Host", b"localhost"), (b"accept", b"*/*"), (b"host", b"x.example")])
+
+
+async def test_no_token_is_logged_or_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither logs nor answers hold a token, right or wrong, and a URL gives nobody entry."""
+    caplog.set_level(logging.DEBUG)
+    told: list[str] = []
+    async with served() as crib:
+        for token in (OWNERS, MALLORY):
+            for verb, path in EVERY_ROUTE:
+                answer = await crib.client.request(verb, path, headers=crib.as_(token))
+                told.append(answer.text + str(answer.headers))
+        query = await crib.client.get(
+            "/v1/sessions", params={"token": OWNERS}, headers={"Authorization": ""}
+        )
+
+    server_logs = [each for each in caplog.records if not each.name.startswith(("http", "websock"))]
+    assert query.status_code == 401
+    for token in (OWNERS, MALLORY):
+        assert not any(token in each for each in told)
+        assert not any(token in each.getMessage() for each in server_logs)
+
+
+async def _open(crib: Served, headers: Mapping[str, str]) -> websockets.ClientConnection:
+    """Open the socket with headers as they are, a rebound Host among them."""
+    own = {name: value for name, value in headers.items() if name not in ("Host", "Origin")}
+    origin = headers.get("Origin")
+    address = crib.server.url.removeprefix("http://")
+    host, port = address.split(":")
+    uri = f"ws://{headers.get('Host', address)}/v1/ws"
+    return await connect(
+        uri,
+        host=host,
+        port=int(port),
+        origin=websockets.Origin(origin) if origin else None,
+        additional_headers={name: value for name, value in own.items() if value},
+        proxy=None,
+    )
