@@ -25,7 +25,7 @@ from toolcrib.transports.jsonrpc import (
     refusal_frame,
     result_frame,
 )
-from toolcrib.transports.peer_client import Asked, client_of
+from toolcrib.transports.peer_client import Asked
 from toolcrib.transports.peer_events import Following
 from toolcrib.transports.peer_methods import PEER_METHODS, cancelling, with_call_id
 from toolcrib.transports.peer_outbox import Outbox
@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 
 CLOSING: Final = "runtime.closing"
 """The notification that nothing new is taken."""
-LONG: Final = frozenset({"tools.call", "prompt.send"})
+LONG: Final = frozenset({"tools.call", "prompt.send", "prompt.resume"})
 """What may take as long as a tool, a model or a person does."""
+OPENING: Final = frozenset({"session.create", "session.resume"})
+"""What a client may bring tools to."""
 
 
 class Peer:
@@ -83,7 +85,7 @@ class Peer:
 
     def attach(self, session_id: str) -> None:
         """Have this client run the client-run tools of a session, in the place of any other."""
-        self.asked.attach(session_id, client_of(self.runtime, session_id))
+        self.asked.attach(session_id, self.runtime.service)
 
     def say_closing(self) -> None:
         """Tell the client that nothing new is taken."""
@@ -172,6 +174,6 @@ class Peer:
             self.who.check(own.scope, name)
             return await own.run(self, own.read(params))
         result = await self.runtime.ask(name, params, self.who)
-        if name == "session.create" and (params or {}).get("client_tools"):
+        if name in OPENING and (params or {}).get("client_tools"):
             self.attach(result.session_id)
         return result

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.runtime.client_calls import ClientGone
 from toolcrib.transports.jsonrpc import notification_frame, request_frame
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.client_calls import ClientCalls
-    from toolcrib.runtime.runtime import Runtime
+    from toolcrib.runtime.service import Service
     from toolcrib.transports.jsonrpc import Response
     from toolcrib.transports.peer_outbox import Outbox
 
@@ -32,13 +31,11 @@ class Asked:
         self._waiting: dict[str, asyncio.Future[Any]] = {}
         self._count = 0
         self._is_gone = False
-        self._links: list[tuple[ClientCalls, SessionLink]] = []
+        self._detaching: dict[str, Callable[[], None]] = {}
 
-    def attach(self, session_id: str, calls: ClientCalls) -> None:
+    def attach(self, session_id: str, service: Service) -> None:
         """Have this client run the client-run calls of a session."""
-        link = SessionLink(session_id, self)
-        calls.attach(link)
-        self._links.append((calls, link))
+        self._detaching[session_id] = service.attach(session_id, SessionLink(session_id, self))
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
         """Ask, and wait for the answer. Raises `ClientGone` or `ClientFailed`."""
@@ -71,8 +68,8 @@ class Asked:
     def gone(self) -> None:
         """The client will answer no more: what waits for it fails."""
         self._is_gone = True
-        for calls, link in self._links:
-            calls.detach(link)
+        for detach in self._detaching.values():
+            detach()
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(ClientGone())
@@ -93,9 +90,3 @@ class SessionLink:
             "arguments": arguments,
         }
         return await self._asked.ask(CALL, params)
-
-
-def client_of(runtime: Runtime, session_id: str) -> ClientCalls:
-    """Who runs the client-run calls of a session. Raises `Refused` (not_found)."""
-    sessions = runtime.service._sessions  # pyright: ignore[reportPrivateUsage]
-    return sessions.get(session_id).client

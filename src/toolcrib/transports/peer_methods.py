@@ -112,7 +112,7 @@ def cancelling(method: str, params: Mapping[str, Any], when_busy: WhenBusy) -> C
             call = {"session_id": session_id, "call_id": params["call_id"]}
             return Cancelling("tools.cancel", call)
         # A prompt that is enqueued must not take the running one, which is another's, with it.
-        case "prompt.send" if (params.get("when_busy") or when_busy) != "enqueue":
+        case "prompt.send" | "prompt.resume" if (params.get("when_busy") or when_busy) != "enqueue":
             return Cancelling("prompt.cancel", {"session_id": session_id})
         case _:
             return None

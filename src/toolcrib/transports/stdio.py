@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.runtime.principal import OWNER
@@ -28,7 +29,7 @@ async def serve_stdio(runtime: Runtime, pipes: Pipes, who: Principal = OWNER) ->
     `pipes` come from `claim_pipes`, which is for the program to call before it loads any tool.
     """
     await runtime.start()
-    peer = Peer(runtime, who)
+    peer = Peer(runtime, replace(who, transport="stdio"))
     reading = asyncio.ensure_future(_read(peer, pipes.reads, runtime.config.max_payload_bytes))
     writing = asyncio.ensure_future(_write(peer, pipes.writes))
     stopped = asyncio.Event()
