@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from toolcrib._version import __version__
-from toolcrib.cli import approvals, audit, grants, policy, sessions, support
+from toolcrib.cli import approvals, audit, grants, policy, serve, sessions, support
 
 app = typer.Typer(
     name="toolcrib",
@@ -20,6 +20,7 @@ app.add_typer(approvals.app, name="approvals")
 app.add_typer(grants.app, name="grants")
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(audit.app, name="audit")
+app.command("serve")(serve.serve)
 app.command("support")(support.support)
 
 
