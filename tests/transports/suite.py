@@ -1,0 +1,110 @@
+"""One suite for every transport: what a client is told does not depend on how it asks.
+
+A transport joins with a module `drive_<name>.py` here that calls `column(name, opened)`, where
+`opened` gives a driver of a fresh shop (`tests.transports.shop`) with the session `SESSION` open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal, Protocol, cast
+
+Json = Any
+SESSION = "the-session"
+
+
+class Driver(Protocol):
+    """A client of the shop, by one transport. Answers are JSON, as the operations give them."""
+
+    async def call(self, name: str, arguments: Json, *, call_id: str | None = None) -> Json:
+        """Call a tool, or take up the waiting call of that id."""
+        ...
+
+    async def cancel(self, call_id: str) -> None:
+        """Cancel a call that runs."""
+        ...
+
+    async def prompt(self, text: str) -> Json:
+        """Have the model answer, waiting for approvals."""
+        ...
+
+    async def pending(self) -> list[str]:
+        """The ids of the requests for approval that wait."""
+        ...
+
+    async def decide(self, approval_id: str, decision: Literal["approve", "deny"]) -> None:
+        """Decide a request for approval."""
+        ...
+
+    def events(self) -> AsyncGenerator[Json]:
+        """Every event of the session, from its first, as they come."""
+        ...
+
+
+Opened = Callable[[bool], AbstractAsyncContextManager[Driver]]
+"""Opens a driver; the flag says whether the shop has a model."""
+
+COLUMNS: dict[str, Opened] = {}
+
+
+def column(name: str, opened: Opened) -> None:
+    """Have the suite run over one more transport."""
+    COLUMNS[name] = opened
+
+
+class AskingDriver:
+    """A driver for transports that carry the operations as they are."""
+
+    async def ask(self, method: str, params: Json) -> Json:
+        raise NotImplementedError
+
+    def events(self) -> AsyncGenerator[Json]:
+        raise NotImplementedError
+
+    async def call(self, name: str, arguments: Json, *, call_id: str | None = None) -> Json:
+        asked = {"session_id": SESSION, "name": name, "arguments": arguments}
+        return await self.ask(
+            "tools.call", asked if call_id is None else asked | {"call_id": call_id}
+        )
+
+    async def cancel(self, call_id: str) -> None:
+        await self.ask("tools.cancel", {"session_id": SESSION, "call_id": call_id})
+
+    async def prompt(self, text: str) -> Json:
+        return await self.ask("prompt.send", {"session_id": SESSION, "text": text})
+
+    async def pending(self) -> list[str]:
+        inbox = await self.ask("approvals.list", {"session_id": SESSION})
+        return [each["approval_id"] for each in inbox["approvals"]]
+
+    async def decide(self, approval_id: str, decision: Literal["approve", "deny"]) -> None:
+        await self.ask("approvals.decide", {"approval_id": approval_id, "decision": decision})
+
+
+_IDS = re.compile(r"(?<![a-z])(call|apr|ses|grant)_(?:[0-9]+_[0-9]+|[0-9a-f]{8,})\b")
+_TIMES = {"at", "created_at", "deadline", "duration_seconds", "waited_seconds", "transport"}
+
+
+def normal(told: Json) -> Json:
+    """What was told, without what differs each time: ids and times."""
+    if isinstance(told, dict):
+        facts = cast("dict[str, Json]", told)
+        return {key: None if key in _TIMES else normal(value) for key, value in facts.items()}
+    if isinstance(told, list):
+        return [normal(each) for each in cast("list[Json]", told)]
+    return _IDS.sub(r"\1_*", told) if isinstance(told, str) else told
+
+
+async def until(events: AsyncIterator[Json], kind: str) -> list[Json]:
+    """The events up to the first of a kind, and that one."""
+    found: list[Json] = []
+    async for event in events:
+        found.append(event)
+        if event["kind"] == kind:
+            break
+    return found
+
+
+Scenario = Callable[[Driver], Awaitable[Json]]
