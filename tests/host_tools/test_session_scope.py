@@ -324,3 +324,21 @@ class TestVisibility:
 
         assert (tools_of(registry, "a"), made) == ([], [])
         assert (tools_of(registry, "a", capabilities=["fs"]), made) == (["search"], ["a"])
+
+
+async def test_an_equal_tool_registered_again_keeps_its_handlers(
+    registry: HostToolRegistry,
+) -> None:
+    """R14: a file that is loaded again without a change does not make sessions open anew."""
+    made: list[str] = []
+
+    def factory(context: ToolContext) -> Any:
+        made.append(context.session_id)
+        return echo
+
+    await registry.register(of_session(factory=factory))
+    tools_of(registry, "a")
+    assert await registry.register_or_replace(of_session(factory=factory))
+    tools_of(registry, "a")
+
+    assert made == ["a"]

@@ -23,6 +23,11 @@ class Offered:
     definition: HostToolDefinition
     registration: Registration
 
+    def is_same(self, other: Offered) -> bool:
+        """Whether both are one tool, registered for the same sessions."""
+        mine, theirs = self.registration, other.registration
+        return mine.key == theirs.key and mine.definition is theirs.definition
+
 
 @dataclass(frozen=True, slots=True)
 class Withheld:

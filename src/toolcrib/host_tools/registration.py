@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from toolcrib.host_tools.definition import HostToolDefinition
@@ -44,6 +44,13 @@ class Registration:
     def key(self) -> Key:
         """Where it stands."""
         return Key(self.session_id, self.definition.name)
+
+    def in_place_of(self, old: Registration) -> Registration:
+        """This one with the place of `old` in the order, which models are shown. An equal
+        definition stays the one it was, with the handlers that sessions have from it.
+        """
+        definition = old.definition if old.definition == self.definition else self.definition
+        return replace(self, definition=definition, number=old.number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import functools
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toolcrib.errors import InvalidTool, UsageError
@@ -80,7 +79,7 @@ class HostToolRegistry:
             if old is None:
                 self._shelf.edit((), [new])
             else:
-                self._shelf.edit([old.key], [replace(new, number=old.number)])
+                self._shelf.edit([old.key], [new.in_place_of(old)])
         return old is not None
 
     async def unregister(self, name: str, *, session_id: str | None = None) -> bool:
@@ -98,12 +97,8 @@ class HostToolRegistry:
         with self._shelf.writing():
             with self._shelf.looking() as shelf:
                 old = {each.key: each for each in shelf.of_group(group)}
-            # A tool that stays keeps its place in the order, which models are shown.
-            numbered = [
-                replace(each, number=old[each.key].number) if each.key in old else each
-                for each in new
-            ]
-            return self._shelf.edit(old, numbered)
+            kept = [each.in_place_of(old[each.key]) if each.key in old else each for each in new]
+            return self._shelf.edit(old, kept)
 
     def get(self, name: str, *, session_id: str | None = None) -> HostToolDefinition | None:
         """The definition of that name, as a session sees it; without a session, the one for all."""

@@ -151,7 +151,7 @@ class SessionTools:
         have = self._mounted.get(name)
         self._withheld.pop(name, None)
         if isinstance(found, Offered):
-            if have is not None and have.registration == found.registration:
+            if have is not None and have.is_same(found):
                 return
             if have is not None and change.new is None:
                 # What is removed goes at once, also when a namesake takes its place.
