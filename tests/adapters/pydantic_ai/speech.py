@@ -20,6 +20,7 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.providers.groq import GroqProvider
 from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.settings import ModelSettings
 
 from tests.adapters.openai import provider as responses
 from tests.adapters.pydantic_ai.codecs.loopback import Reply as Encoded
@@ -78,7 +79,9 @@ class Anthropic(Speech):
     def model(self, url: str) -> Model:
         client = httpx2.AsyncClient(verify=certificates(), timeout=60)
         provider = AnthropicProvider(api_key=KEY, base_url=url, http_client=client)
-        return AnthropicModel("claude-sonnet-5", provider=provider)
+        # With more tokens the request would be streamed, whoever asks.
+        few = ModelSettings(max_tokens=1000)
+        return AnthropicModel("claude-sonnet-5", provider=provider, settings=few)
 
     def says(self, text: str, stop: str = "stop") -> Json:
         reasons = {"stop": "end_turn", "length": "max_tokens", "filter": "refusal"}
