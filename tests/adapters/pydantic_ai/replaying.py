@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,26 +65,44 @@ class Replayed:
         return happened(self.session, ModelResponded)
 
 
-async def replay(
-    stage: Stage, script: Sequence[Recorded], *, stream: bool, is_offered: bool
-) -> Replayed:
-    """Evaluate prompts until the script, of one provider, is over."""
-    provider, wire = script[0].provider, script[0].wire
-    # Whoever is asked for more than was recorded has said everything it had to say.
-    done = wire.done()
-    stage.play([*script, Recorded(provider, wire, done, wire.events_of(done))])
-    async with speaker(stage.url, provider) as model:
+class Theatre:
+    """Where scripts are played: a stage, and one model of each provider, because to make one takes
+    longer than to play most scripts.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._models: dict[str, Model] = {}
+        self._open = AsyncExitStack()
+
+    async def play(self, script: Sequence[Recorded], *, stream: bool, is_offered: bool) -> Replayed:
+        """Evaluate prompts until the script, of one provider, is over."""
+        provider, wire = script[0].provider, script[0].wire
+        # Whoever is asked for more than was recorded has said everything it had to say.
+        done = wire.done()
+        self._stage.play([*script, Recorded(provider, wire, done, wire.events_of(done))])
+        model = await self._model(provider)
         adapter = PydanticAIAdapter(model, retry=Retry(attempts=1))
         hosted = everything(provider_of(model)) if is_offered else []
-        found = await _play(adapter, stage, hosted, stream=stream)
-    assert set(stage.is_streamed) == {stream}
-    assert found.session.verify() is not None
-    return found
+        found = await _play(adapter, self._stage, hosted, stream=stream)
+        assert set(self._stage.is_streamed) == {stream}
+        assert found.session.verify() is not None
+        return found
+
+    async def _model(self, provider: str) -> Model:
+        if provider not in self._models:
+            made = speaker(self._stage.url, provider)
+            self._models[provider] = await self._open.enter_async_context(made)
+        return self._models[provider]
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._open.aclose()
 
 
 @asynccontextmanager
 async def speaker(url: str, provider: str) -> AsyncGenerator[Model]:
-    """A model that speaks to the stage as it would to a provider."""
+    """A model that speaks to the stage as it would to its provider."""
     if provider != INTERACTIONS:
         async with model_at(url, provider, ABLE[provider]) as model:
             yield model

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tests.adapters.pydantic_ai.codecs.loopback import Reply
-from tests.adapters.pydantic_ai.wire.traffic import Json, Ran, pieces, split_at, sse
+from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at, sse
 from toolcrib.adapters.items import mapping_of, mappings_of, text_of
 
 CALLS = {"server_tool_use", "mcp_tool_use"}
+PAUSES = ("pause_turn", "compaction")
 TYPED = {"tool_use", *CALLS}
 
 
@@ -87,8 +88,18 @@ class AnthropicWire:
             text_of(e, "text") for e in mappings_of(body, "content") if e["type"] == "text"
         )
 
+    def cited(self, body: Json) -> list[Cited]:
+        return [
+            Cited(text_of(block, "text"), any(each.get("url") for each in cited))
+            for block in mappings_of(body, "content")
+            if (cited := mappings_of(block, "citations"))
+        ]
+
+    def is_paused(self, body: Json) -> bool:
+        return body.get("stop_reason") in PAUSES
+
     def is_whole(self, body: Json) -> bool:
-        return body.get("stop_reason") in ("end_turn", "tool_use", "stop_sequence", "pause_turn")
+        return body.get("stop_reason") in ("end_turn", "tool_use", "stop_sequence", *PAUSES)
 
     def done(self) -> Json:
         return {

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from struct import pack
 
 from tests.adapters.pydantic_ai.codecs.loopback import Reply
-from tests.adapters.pydantic_ai.wire.traffic import Json, Ran, pieces, split_at
+from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at
 from toolcrib.adapters.items import mapping_of, mappings_of, text_of
 
 SERVER = "server_tool_use"
@@ -84,6 +84,18 @@ class BedrockWire:
             cited = mappings_of(mapping_of(block, "citationsContent"), "content")
             texts += [text_of(block, "text"), *(text_of(each, "text") for each in cited)]
         return "".join(texts)
+
+    def cited(self, body: Json) -> list[Cited]:
+        found: list[Cited] = []
+        for block in _blocks(body):
+            facts = mapping_of(block, "citationsContent")
+            places = [mapping_of(each, "location") for each in mappings_of(facts, "citations")]
+            texts = [text_of(each, "text") for each in mappings_of(facts, "content")]
+            found.append(Cited("".join(texts), any("web" in place for place in places)))
+        return found
+
+    def is_paused(self, body: Json) -> bool:
+        return False
 
     def is_whole(self, body: Json) -> bool:
         return body.get("stopReason") in ("end_turn", "tool_use", "stop_sequence")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tests.adapters.pydantic_ai.codecs.loopback import Reply
-from tests.adapters.pydantic_ai.wire.traffic import Json, Ran, pieces, sse
+from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, sse
 from toolcrib.adapters.items import mapping_of, mappings_of, text_of
 
 
@@ -76,6 +76,12 @@ class ChatWire:
 
     def text(self, body: Json) -> str:
         return text_of(_message(body), "content")
+
+    def cited(self, body: Json) -> list[Cited]:
+        return []
+
+    def is_paused(self, body: Json) -> bool:
+        return False
 
     def is_whole(self, body: Json) -> bool:
         return _choice(body).get("finish_reason") in ("stop", "tool_calls")

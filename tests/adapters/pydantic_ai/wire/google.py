@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tests.adapters.pydantic_ai.codecs.loopback import Reply
-from tests.adapters.pydantic_ai.wire.traffic import Json, Ran, pieces, split_at, sse
+from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at, sse
 from toolcrib.adapters.items import mapping_of, mappings_of, text_of, texts_of
 
 GROUNDED = ("groundingMetadata", "urlContextMetadata")
@@ -84,6 +84,20 @@ class GoogleWire:
     def text(self, body: Json) -> str:
         return "".join(text_of(part, "text") for part in _parts(body) if not part.get("thought"))
 
+    def cited(self, body: Json) -> list[Cited]:
+        grounding = mapping_of(_candidate(body), "groundingMetadata")
+        pages = ["web" in chunk for chunk in mappings_of(grounding, "groundingChunks")]
+        return [
+            Cited(
+                text_of(mapping_of(support, "segment"), "text"),
+                any(pages[at] for at in _chunks(support)),
+            )
+            for support in mappings_of(grounding, "groundingSupports")
+        ]
+
+    def is_paused(self, body: Json) -> bool:
+        return False
+
     def is_whole(self, body: Json) -> bool:
         return _candidate(body).get("finishReason") == "STOP" and bool(_parts(body))
 
@@ -99,6 +113,10 @@ def _candidate(body: Json) -> Json:
 
 def _parts(body: Json) -> list[Json]:
     return mappings_of(mapping_of(_candidate(body), "content"), "parts")
+
+
+def _chunks(support: Json) -> list[int]:
+    return support.get("groundingChunkIndices") or []
 
 
 def _is_plain(part: Json) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from tests.adapters.pydantic_ai.codecs.loopback import Reply
-from tests.adapters.pydantic_ai.wire.traffic import Json, Ran, pieces, split_at, sse
+from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at, sse
 from toolcrib.adapters.items import mapping_of, mappings_of, text_of
 
 OURS = {"function_call", "function_result"}
@@ -73,6 +73,20 @@ class InteractionsWire:
         outputs = [e for e in mappings_of(body, "steps") if e.get("type") == "model_output"]
         contents = [each for output in outputs for each in mappings_of(output, "content")]
         return "".join(text_of(each, "text") for each in contents)
+
+    def cited(self, body: Json) -> list[Cited]:
+        found: list[Cited] = []
+        for step in mappings_of(body, "steps"):
+            for content in mappings_of(step, "content"):
+                text = text_of(content, "text").encode()
+                for note in mappings_of(content, "annotations"):
+                    place = slice(note.get("start_index", 0), note.get("end_index", 0))
+                    cited = text[place].decode(errors="replace")
+                    found.append(Cited(cited, bool(note.get("url"))))
+        return found
+
+    def is_paused(self, body: Json) -> bool:
+        return False
 
     def is_whole(self, body: Json) -> bool:
         return body.get("status") in ("completed", "requires_action")

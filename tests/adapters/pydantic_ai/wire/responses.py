@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tests.adapters.openai.provider import ENDINGS, body_of, events_of, message, response
 from tests.adapters.pydantic_ai.codecs.loopback import Reply
-from tests.adapters.pydantic_ai.wire.traffic import Json, Ran, split_at, sse
+from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, split_at, sse
 from toolcrib.adapters.items import mappings_of, text_of, text_parts
 
 NO_CALLS = {"message", "reasoning", "compaction", "function_call", "mcp_list_tools"}
@@ -55,6 +55,17 @@ class ResponsesWire:
 
     def text(self, body: Json) -> str:
         return "".join(text_of(part, "text") for part in text_parts(mappings_of(body, "output")))
+
+    def cited(self, body: Json) -> list[Cited]:
+        return [
+            Cited(text_of(part, "text")[note.get("start_index", 0) : note.get("end_index", 0)])
+            for part in text_parts(mappings_of(body, "output"))
+            for note in mappings_of(part, "annotations")
+            if note.get("type") == "url_citation"
+        ]
+
+    def is_paused(self, body: Json) -> bool:
+        return False
 
     def is_whole(self, body: Json) -> bool:
         return body.get("status") == "completed"

@@ -20,6 +20,14 @@ class Ran:
     is_answered: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A piece of an answer that has a source; `is_web` when the source is a page that it names."""
+
+    text: str
+    is_web: bool = True
+
+
 class Wire(Protocol):
     """How one provider speaks. A body is a whole response, events are the same as a stream."""
 
@@ -61,6 +69,14 @@ class Wire(Protocol):
 
     def text(self, body: Json) -> str:
         """All that the model says to the user."""
+        ...
+
+    def cited(self, body: Json) -> list[Cited]:
+        """The pieces of that text for which the provider names a source."""
+        ...
+
+    def is_paused(self, body: Json) -> bool:
+        """Whether the provider stopped in the middle, and goes on when it is asked again."""
         ...
 
     def is_whole(self, body: Json) -> bool:

@@ -1,5 +1,6 @@
 """What Anthropic says. pydantic-ai passes over calls of tools that nobody offered, fails at blocks
-that it does not know, and does not look into a stream whose first event is the whole answer.
+that it does not know, does not look into a stream whose first event is the whole answer, and takes
+a pause to compact the conversation for the end.
 """
 
 from __future__ import annotations
@@ -78,6 +79,8 @@ class WholeAnthropicModel(AnthropicModel):
         known = [block for block in blocks if is_known(block)]
         read = response.model_copy(update={"content": known})
         made = super()._process_response(read, *args, **facts)
+        if _is_paused(made.provider_details):
+            made.state = "suspended"
         if len(known) == len(blocks):
             return made
         odd = Odd(self.system)
@@ -117,6 +120,8 @@ class _WholeStream(AnthropicStreamedResponse):
         self._response = stream
         async for event in super()._get_event_iterator():
             yield event
+        if _is_paused(self.provider_details):
+            self.state = "suspended"
 
     def _note(self, odd: Odd, block: dict[str, Any], index: int) -> None:
         part = odd.part({**block, **_written(block)})
@@ -164,6 +169,11 @@ def is_known(block: Any) -> bool:
     if block.type == "server_tool_use":
         return block.name in _SERVER_TOOLS
     return block.type in _BLOCKS
+
+
+def _is_paused(details: Mapping[str, Any] | None) -> bool:
+    """Whether the model made room for its answer, and waits to be asked for it again."""
+    return text_of(details or {}, "finish_reason") == "compaction"
 
 
 def expanded(event: Any) -> Iterator[Any]:
