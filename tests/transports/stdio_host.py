@@ -24,8 +24,6 @@ class StdioHost(RpcClient):
         self.process = process
         self.garbage: list[bytes] = []
         self.errors = ""
-        self.may_read = asyncio.Event()
-        self.may_read.set()
         self._tasks = [asyncio.ensure_future(self._read()), asyncio.ensure_future(self._listen())]
 
     async def write(self, data: bytes) -> None:
@@ -56,11 +54,7 @@ class StdioHost(RpcClient):
 
     async def _read(self) -> None:
         assert self.process.stdout is not None
-        while True:
-            await self.may_read.wait()
-            line = await self.process.stdout.readline()
-            if not line:
-                break
+        async for line in self.process.stdout:
             try:
                 self.take(line.decode())
             except ValueError:

@@ -52,9 +52,7 @@ def test_without_an_id_it_is_a_notification() -> None:
     assert read(method="ping", params={"a": 1}) == Notification("ping", {"a": 1})
 
 
-@pytest.mark.parametrize(
-    "frame", ["", "{", "nul", b"\xff\xfe", '{"a":NaN}', "[" * 100_000, '"\\ud800"'][:6]
-)
+@pytest.mark.parametrize("frame", ["", "{", "nul", b"\xff\xfe", '{"a":NaN}', "[" * 100_000])
 def test_what_is_no_json_is_a_parse_error(frame: str | bytes) -> None:
     """Also what no parser may recurse into."""
     told = read_message(frame, 1_000_000)

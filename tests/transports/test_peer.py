@@ -13,16 +13,16 @@ from tests.transports.rpc import RpcError
 from tests.transports.shop import shop
 from tests.transports.wire import Wire, wired
 from toolcrib.errors import Refused
+from toolcrib.runtime.envelope import Reader
 from toolcrib.runtime.principal import Principal
 from toolcrib.runtime.runtime import Runtime
+from toolcrib.session.session import Session
+from toolcrib.store.memory import MemoryStore
 from toolcrib.transports.peer import Peer
+from toolcrib.transports.peer_events import Following
+from toolcrib.transports.peer_outbox import Outbox
 
 ONE = {"session_id": "one"}
-MINE: dict[str, Any] = {
-    "name": "mine",
-    "description": "A tool of the client.",
-    "parameters": {"type": "object"},
-}
 
 
 @pytest.fixture
@@ -99,19 +99,14 @@ async def test_an_id_in_flight_cannot_be_used_again(runtime: Runtime) -> None:
         assert not wire.is_answered(running)
 
 
-@pytest.mark.parametrize(
-    ("method", "params", "code"),
-    [("tools.nothing", None, -32601), ("__init__", {}, -32601)],
-)
-async def test_an_unknown_method_is_told(
-    runtime: Runtime, method: str, params: Any, code: int
-) -> None:
+@pytest.mark.parametrize("method", ["tools.nothing", "__init__", ""])
+async def test_an_unknown_method_is_told(runtime: Runtime, method: str) -> None:
     """The code is the one of the specification."""
     async with wired(runtime) as wire:
         with pytest.raises(RpcError) as told:
-            await wire.ask(method, params)
+            await wire.ask(method)
 
-        assert told.value.code == code
+        assert told.value.code == -32601
 
 
 @pytest.mark.parametrize(
@@ -187,6 +182,33 @@ async def test_a_second_subscription_takes_the_place_of_the_first(runtime: Runti
         assert wire.events("one").empty()
 
 
+async def test_the_end_of_a_session_is_told(runtime: Runtime) -> None:
+    """A client does not wait for events that cannot come."""
+    async with wired(runtime) as wire:
+        await wire.ask("session.create", ONE)
+        await wire.ask("events.subscribe", ONE)
+        await wire.ask("session.close", ONE)
+
+        ended = await wire.told.get()
+
+        assert (ended["method"], ended["params"]["session_id"]) == ("events.ended", "one")
+
+
+async def test_a_subscription_that_ends_at_once_lets_go_of_the_session() -> None:
+    """Also one whose first event was never waited for is closed."""
+    closed: list[Reader] = []
+    async with await Session.open(MemoryStore(), "one") as session:
+        reader = Reader(session, 0, 10, on_close=closed.append)
+        following = Following(Outbox(most_frames=10, most_chars=1_000))
+
+        following.begin("one", 0, reader)
+        following.end("one")
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+        assert closed == [reader]
+
+
 async def test_a_slow_reader_is_cut_and_goes_on_where_it_was(runtime: Runtime) -> None:
     """What a client has not read is bounded; it is told of the gap and can fetch all it missed."""
     async with wired(runtime, most_frames=4) as wire:
@@ -237,9 +259,26 @@ async def test_too_many_calls_are_refused_and_the_rest_is_answered(runtime: Runt
             await wire.ask("tools.call", call("broken"))
 
         assert told.value.kind == "unavailable"
+        await wire.notify("tools.call", call("greet", arguments={"name": "Eve"}))
         await wire.ask("$/cancel", {"id": running})
         await wire.end(running)
         assert (await wire.ask("tools.call", call("broken")))["status"] == "failed"
+        kept = (await wire.ask("events.list", ONE))["events"]
+        assert "greet" not in {each["data"].get("name") for each in kept}
+
+
+async def test_a_call_may_be_asked_for_without_an_answer(runtime: Runtime) -> None:
+    """A notification is done like a request, and not answered."""
+    async with wired(runtime) as wire:
+        await wire.ask("session.create", ONE)
+        await wire.ask("events.subscribe", ONE)
+        await wire.notify("tools.call", call("greet", arguments={"name": "Ada"}))
+
+        while (event := await wire.events("one").get())["kind"] != "tool.invoked":
+            pass
+
+        assert event["data"]["value"] == "Hello, Ada!"
+        assert wire.complaints.empty()
 
 
 async def test_leaving_is_not_cancelling(runtime: Runtime) -> None:
@@ -251,82 +290,3 @@ async def test_leaving_is_not_cancelling(runtime: Runtime) -> None:
     told = await runtime.ask("tools.cancel", {**ONE, "call_id": "left-1"})
 
     assert told.was_running
-
-
-async def asked_for_mine(wire: Wire) -> tuple[Any, Any]:
-    """A session with a tool of the client's, and its call that has come to the client."""
-    await wire.ask("session.create", {**ONE, "client_tools": [MINE]})
-    running = await wire.begin("tools.call", call("mine", arguments={"x": "ü"}))
-    return running, await wire.told.get()
-
-
-async def test_a_client_runs_the_tools_that_it_brings(runtime: Runtime) -> None:
-    """R49: the client is asked to run its tool, and what it answers is the result."""
-    async with wired(runtime) as wire:
-        running, asked = await asked_for_mine(wire)
-
-        assert asked["method"] == "client.call"
-        assert asked["params"]["name"] == "mine"
-        assert asked["params"]["arguments"] == {"x": "ü"}
-        await wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"y": [1]}})
-
-        assert (await wire.end(running))["value"] == {"y": [1]}
-
-
-async def test_a_clients_error_is_its_tools_failure(runtime: Runtime) -> None:
-    """An error is told as the failure of the tool, not of the runtime."""
-    async with wired(runtime) as wire:
-        running, asked = await asked_for_mine(wire)
-
-        error = {"code": 1, "message": "out of paper"}
-        await wire.send({"jsonrpc": "2.0", "id": asked["id"], "error": error})
-        told = await wire.end(running)
-
-        assert told["failure"]["kind"] == "tool_error"
-        assert "out of paper" in told["text"]
-
-
-async def test_answers_that_nobody_waits_for_are_dropped(runtime: Runtime) -> None:
-    """A made-up or repeated answer changes nothing."""
-    async with wired(runtime) as wire:
-        running, asked = await asked_for_mine(wire)
-
-        strays: list[Any] = ["s99", 1, None, [1], {}]
-        for stray in strays:
-            await wire.send({"jsonrpc": "2.0", "id": stray, "result": "wrong"})
-        for value in ("right", "too late"):
-            await wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": value})
-
-        assert (await wire.end(running))["value"] == "right"
-        assert await wire.ask("ping") == {}
-
-
-async def test_a_cancelled_call_is_taken_back_from_the_client(runtime: Runtime) -> None:
-    """The client hears that nobody wants its result any more."""
-    async with wired(runtime) as wire:
-        running, asked = await asked_for_mine(wire)
-
-        await wire.ask("$/cancel", {"id": running})
-
-        taken_back = await wire.told.get()
-        assert (taken_back["method"], taken_back["params"]) == ("$/cancel", {"id": asked["id"]})
-        assert (await wire.end(running))["failure"]["kind"] == "cancelled"
-
-
-async def test_a_client_that_leaves_fails_its_call_and_may_come_back(runtime: Runtime) -> None:
-    """The failure is typed; a client that attaches itself runs the calls from then on."""
-    async with wired(runtime) as wire:
-        await asked_for_mine(wire)
-        following = runtime.service.follow("one", 0)
-    told = await anext(each.data async for each in following if each.kind == "tool.invoked")
-    following.close()
-    assert told["failure"]["kind"] == "unavailable"
-
-    async with wired(runtime) as wire:
-        assert (await wire.ask("tools.call", call("mine")))["failure"]["kind"] == "unavailable"
-        await wire.ask("client.attach", ONE)
-        running = await wire.begin("tools.call", call("mine"))
-        asked = await wire.told.get()
-        await wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": 5})
-
-        assert (await wire.end(running))["value"] == 5

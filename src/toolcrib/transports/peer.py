@@ -128,7 +128,9 @@ class Peer:
             case Response():
                 self.asked.answered(message)
             case Notification():
-                self._begin(message)
+                # Who asks for no answer is not told that it was one too many.
+                if not self._is_full_for(message.method):
+                    self._begin(message)
             case Request(request_id, method):
                 if refusal := self._refusal(request_id, method):
                     self._outbox.put(refusal)
@@ -144,10 +146,13 @@ class Peer:
             return error_frame(None, INVALID_REQUEST, told)
         if method not in OPERATIONS and method not in PEER_METHODS:
             return error_frame(request_id, METHOD_NOT_FOUND, f"there is no method {method[:80]!r}")
-        if method in LONG and len(self._long) >= self._most_requests:
+        if self._is_full_for(method):
             told = f"{len(self._long)} calls and prompts are in flight; wait for some of them"
             return refusal_frame(request_id, Refused("unavailable", told))
         return None
+
+    def _is_full_for(self, method: str) -> bool:
+        return method in LONG and len(self._long) >= self._most_requests
 
     def _begin(self, message: Request | Notification) -> None:
         if message.method in OPERATIONS or message.method in PEER_METHODS:

@@ -37,7 +37,8 @@ class Following:
         self.end(session_id)
         task = asyncio.ensure_future(self._follow(session_id, after, reader))
         self._tasks[session_id] = task
-        task.add_done_callback(lambda done: self._forget(session_id, done))
+        # Not in the task itself: one that is cancelled before it begins never runs its clean-up.
+        task.add_done_callback(lambda done: self._forget(session_id, reader, done))
 
     def end(self, session_id: str) -> bool:
         """Stop following; False when the session was not followed."""
@@ -49,7 +50,8 @@ class Following:
         for session_id in list(self._tasks):
             self.end(session_id)
 
-    def _forget(self, session_id: str, done: asyncio.Task[None]) -> None:
+    def _forget(self, session_id: str, reader: Reader, done: asyncio.Task[None]) -> None:
+        reader.close()
         if self._tasks.get(session_id) is done:
             del self._tasks[session_id]
 
@@ -65,8 +67,6 @@ class Following:
             _log.exception("following the session %s failed", session_id)
             self._outbox.put(notification_frame(EVENT, _gap(session_id, seen)))
             return
-        finally:
-            reader.close()
         if not is_cut:
             ended: dict[str, Any] = {"session_id": session_id, "seq": seen}
             self._outbox.put(notification_frame(ENDED, ended))
