@@ -283,6 +283,35 @@ class TestFailures:
         (withheld,) = registry.offer(context_for("a")).withheld
         assert "asks for the tools of the session that it makes a handler for" in withheld.reason
 
+    async def test_a_factory_that_failed_has_nothing_to_close(
+        self, registry: HostToolRegistry
+    ) -> None:
+        """R24, R27: its session ends like any other."""
+        await registry.register(of_session(factory=lambda context: 1 / 0))
+        tools_of(registry, "a")
+
+        await registry.close_session("a")
+
+    async def test_an_order_to_stop_the_program_is_no_failure_to_mount(
+        self, registry: HostToolRegistry
+    ) -> None:
+        """R24: it goes on up."""
+
+        def factory(context: ToolContext) -> Any:
+            raise KeyboardInterrupt
+
+        await registry.register(of_session(factory=factory))
+
+        with pytest.raises(KeyboardInterrupt):
+            registry.create_session_tools("a", context_for("a"))
+
+    def test_a_tool_of_each_session_has_no_handler_by_itself(self) -> None:
+        """R14: it is not called with somebody else's, or with none."""
+        tool = of_session(factory=lambda context: echo)
+
+        with pytest.raises(InvalidTool, match="has a handler of its own in each session"):
+            tool.to_tool()
+
 
 class TestVisibility:
     async def test_a_rule_hides_a_tool_from_some_sessions(self, registry: HostToolRegistry) -> None:

@@ -19,6 +19,8 @@ from toolcrib.host_tools import (
     RegistryChange,
     Reload,
 )
+from toolcrib.host_tools.watching import every
+from toolcrib.testing import run_in_virtual_time
 
 TWO = QUERY + QUERY.replace("tools:\n", "").replace("shop.query", "shop.other")
 
@@ -253,6 +255,21 @@ async def test_it_looks_at_every_tick_and_reports(
     assert [found.fault is None for found in reports] == [False, True]
     assert names(registry.list_tools()) == ["shop.query", "shop.other"]
     assert "LookupError: no pager" in caplog.text
+
+
+def test_by_default_it_looks_once_a_second() -> None:
+    """A tick comes after each pause."""
+
+    async def scenario() -> float:
+        loop = asyncio.get_running_loop()
+        began, ticks = loop.time(), 0
+        async for _ in every(1.0):
+            ticks += 1
+            if ticks == 3:
+                break
+        return loop.time() - began
+
+    assert run_in_virtual_time(scenario()) == pytest.approx(3.0, abs=0.01)
 
 
 async def test_without_a_report_reloads_are_logged(

@@ -13,7 +13,7 @@ from typing import Any, cast
 from toolcrib.approval.strict_yaml import Located
 from toolcrib.errors import InvalidTool
 
-Path = Sequence[str | int]
+Way = Sequence[str | int]
 """The way to a value: keys of mappings and places in lists."""
 
 _KINDS = {
@@ -53,7 +53,7 @@ def form_faults(document: Located) -> list[FileFault]:
     ]
 
 
-def line_at(node: Located, path: Path) -> int:
+def line_at(node: Located, path: Way) -> int:
     """The line of the value at `path`, or of the last one on the way that is there."""
     for part in path:
         match node.value, part:
@@ -66,7 +66,7 @@ def line_at(node: Located, path: Path) -> int:
     return node.line
 
 
-def place_of(document: Located, path: Path) -> str:
+def place_of(document: Located, path: Way) -> str:
     """How the tool or the server that `path` leads into is called."""
     match list(path):
         case ["tools", int(index), *_]:
@@ -79,7 +79,7 @@ def place_of(document: Located, path: Path) -> str:
             return ""
 
 
-def _messages(error: Any) -> Iterator[tuple[Path, str]]:
+def _messages(error: Any) -> Iterator[tuple[Way, str]]:
     """What to tell of one error, and where; never the value, which may be a secret."""
     kind, path = error.kind, cast("list[str | int]", error.instance_path)
     key = _key_in(path)
@@ -108,7 +108,7 @@ def _messages(error: Any) -> Iterator[tuple[Path, str]]:
             yield path, f"{key}: {error.message}"
 
 
-def _key_in(path: Path) -> str:
+def _key_in(path: Way) -> str:
     """The rest of a path once the tool or server is named."""
     inner = path[2:] if path and path[0] in ("tools", "mcp_servers") and len(path) > 1 else path
     return ".".join(map(str, inner))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -47,8 +46,7 @@ async def load_host_tools(
     """
     with registry.all_or_nothing():
         paths = dict.fromkeys(str(Path(file)) for file in files)
-        # Imports may take long, and sessions of other programs parts may be running.
-        read = [await asyncio.to_thread(load_host_tools_file, path) for path in paths]
+        read = [load_host_tools_file(path) for path in paths]
         _check_servers(read)
         for file in read:
             registry.add_all(file.with_origins())

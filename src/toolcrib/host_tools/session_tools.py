@@ -179,6 +179,8 @@ class SessionTools:
             else:
                 self._put_beside(offered, executor)
         except Exception as error:
+            if name in self._mounted:
+                self._take_away(name)
             self._withhold(Withheld(offered.definition, describe(error), is_fault=True))
         else:
             self._mounted[name] = offered

@@ -66,11 +66,12 @@ class HostToolsWatcher:
         """Read the file and register its tools, in the place of those it had. Raises
         `InvalidTool`, and then nothing has changed.
         """
-        file, _ = await asyncio.to_thread(self._load)
+        file, _ = self._load()
         return file
 
     async def poll(self) -> Reload | None:
         """Look once; None when nothing has changed since the last look."""
+        # Loading a module may take long, and there are sessions to serve meanwhile.
         return await asyncio.to_thread(self._look)
 
     async def watch(self, ticks: AsyncIterable[object] | None = None) -> None:
