@@ -7,6 +7,10 @@ from typing import Any, Final
 
 _HTTP_LIBRARIES: Final = frozenset({"httpx", "httpx2", "httpcore", "httpcore2", "aiohttp", "grpc"})
 _PASSING_STATUSES: Final = frozenset({408, 409, 425, 429})
+# By name, because older versions of pydantic-ai have fewer of them.
+_FINAL: Final = frozenset(
+    {"ContentFilterError", "ModelQuotaExceededError", "ModelRequestRejectedError"}
+)
 _REQUEST_IDS: Final = ("request-id", "x-request-id", "x-amzn-requestid", "apim-request-id")
 
 
@@ -81,14 +85,7 @@ def _is_passing(error: Exception) -> bool:
 
 def _is_final(error: Exception) -> bool:
     """Whether the provider, or pydantic-ai in its place, would say the same again."""
-    from pydantic_ai import exceptions
-
-    final = (
-        exceptions.ModelQuotaExceededError,
-        exceptions.ModelRequestRejectedError,
-        exceptions.ContentFilterError,
-    )
-    return isinstance(error, final)
+    return not _FINAL.isdisjoint(each.__name__ for each in type(error).__mro__)
 
 
 def _is_lost(error: Exception) -> bool:

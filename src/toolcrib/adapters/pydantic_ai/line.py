@@ -144,9 +144,5 @@ def _usage(usage: RequestUsage) -> Usage:
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cached_tokens=usage.cache_read_tokens,
-        reasoning_tokens=_whole(usage.details.get("reasoning_tokens")),
+        reasoning_tokens=usage.output_reasoning_tokens,
     )
-
-
-def _whole(count: Any) -> int:
-    return count if isinstance(count, int) else 0
