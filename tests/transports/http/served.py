@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -124,7 +124,7 @@ class Sent:
     comment: str = ""
 
 
-async def events_of(response: httpx2.Response) -> AsyncIterator[Sent]:
+async def events_of(response: httpx2.Response) -> AsyncGenerator[Sent]:
     """The events of a stream, as a browser would read them."""
     fields: dict[str, str] = {}
     async for line in response.aiter_lines():

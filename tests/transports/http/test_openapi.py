@@ -49,7 +49,7 @@ def test_what_is_in_the_path_is_not_in_the_body() -> None:
     operation = openapi_document()["paths"]["/v1/sessions/{session_id}/tools/{name}/call"]["post"]
     body = operation["requestBody"]["content"]["application/json"]["schema"]
 
-    assert set(body["properties"]) == {"arguments", "call_id", "idempotency_key"}
+    assert set(body["properties"]) == {"arguments", "call_id"}
     assert [each["name"] for each in operation["parameters"]] == [
         "session_id",
         "name",

@@ -154,6 +154,8 @@ async def test_a_running_call_is_cancelled_by_asking() -> None:
     ("path", "body", "headers", "status"),
     [
         ("/v1/sessions", b"{", {}, 400),
+        ("/v1/sessions", b"", {}, 400),
+        ("/v1/sessions", b'{"idempotency_key": "k"}', {}, 422),
         ("/v1/sessions", b"\xff", {}, 400),
         ("/v1/sessions", b"[1]", {}, 422),
         ("/v1/sessions", b'{"sesion_id": "x"}', {}, 422),
@@ -178,6 +180,14 @@ async def test_what_cannot_be_done_is_told_in_one_shape(
     assert answer.status_code == status
     assert set(answer.json()["error"]) == {"kind", "message", "facts"}
     assert "Traceback" not in answer.text
+
+
+async def test_a_wrong_verb_is_told_the_right_ones() -> None:
+    """405 names every verb of the path, whichever route has it."""
+    async with served() as crib:
+        answer = await crib.client.put("/v1/sessions", json={})
+
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, POST")
 
 
 async def test_a_fault_inside_is_told_without_details(caplog: pytest.LogCaptureFixture) -> None:

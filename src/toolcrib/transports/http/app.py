@@ -85,8 +85,14 @@ def _no_route(request: Request, error: Exception) -> Response:
 def _no_verb(request: Request, error: Exception) -> Response:
     refused = HttpRefused(405, "not_found", f"{request.method} is not taken at this path")
     response = _refusal(refused)
-    response.headers.update(getattr(error, "headers", None) or {})
+    response.headers["Allow"] = ", ".join(sorted(_verbs_at(request)))
     return response
+
+
+def _verbs_at(request: Request) -> set[str]:
+    path = request.scope["path"]
+    routes = [each for each in request.app.routes if isinstance(each, Route)]
+    return {verb for each in routes if each.path_regex.match(path) for verb in each.methods or ()}
 
 
 def _internal(request: Request, error: Exception) -> Response:

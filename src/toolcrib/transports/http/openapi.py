@@ -90,7 +90,8 @@ def _of_query(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _body(route: OperationRoute, asked: dict[str, Any]) -> dict[str, Any]:
     properties: dict[str, Any] = asked.get("properties", {})
-    rest = {name: each for name, each in properties.items() if name not in route.in_path}
+    elsewhere = {*route.in_path, "idempotency_key"}
+    rest = {name: each for name, each in properties.items() if name not in elsewhere}
     needed = [name for name in asked.get("required", []) if name in rest]
     schema = {
         "type": "object",
@@ -98,7 +99,7 @@ def _body(route: OperationRoute, asked: dict[str, Any]) -> dict[str, Any]:
         "required": needed,
         "additionalProperties": False,
     }
-    return {"required": bool(needed), "content": {"application/json": {"schema": schema}}}
+    return {"required": True, "content": {"application/json": {"schema": schema}}}
 
 
 def _responses(route: OperationRoute) -> dict[str, Any]:

@@ -27,6 +27,8 @@ async def read_params(
         if told:
             raise Refused("invalid", "parameters of a POST go into its body, not the URL")
         told = await _read_body(receive, headers, limit)
+        if "idempotency_key" in told:
+            raise Refused("invalid", "send the key as the header Idempotency-Key")
     key = text_of(headers, b"idempotency-key")
     known: dict[str, Any] = scope["path_params"]
     if key is not None and route.verb != "GET":
@@ -62,8 +64,6 @@ async def _read_body(receive: Receive, headers: Headers, limit: int) -> dict[str
     if kind != b"application/json":
         raise HttpRefused(415, "invalid", "send JSON, with `Content-Type: application/json`")
     body = await _whole(receive, headers, limit)
-    if not body:
-        return {}
     try:
         told = from_json(body, allow_inf_nan=False)
     except ValueError:

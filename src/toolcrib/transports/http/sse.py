@@ -28,6 +28,21 @@ _HEADERS: Final = (
 )
 
 
+# Not ends of a line in this format; but many clients split lines by Unicode's rules.
+_LINE_ENDS: Final = (
+    ("\x85".encode(), b"\\u0085"),
+    ("\u2028".encode(), b"\\u2028"),
+    ("\u2029".encode(), b"\\u2029"),
+)
+
+
+def _line(data: bytes) -> bytes:
+    """JSON on what everybody takes for one line. Such characters stand only inside its strings."""
+    for raw, escaped in _LINE_ENDS:
+        data = data.replace(raw, escaped)
+    return data
+
+
 class EventStream:
     """A response of events. It begins with the first thing sent, so that what is refused before
     has the status of a refusal.
@@ -68,7 +83,7 @@ class EventStream:
         await self._send({"type": "http.response.body", "body": b""})
 
     async def _event(self, kind: str, data: bytes, id_line: bytes = b"") -> None:
-        await self._write(b"%sevent: %s\ndata: %s\n\n" % (id_line, kind.encode(), data))
+        await self._write(b"%sevent: %s\ndata: %s\n\n" % (id_line, kind.encode(), _line(data)))
 
     async def _write(self, chunk: bytes) -> None:
         if not self._is_begun:
