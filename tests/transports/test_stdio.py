@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.transports.rpc import Json
-from tests.transports.stdio_host import StdioHost, hosted
+from tests.transports.stdio_host import PATIENCE, ROOT, SHOP, StdioHost, hosted
 from toolcrib.errors import Refused
 from toolcrib.transports.stdio_lines import Lines
 
@@ -179,6 +180,30 @@ async def test_no_frame_stops_the_others() -> None:
         assert await host.end_input() == 0
     assert host.garbage == []
     assert "Traceback" not in host.errors
+
+
+def test_files_serve_as_input_and_output(tmp_path: Path) -> None:
+    """Requests may come from a file, and answers go to one; neither can be waited for."""
+    asked, told = tmp_path / "asked", tmp_path / "told"
+    asked.write_bytes(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+
+    with asked.open("rb") as reads, told.open("wb") as writes:
+        done = subprocess.run(SHOP, stdin=reads, stdout=writes, cwd=ROOT, timeout=PATIENCE)
+
+    assert done.returncode == 0
+    assert json.loads(told.read_bytes()) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
+def test_a_client_that_closes_its_end_has_left() -> None:
+    """The process ends by itself when nobody reads its answers, although its input is open."""
+    with subprocess.Popen(SHOP, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        process.stdin.flush()
+
+        assert process.wait(PATIENCE) == 0
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
