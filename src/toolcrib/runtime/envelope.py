@@ -96,9 +96,13 @@ class Reader:
             self._on_close(self)
 
     async def __aiter__(self) -> AsyncIterator[Envelope]:
-        async for envelope in self._rest():
-            yield envelope
-        self._has_caught_up = True
+        while not self._has_caught_up:
+            # The ledger has what was heard so far; what is heard from now on comes after it.
+            self._heard.clear()
+            page = await self._page(_PAGE)
+            self._has_caught_up = len(page) < _PAGE
+            for record in page:
+                yield self._given(record)
         while not self._is_closed:
             await self._changed.wait()
             self._changed.clear()

@@ -153,8 +153,17 @@ async def _decided(held: HeldSession, pending: tuple[ApprovalRequest, ...]) -> b
         for request in pending:
             if await _is_over(held, request):
                 return True
-        await wait_at_most(decision, POLL_SECONDS)
+        await wait_at_most(decision, _patience(held, pending))
     return False
+
+
+def _patience(held: HeldSession, pending: tuple[ApprovalRequest, ...]) -> float:
+    """How long to wait before the next look: until something may have been decided elsewhere, or
+    until the first deadline.
+    """
+    now = held.session.clock()
+    left = [each.deadline - now for each in pending if each.deadline is not None]
+    return max(0.0, min([POLL_SECONDS, *left]))
 
 
 async def _is_over(held: HeldSession, request: ApprovalRequest) -> bool:
