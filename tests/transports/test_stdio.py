@@ -252,12 +252,41 @@ async def test_the_command_serves_a_modules_tools_and_keeps_sessions(tmp_path: P
         names = [each["name"] for each in (await host.ask("tools.list", ONE))["tools"]]
         assert names == ["add"]
         told = await host.ask("tools.call", call("add", arguments={"a": 2, "b": 3}))
-        assert told["status"] in ("completed", "waiting")
+        assert told["value"] == 5
         assert await host.end_input() == 0
     assert host.garbage == []
 
     async with hosted(command=asked, cwd=tmp_path) as host:
         assert (await host.ask("session.resume", ONE))["last_seq"] > 1
+        assert await host.end_input() == 0
+
+
+MODEL = """
+from toolcrib.adapters.openai import OpenAIAdapter
+from toolcrib.testing import ScriptedOpenAI, calls, says
+
+script = ScriptedOpenAI([calls("add", {"a": 2, "b": 3})], [says("It is 5.")])
+adapter = OpenAIAdapter(model="scripted", client=script.client())
+"""
+
+
+async def test_the_command_answers_prompts_with_an_adapter(tmp_path: Path) -> None:
+    """`--adapter` names the model that calls the host's tools; a policy has them ask first."""
+    (tmp_path / "adding.py").write_text(TOOLS, "utf-8")
+    (tmp_path / "answering.py").write_text(MODEL, "utf-8")
+    (tmp_path / "policy.yaml").write_text("version: 1\nrules:\n  - ask: add\n", "utf-8")
+    tools = ("--host-tools-module", "adding", "--policy", "policy.yaml")
+    asked = command(*tools, "--adapter", "answering:adapter")
+
+    async with hosted(command=asked, cwd=tmp_path) as host:
+        await opened(host)
+        await host.ask("events.subscribe", ONE)
+        turn = await host.begin("prompt.send", {**ONE, "text": "What is 2 and 3?"})
+        wanted = (await heard(host, "approval.requested"))["data"]["request"]["approval_id"]
+        await host.ask("approvals.decide", {"approval_id": wanted, "decision": "approve"})
+
+        assert (await host.end(turn))["text"] == "It is 5."
+        assert (await heard(host, "tool.invoked"))["data"]["value"] == 5
         assert await host.end_input() == 0
 
 
