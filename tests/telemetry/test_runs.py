@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from opentelemetry.context import Context, get_current
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, Decision, Sampler, SamplingResult
-from opentelemetry.trace import SpanKind, get_current_span
+from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
+from opentelemetry.trace import SpanKind
 from opentelemetry.trace.span import TraceState
 from opentelemetry.util.types import Attributes
 
@@ -20,9 +20,7 @@ from toolcrib import (
     Approve,
     CallRequest,
     Deny,
-    EventBus,
     Executor,
-    Hooks,
     NewGrant,
     Session,
     ToolContext,
@@ -224,159 +222,6 @@ async def test_a_call_that_never_ran_has_no_span(
     assert collected.spans == []
 
 
-async def test_spans_join_the_trace_of_the_application(collected: Collected) -> None:
-    """R43: a call is a child of what the application does where the call begins, and what the
-    handler does is a child of the call.
-    """
-    session = Session()
-    collected.watch(session)
-
-    @tool
-    async def fetch() -> None:
-        """Fetch."""
-        with collected.tracer.start_as_current_span("GET"):
-            pass
-
-    with collected.tracer.start_as_current_span("request"):
-        await Executor(session, [fetch]).call("fetch")
-        with collected.tracer.start_as_current_span("afterwards"):
-            pass
-
-    assert collected.tree() == {
-        "": ["request"],
-        "request": ["execute_tool fetch", "afterwards"],
-        "execute_tool fetch": ["GET"],
-    }
-
-
-async def test_a_handler_in_a_thread_is_part_of_its_call(collected: Collected) -> None:
-    """R43: also what a sync handler does comes under its call."""
-    session = Session()
-    collected.watch(session)
-
-    @tool(timeout=10)
-    def fetch() -> None:
-        """Fetch."""
-        with collected.tracer.start_as_current_span("GET"):
-            pass
-
-    await Executor(session, [fetch]).call("fetch")
-
-    assert collected.tree()["execute_tool fetch"] == ["GET"]
-
-
-@pytest.mark.parametrize("name", ["look", "spoil", "nonsense"])
-async def test_nothing_is_left_behind_in_the_context(collected: Collected, name: str) -> None:
-    """R43: after a call, whatever its end, the application's context is what it was."""
-    session = Session()
-    collected.watch(session)
-    before = get_current()
-
-    await Executor(session, [look, spoil]).call(name, {"part": "bolt"} if name == "look" else {})
-
-    assert get_current() is before
-
-
-async def test_a_handler_that_forgets_its_own_span_does_not_leave_it(collected: Collected) -> None:
-    """R43: what a handler makes current and does not put back ends with its call."""
-    from opentelemetry.context import attach
-    from opentelemetry.trace import set_span_in_context
-
-    session = Session()
-    collected.watch(session)
-
-    @tool
-    async def forget() -> None:
-        """Forget."""
-        attach(set_span_in_context(collected.tracer.start_span("forgotten")))
-
-    before = get_current()
-    await Executor(session, [forget]).call("forget")
-
-    assert get_current() is before
-
-
-async def test_nested_calls_are_under_the_call_that_made_them(collected: Collected) -> None:
-    """R43: calls of calls are nested, and spans of the handler are between them."""
-    session = Session()
-    collected.watch(session)
-
-    @tool(uses=("look",))
-    async def find(ctx: ToolContext) -> str:
-        """Find."""
-        with collected.tracer.start_as_current_span("inside"):
-            return (await ctx.call_tool("look", {"part": "nut"})).text
-
-    @tool(uses=("find",))
-    async def plan(ctx: ToolContext) -> str:
-        """Plan."""
-        return (await ctx.call_tool("find", {})).text
-
-    await Executor(session, [look, find, plan]).call("plan")
-
-    assert collected.tree() == {
-        "": ["execute_tool plan"],
-        "execute_tool plan": ["execute_tool find"],
-        "execute_tool find": ["inside"],
-        "inside": ["execute_tool look"],
-    }
-
-
-async def test_parallel_calls_are_told_apart(collected: Collected) -> None:
-    """R43: calls that run at the same time are siblings, each with what its handler does."""
-    session = Session()
-    collected.watch(session)
-    together = asyncio.Barrier(3)
-
-    @tool
-    async def meet(name: str) -> str:
-        """Meet."""
-        await together.wait()
-        with collected.tracer.start_as_current_span(f"met {name}") as span:
-            await asyncio.sleep(0)
-            assert get_current_span() is span
-        return name
-
-    requests = [CallRequest("meet", {"name": each}, call_id=each) for each in "abc"]
-    with collected.tracer.start_as_current_span("request"):
-        await Executor(session, [meet]).call_many(requests)
-
-    assert collected.tree()["request"] == ["execute_tool meet"] * 3
-    ids = {
-        span.context.span_id: attributes(span)["gen_ai.tool.call.id"]
-        for span in collected.all("execute_tool meet")
-        if span.context is not None
-    }
-    parents = {
-        each: span.parent.span_id
-        for each in "abc"
-        if (span := collected.span(f"met {each}")).parent is not None
-    }
-    assert {each: ids[parent] for each, parent in parents.items()} == {"a": "a", "b": "b", "c": "c"}
-
-
-async def test_hooks_after_the_handler_are_part_of_the_call(collected: Collected) -> None:
-    """R43: a span lasts to the end of the call; hooks before it are outside, as is deciding."""
-    session = Session()
-    collected.watch(session)
-
-    async def before(ctx: ToolContext, args: dict[str, Any]) -> dict[str, Any]:
-        with collected.tracer.start_as_current_span("before"):
-            return args
-
-    async def after(ctx: ToolContext, result: Any) -> Any:
-        with collected.tracer.start_as_current_span("after"):
-            return result
-
-    hooks = Hooks(pre={"look": before}, post={"look": after})
-    await Executor(session, [look], hooks=hooks).call("look", {"part": "bolt"})
-
-    assert collected.tree() == {
-        "": ["before", "execute_tool look"],
-        "execute_tool look": ["after"],
-    }
-
-
 def asking_tool(clock: FakeClock) -> Any:
     @tool
     async def pay(ctx: ToolContext, amount: int) -> str:
@@ -451,46 +296,6 @@ async def test_a_grant_answers_a_handler_at_once(collected: Collected) -> None:
     assert [seconds(span)[1] for span in collected.all("execute_tool pay")] == [1.0, 1.0]
     assert collected.names == ["execute_tool pay"] * 2
     assert get_current() == Context()
-
-
-async def test_a_span_that_is_not_sampled_still_leads_to_its_children() -> None:
-    """R43: an application that samples nothing gets nothing, and its context is kept."""
-    collected = Collected(ALWAYS_OFF)
-    session = Session()
-    collected.watch(session)
-    inside: list[bool] = []
-
-    @tool
-    async def check() -> None:
-        """Check."""
-        inside.append(get_current_span().get_span_context().is_valid)
-
-    await Executor(session, [check]).call("check")
-
-    assert inside == [True]
-    assert collected.spans == []
-    assert not get_current_span().get_span_context().is_valid
-
-
-async def test_calls_of_another_session_within_a_handler(collected: Collected) -> None:
-    """R43: one bus for several sessions: a call that a handler makes elsewhere is under it."""
-    bus = EventBus()
-    first, second = Session("s1", bus=bus), Session("s2", bus=bus)
-    collected.watch(bus)
-    other = Executor(second, [look])
-
-    @tool
-    async def delegate() -> str:
-        """Let somebody else look."""
-        return (await other.call("look", {"part": "bolt"}, call_id="same")).text
-
-    await Executor(first, [delegate]).call("delegate", call_id="same")
-
-    assert collected.tree() == {
-        "": ["execute_tool delegate"],
-        "execute_tool delegate": ["execute_tool look"],
-    }
-    assert attributes(collected.span("execute_tool look"))["gen_ai.conversation.id"] == "s2"
 
 
 async def test_a_rule_that_lets_a_call_run_is_told_by_kind(collected: Collected) -> None:

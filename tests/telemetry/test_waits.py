@@ -254,13 +254,14 @@ async def test_waits_at_the_same_time_count_once(collected: Collected) -> None:
             self.both = asyncio.Barrier(2)
 
         async def ask(self, request: ApprovalRequest) -> Reply:
-            if await self.both.wait() == 0:
-                clock.advance(10.0)
+            # The second is asked when the first has waited for a while.
+            clock.advance(5.0)
             await self.both.wait()
             return Reply(Approve(), JO)
 
     await Executor(session, [pay, settle], approver=Together()).call("settle")
 
+    assert sorted(seconds(wait)[1] for wait in collected.all(WAIT)) == [5.0, 10.0]
     assert collected.durations()[labels(tool="settle")] == [1, 2.0]
 
 

@@ -6,7 +6,9 @@ application is doing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Self, TypeVar
+from weakref import WeakSet
 
 from opentelemetry.metrics import get_meter
 from opentelemetry.trace import get_tracer
@@ -17,6 +19,7 @@ from toolcrib.session.events import (
     ApprovalDecided,
     ApprovalRequested,
     CallStarted,
+    Event,
     FilesStaged,
     ModelResponded,
     PromptAnswered,
@@ -25,6 +28,7 @@ from toolcrib.session.events import (
 )
 from toolcrib.session.turns import turn_here
 from toolcrib.telemetry.metrics import Metrics, labels_of
+from toolcrib.telemetry.recording import Recording
 from toolcrib.telemetry.runs import Runs
 from toolcrib.telemetry.spans import Spans
 from toolcrib.telemetry.turns import Turns
@@ -35,6 +39,10 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     from toolcrib.session.bus import EventBus
+
+E = TypeVar("E", bound=Event)
+
+_instrumented: Final[WeakSet[EventBus]] = WeakSet()
 
 
 class Instrumentation:
@@ -51,21 +59,23 @@ class Instrumentation:
         meter_provider: MeterProvider | None,
         captures_content: bool,
     ) -> None:
-        _check_once(bus)
+        _claim(bus)
         spans = Spans(get_tracer("toolcrib", __version__, tracer_provider))
+        self._bus = bus
+        self._recording = Recording(tracer_provider, meter_provider)
         self._metrics = Metrics(get_meter("toolcrib", __version__, meter_provider))
         self._turns = Turns(spans, captures_content=captures_content)
         self._runs = Runs(spans, self._metrics, self._turns, captures_content=captures_content)
         self._waits = Waits(spans, self._metrics, self._turns, captures_content=captures_content)
         self._unsubscribe = [
-            bus.subscribe(CallStarted, self._runs.start),
-            bus.subscribe(ToolInvoked, self._on_invoked),
-            bus.subscribe(ApprovalRequested, self._on_asked),
-            bus.subscribe(ApprovalDecided, self._on_decided),
-            bus.subscribe(PromptStarted, self._turns.start),
-            bus.subscribe(FilesStaged, self._on_staged),
-            bus.subscribe(ModelResponded, self._turns.answer),
-            bus.subscribe(PromptAnswered, self._turns.finish),
+            self._hear(CallStarted, self._runs.start),
+            self._hear(ToolInvoked, self._on_invoked),
+            self._hear(ApprovalRequested, self._on_asked),
+            self._hear(ApprovalDecided, self._on_decided),
+            self._hear(PromptStarted, self._turns.start),
+            self._hear(FilesStaged, self._on_staged),
+            self._hear(ModelResponded, self._turns.answer),
+            self._hear(PromptAnswered, self._turns.finish),
         ]
 
     def __enter__(self) -> Self:
@@ -78,8 +88,18 @@ class Instrumentation:
         """Hear no more, and end the spans that are open."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
+        _instrumented.discard(self._bus)
         self._runs.close()
         self._turns.close()
+
+    def _hear(self, event_type: type[E], handle: Callable[[E], None]) -> Callable[[], None]:
+        recording = self._recording
+
+        def hear(event: E) -> None:
+            if recording.is_on:
+                handle(event)
+
+        return self._bus.subscribe(event_type, hear)
 
     def _on_asked(self, event: ApprovalRequested) -> None:
         self._runs.ask(event)
@@ -103,13 +123,11 @@ class Instrumentation:
         self._turns.invoked(event)
 
 
-def _check_once(bus: EventBus) -> None:
+def _claim(bus: EventBus) -> None:
     """Refuse to count everything twice."""
-    if any(
-        isinstance(getattr(each, "__self__", None), Runs)
-        for each in bus.subscribers.get(CallStarted, ())
-    ):
+    if bus in _instrumented:
         raise UsageError(
             "this bus is instrumented already, for every session on it; close that instrumentation "
             "first, or give the session a bus of its own"
         )
+    _instrumented.add(bus)

@@ -1,0 +1,166 @@
+"""Prompts that end without an answer: they failed, or their calls wait."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from typing import Any
+
+import pytest
+from opentelemetry.context import get_current
+
+from tests.adapters.openai.bench import QUICK, add, ask, bench
+from tests.adapters.openai.nested import (
+    ANSWER,
+    pay,
+)
+from tests.adapters.openai.provider import Body, Json, call, message, response
+from tests.telemetry.collected import Collected, attributes, is_failed, seconds
+from toolcrib import (
+    Approve,
+    EventBus,
+    PromptEvaluationError,
+    Session,
+)
+from toolcrib.adapters.openai import OpenAIAdapter
+from toolcrib.testing import FakeClock, ScriptedOpenAI, calls
+
+REFUSED = Body({"error": {"message": "no"}}, 400)
+PROMPT = "invoke_agent test:ask"
+CHAT = "chat test-model"
+
+
+@pytest.fixture
+def collected() -> Collected:
+    return Collected()
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (response(message("So"), status="incomplete"), "incomplete"),
+        (response(status="failed", error={"code": "server_error", "message": "x"}), "failed"),
+    ],
+)
+def test_a_step_from_which_nothing_follows(collected: Collected, status: Json, kind: str) -> None:
+    """R43: the step failed, and the prompt with it; both say why in one word."""
+    session = Session()
+    collected.watch(session)
+
+    with bench(status, status, status) as (adapter, _), pytest.raises(PromptEvaluationError):
+        adapter.evaluate(ask(), session=session)
+
+    span = collected.all(CHAT)[-1]
+    assert (is_failed(span), attributes(span)["error.type"]) == (True, kind)
+    prompt = collected.span(PROMPT)
+    assert (is_failed(prompt), attributes(prompt)["error.type"]) == (True, kind)
+    assert attributes(prompt)["toolcrib.prompt.outcome"] == "failed"
+
+
+def test_a_request_that_was_never_answered(collected: Collected) -> None:
+    """R43: the prompt's span ends as failed when its task is done, though no event says so."""
+    session = Session()
+    collected.watch(session)
+
+    with bench(REFUSED) as (adapter, _), pytest.raises(PromptEvaluationError):
+        adapter.evaluate(ask(), session=session)
+
+    assert collected.names == [PROMPT]
+    assert attributes(collected.span(PROMPT))["error.type"] == "_OTHER"
+
+
+async def test_a_failed_prompt_of_a_long_task_ends_with_the_next(collected: Collected) -> None:
+    """R43: a task that goes on after a prompt failed keeps nothing open, and no context."""
+    session = Session()
+    collected.watch(session)
+    before = get_current()
+
+    with bench(REFUSED, ANSWER) as (adapter, _):
+        with pytest.raises(PromptEvaluationError):
+            await adapter.evaluate_async(ask(), session=session)
+        assert get_current() is before
+        assert collected.names == []
+        await adapter.evaluate_async(ask(), session=session)
+
+    assert [is_failed(span) for span in collected.all(PROMPT)] == [True, False]
+
+
+async def test_closing_ends_what_failed_last(collected: Collected) -> None:
+    """R43: nothing is lost when the program ends with a prompt that failed."""
+    session = Session()
+
+    with bench(REFUSED) as (adapter, _), collected.watch(session):
+        with pytest.raises(PromptEvaluationError):
+            await adapter.evaluate_async(ask(), session=session)
+        assert collected.spans == []
+
+    assert is_failed(collected.span(PROMPT))
+
+
+def test_a_prompt_that_waits_goes_on_elsewhere(collected: Collected) -> None:
+    """R43: the prompt's span ends when its calls wait, which is no failure; what is resumed is
+    under whoever resumes it.
+    """
+    session = Session()
+    collected.watch(session)
+    prompt = ask(pay)
+
+    with bench(response(call("pay")), ANSWER) as (adapter, _):
+        assert adapter.evaluate(prompt, session=session).status == "waiting"
+        waited = collected.span(PROMPT)
+        assert collected.names == [CHAT, PROMPT]
+        asyncio.run(session.approvals.decide("call_1", Approve(), by="jo"))
+        with collected.tracer.start_as_current_span("resumed"):
+            adapter.resume(prompt, session=session)
+
+    assert not is_failed(waited)
+    assert attributes(waited)["toolcrib.prompt.outcome"] == "waiting"
+    assert collected.tree()["resumed"] == ["toolcrib.approval.wait", "execute_tool pay", CHAT]
+    assert len(collected.all(PROMPT)) == 1
+
+
+class Thinking(ScriptedOpenAI):
+    """Takes three seconds for each answer."""
+
+    def __init__(self, clock: FakeClock, *outputs: list[Json]) -> None:
+        super().__init__(*outputs)
+        self._clock = clock
+
+    def _answer(self, request: Any) -> Any:
+        self._clock.advance(3.0)
+        return super()._answer(request)
+
+
+async def test_a_prompt_lasts_to_the_last_that_was_heard_of_it(collected: Collected) -> None:
+    """R43: a step takes as long as the model; a prompt that fails ends with its last step, not
+    when somebody finds out.
+    """
+    clock = FakeClock(1_000.0)
+    session = Session(clock=clock)
+    watching = collected.watch(session)
+    model = Thinking(clock, [calls("add", {"a": 1, "b": 2})], [])
+    adapter = OpenAIAdapter(model="m", client=model.client(), retry=QUICK)
+
+    with pytest.raises(PromptEvaluationError):
+        await adapter.evaluate_async(ask(add), session=session)
+    clock.advance(100.0)
+    watching.close()
+
+    assert [seconds(step) for step in collected.all("chat m")] == [(1_000.0, 3.0), (1_003.0, 3.0)]
+    assert seconds(collected.span(PROMPT)) == (1_000.0, 6.0)
+
+
+async def test_a_prompt_that_is_over_is_forgotten(collected: Collected) -> None:
+    """R43: a task that evaluates prompts for ever does not keep the sessions of all of them."""
+    bus = EventBus()
+    collected.watch(bus)
+    session = Session(bus=bus)
+    gone = weakref.ref(session)
+
+    with bench(ANSWER) as (adapter, _):
+        await adapter.evaluate_async(ask(), session=session)
+        del session
+        gc.collect()
+
+        assert gone() is None

@@ -1,0 +1,237 @@
+"""Spans of steps: a model answered, and the provider may have run tools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from opentelemetry.trace import SpanKind
+
+from tests.adapters.openai.bench import add, ask, bench
+from tests.adapters.openai.nested import (
+    ANSWER,
+    INNER,
+    INNER_CALLS,
+    THREE,
+    outer_prompt,
+)
+from tests.adapters.openai.provider import Json, call, message, response
+from tests.telemetry.collected import Collected, attributes, is_failed, labels, seconds
+from toolcrib import (
+    Session,
+    ToolContext,
+    ToolResult,
+    tool,
+)
+from toolcrib.calls.failure import Failure
+from toolcrib.session.events import ModelResponded, ToolInvoked
+from toolcrib.testing import FakeClock
+from toolcrib.tools.file_search import FileSearchConfig, file_search_tool
+from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
+from toolcrib.tools.ref import ToolRef
+from toolcrib.tools.web_search import web_search_tool
+
+PROMPT = "invoke_agent test:ask"
+CHAT = "chat test-model"
+
+
+@pytest.fixture
+def collected() -> Collected:
+    return Collected()
+
+
+def searched(number: int, **fields: Any) -> Json:
+    item = {"type": "web_search_call", "id": f"ws_{number}", "status": "completed"}
+    return {**item, "action": {"type": "search", "query": f"query {number}"}, **fields}
+
+
+async def test_every_attribute_of_a_step(collected: Collected) -> None:
+    """R43: models, ids and tokens of one request."""
+    session = Session("s1")
+    collected.watch(session)
+    usage = {
+        "input_tokens": 10,
+        "output_tokens": 5,
+        "input_tokens_details": {"cached_tokens": 4},
+        "output_tokens_details": {"reasoning_tokens": 3},
+    }
+
+    with bench(response(message("Fine."), model="test-model-2", usage=usage)) as (adapter, _):
+        await adapter.evaluate_async(ask(), session=session)
+
+    span = collected.span(CHAT)
+    assert (span.kind, is_failed(span), span.events) == (SpanKind.CLIENT, False, ())
+    assert attributes(span) == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": "test-model",
+        "gen_ai.response.model": "test-model-2",
+        "gen_ai.response.id": "resp_msg_1",
+        "gen_ai.conversation.id": "s1",
+        "gen_ai.usage.input_tokens": 10,
+        "gen_ai.usage.output_tokens": 5,
+        "gen_ai.usage.cache_read.input_tokens": 4,
+        "gen_ai.usage.reasoning.output_tokens": 3,
+        "toolcrib.turn": 1,
+        "toolcrib.step": 1,
+    }
+
+
+async def test_a_step_begins_when_the_calls_before_it_are_over(collected: Collected) -> None:
+    """R43: what tools take is no part of a model's time."""
+    clock = FakeClock(1_000.0)
+    session = Session(clock=clock)
+    collected.watch(session)
+
+    @tool
+    async def work() -> str:
+        """Work."""
+        clock.advance(7.0)
+        return "done"
+
+    with bench(response(call("work")), ANSWER) as (adapter, _):
+        await adapter.evaluate_async(ask(work), session=session)
+
+    assert [seconds(span) for span in collected.all(CHAT)] == [(1_000.0, 0.0), (1_007.0, 0.0)]
+    assert seconds(collected.span("execute_tool work")) == (1_000.0, 7.0)
+    assert seconds(collected.span(PROMPT)) == (1_000.0, 7.0)
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_provider_run_calls_are_events_of_their_step(
+    collected: Collected, is_streamed: bool
+) -> None:
+    """R43, N3: nobody measured them, so they are no spans; they are on the step that they were
+    made in, in order, with the attributes of a call.
+    """
+    session = Session("s1")
+    collected.watch(session)
+    first = response(searched(1), searched(2), call("add", {"a": 1, "b": 2}))
+    second = response(searched(3), message("Fine."))
+
+    with bench(first, second) as (adapter, _):
+        prompt = ask(add, hosted=[web_search_tool()])
+        await adapter.evaluate_async(prompt, session=session, stream=is_streamed)
+
+    steps = [[event for event in span.events] for span in collected.all(CHAT)]
+    assert [[(e.attributes or {})["gen_ai.tool.call.id"] for e in step] for step in steps] == [
+        ["ws_1", "ws_2"],
+        ["ws_3"],
+    ]
+    event = steps[0][0]
+    assert event.name == "toolcrib.provider_call"
+    assert dict(event.attributes or {}) == {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "web_search",
+        "gen_ai.tool.type": "extension",
+        "gen_ai.tool.call.id": "ws_1",
+        "gen_ai.agent.name": "test:ask",
+        "gen_ai.conversation.id": "s1",
+        "gen_ai.provider.name": "openai",
+        "toolcrib.tool.place": "provider",
+    }
+    assert collected.names.count("execute_tool web_search") == 0
+    told = labels(tool="web_search", type="extension", agent="test:ask")
+    assert collected.counts("toolcrib.calls")[told] == 3
+    assert told not in collected.durations()
+
+
+async def test_a_search_in_the_providers_files_is_an_access_to_data(collected: Collected) -> None:
+    """R43: `datastore` is the type of file search, whatever the tool is called."""
+    session = Session()
+    collected.watch(session)
+    found = {"type": "file_search_call", "id": "fs_1", "status": "completed", "queries": ["q"]}
+    tool = file_search_tool(FileSearchConfig(vector_store_ids=("vs_1",)), name="handbook")
+
+    with bench(response({**found, "results": []}, message("Fine."))) as (adapter, _):
+        await adapter.evaluate_async(ask(hosted=[tool]), session=session)
+
+    (event,) = collected.span(CHAT).events
+    assert (event.attributes or {})["gen_ai.tool.type"] == "datastore"
+    assert (event.attributes or {})["gen_ai.tool.name"] == "handbook"
+
+
+async def test_a_provider_run_call_that_failed(collected: Collected) -> None:
+    """R43: its event has the kind of failure, and it counts as an error."""
+    session = Session()
+    collected.watch(session)
+
+    with bench(response(searched(1, status="failed"), message("Fine."))) as (adapter, _):
+        await adapter.evaluate_async(ask(hosted=[web_search_tool()]), session=session)
+
+    (event,) = collected.span(CHAT).events
+    assert (event.attributes or {})["error.type"] == "provider_error"
+    assert not is_failed(collected.span(CHAT))
+    told = labels(tool="web_search", type="extension", agent="test:ask", error="provider_error")
+    assert collected.counts("toolcrib.call.errors") == {told: 1}
+
+
+def test_a_hook_on_a_providers_output_does_not_end_the_step(collected: Collected) -> None:
+    """R43: it may evaluate a prompt before the provider's call is recorded; that prompt is under
+    the outer one, and the call is still an event of its own step.
+    """
+    session = Session()
+    collected.watch(session)
+
+    def hook(result: Any, context: ToolContext) -> Any:
+        return ToolResult(value=result, message=context.adapter.evaluate(INNER).text)
+
+    ran: Json = {"type": "code_interpreter_call", "id": "ci_1", "status": "completed"}
+    ran |= {"code": "1", "container_id": "c", "outputs": [{"type": "logs", "logs": "1"}]}
+    python = OpenAICodeInterpreterTool(name="python", handle_provider_output=hook)
+
+    with bench(response(ran, message("Two.")), INNER_CALLS, THREE) as (adapter, _):
+        adapter.evaluate(outer_prompt(python), session=session)
+
+    with_events = [span for span in collected.all(CHAT) if span.events]
+    assert [attributes(span)["toolcrib.turn"] for span in with_events] == [1]
+    assert collected.tree()[""] == [PROMPT]
+    under = sorted(collected.tree()[PROMPT])
+    assert under == [CHAT, CHAT, CHAT, "execute_tool add", PROMPT]
+
+
+async def test_a_provider_that_tells_times_gets_spans(collected: Collected) -> None:
+    """R43: where the time of a provider-run call is known it is a span under its step, and it is
+    measured.
+    """
+    session = Session("s1", clock=FakeClock(1_000.0))
+    collected.watch(session)
+    ref = ToolRef("web_search", "acme", "1", "d", "provider")
+
+    @tool
+    async def relay() -> str:
+        """Tell of a provider that tells times."""
+        failure = Failure("provider_error", "broken")
+        facts: dict[str, Any] = {"session_id": "s1", "at": 1_000.0}
+        responded: dict[str, Any] = {"response_id": None, "request_id": None, "model": None}
+        session.announce(
+            ModelResponded(
+                **facts, **responded, turn=1, step=1, status="completed", items=[], usage={}
+            )
+        )
+        for number, problem in enumerate((None, failure)):
+            session.announce(
+                ToolInvoked(
+                    **facts,
+                    call_id=f"ws_{number}",
+                    name="web_search",
+                    params=None,
+                    message="",
+                    success=problem is None,
+                    failure=problem,
+                    tool=ref,
+                    origin="provider",
+                    duration_seconds=2.5,
+                )
+            )
+        return "told"
+
+    with bench(response(call("relay")), ANSWER) as (adapter, _):
+        await adapter.evaluate_async(ask(relay), session=session)
+
+    first, second = collected.all("execute_tool web_search")
+    assert seconds(first) == (997.5, 2.5)
+    assert (is_failed(first), is_failed(second)) == (False, True)
+    assert collected.tree()[CHAT] == ["execute_tool web_search"] * 2
+    told = labels(tool="web_search", type="extension", agent="test:ask")
+    assert collected.durations()[told] == [1, 2.5]
