@@ -194,6 +194,18 @@ def test_streamed_and_blocking_evaluations_come_to_the_same(provider: str) -> No
     assert found[0] == found[1]
 
 
+def test_calls_of_the_providers_come_to_the_same_however_they_travel() -> None:
+    """C38, N26: also what the provider ran, and what it found, to the letter."""
+    found: list[Any] = []
+    for stream in (False, True):
+        with wire_bench(ANTHROPIC, *two_steps()) as (adapter, _):
+            prompt = ask(add, hosted=[web_search_tool()])
+            found.append(adapter.evaluate(prompt, stream=stream))
+
+    assert found[0] == found[1]
+    assert len(found[0].invocations) == 2
+
+
 @every
 def test_the_text_is_heard_as_it_comes(provider: str) -> None:
     """C38: pieces of the answer are on the bus; the ledger has the whole."""

@@ -100,6 +100,8 @@ def _unread(block: Mapping[str, Any]) -> Item:
 
 def _native(kind: str, told: dict[str, Any]) -> dict[str, Any]:
     told.pop("args", None)
+    # When pydantic-ai made the part is not the provider's to say, and nobody sends it back.
+    told.pop("timestamp", None)
     return {
         "type": kind,
         "id": text_of(told, "tool_call_id"),
