@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from typing import Any
 
 import pytest
 
 from tests.transports.http.served import CALLERS, served
 from toolcrib.runtime.operations import OPERATIONS
+from toolcrib.store.memory import MemoryStore
 from toolcrib.transports.http.routes import ROUTES
 
 
@@ -190,15 +192,16 @@ async def test_a_wrong_verb_is_told_the_right_ones() -> None:
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, POST")
 
 
+class FallingStore(MemoryStore):
+    """A store whose disk is gone when grants are asked for."""
+
+    def grants(self, *args: Any, **options: Any) -> Any:
+        raise RuntimeError("the disk at /secret fell down")
+
+
 async def test_a_fault_inside_is_told_without_details(caplog: pytest.LogCaptureFixture) -> None:
     """What nobody foresaw is logged, and the client learns only that it happened."""
-    async with served() as crib:
-        await crib.session()
-
-        def fall(*_: object) -> None:
-            raise RuntimeError("the disk at /secret fell down")
-
-        crib.runtime.store.grants = fall  # pyright: ignore[reportAttributeAccessIssue]
+    async with served(store=FallingStore()) as crib:
         answer = await crib.client.get("/v1/grants")
 
     assert (answer.status_code, answer.json()["error"]["kind"]) == (500, "internal")
