@@ -301,6 +301,37 @@ async def test_a_prompt_that_waits_outlives_its_runtime(sqlite_path: Path) -> No
     assert (answer.status, answer.text) == ("completed", "done")
 
 
+async def test_a_prompt_that_waits_outlives_its_open_session(store: Store) -> None:
+    """Closing the session is not cancelling: what waits can be decided, and the prompt goes on."""
+    adapter = model([calls("add", ADD)], [says("done")])
+    tool = host_tool("add", requires_approval=True)
+    async with serving(tool, store=store, adapter=adapter) as runtime:
+        session_id = await new_session(runtime)
+        prompt = send(runtime, session_id)
+        await first_event(runtime, session_id, "approval.requested")
+        await runtime.ask("session.close", {"session_id": session_id})
+        await prompt
+        await runtime.ask("session.resume", {"session_id": session_id})
+        await decide(runtime)
+        answer = await runtime.ask("prompt.resume", {"session_id": session_id})
+
+    assert answer.text == "done"
+
+
+async def test_what_a_prompt_needs_to_go_on_is_durable(sqlite_path: Path) -> None:
+    """While it waits, another process could go on with it: a crash here loses nothing."""
+    tool = host_tool("add", requires_approval=True)
+    store, reader = SqliteStore(sqlite_path), SqliteStore(sqlite_path)
+    async with serving(tool, store=store, adapter=model([calls("add", ADD)])) as runtime:
+        session_id = await new_session(runtime)
+        await send(runtime, session_id, "how many?", waits=False)
+        settings = reader.session(session_id).settings
+    store.close()
+    reader.close()
+
+    assert settings["kept"]["prompt"] == "how many?"
+
+
 async def test_an_unanswered_request_expires(store: Store) -> None:
     """R42: when the deadline passes, the prompt goes on and the call is `expired`."""
     policy = Policy(rules=(Rule(tool="add", effect="ask", deadline_seconds=0.05),))

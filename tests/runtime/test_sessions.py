@@ -111,11 +111,12 @@ async def test_a_session_of_another_process_is_a_conflict(sqlite_path: Path) -> 
     """A session that another writer holds is neither resumed nor deleted here."""
     theirs = SqliteStore(sqlite_path)
     async with await Session.open(theirs, "s"), serving(store=SqliteStore(sqlite_path)) as runtime:
-        refused = await refusal(runtime, "session.resume", {"session_id": "s"})
+        resuming = await refusal(runtime, "session.resume", {"session_id": "s"})
+        deleting = await refusal(runtime, "session.delete", {"session_id": "s"})
     runtime.store.close()
     theirs.close()
 
-    assert refused.kind == "conflict"
+    assert resuming.kind == deleting.kind == "conflict"
 
 
 async def test_a_fork_begins_with_what_happened(store: Store) -> None:

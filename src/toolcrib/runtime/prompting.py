@@ -75,7 +75,7 @@ class Prompting:
         except UsageError as error:
             raise Refused("conflict", str(error)) from None
         if response.status != "waiting":
-            del held.session.kept[_UNFINISHED]
+            held.session.kept.pop(_UNFINISHED, None)
         return await _result(held, response)
 
     async def _ask(
@@ -147,13 +147,18 @@ async def _decided(held: HeldSession, pending: tuple[ApprovalRequest, ...]) -> b
     """Wait until one of the requests is decided, here or in another process, or runs out of time;
     False when the session is closing.
     """
-    while not held.is_closing:
-        # Before the look: a decision that is made during it must not be slept through.
-        decision = held.next_decision
-        for request in pending:
-            if await _is_over(held, request):
-                return True
-        await wait_at_most(decision, _patience(held, pending))
+    try:
+        while not held.is_closing:
+            # Before the look: a decision that is made during it must not be slept through.
+            decision = held.next_decision
+            for request in pending:
+                if await _is_over(held, request):
+                    return True
+            await wait_at_most(decision, _patience(held, pending))
+    except asyncio.CancelledError:
+        # A session that is closed cancels its prompts; one that only waits has lost nothing.
+        if not held.is_closing:
+            raise
     return False
 
 
