@@ -78,6 +78,9 @@ def test_a_token_file_names_principals_and_their_scopes(tmp_path: Path) -> None:
     assert alice is not None
     assert (alice.name, alice.scopes) == ("alice", {"read", "call"})
     assert tokens.principal_of(b"alice") is None
+    assert owner_token(path) == "o" * 20
+    with pytest.raises(UsageError, match="no token of the owner"):
+        owner_token(_file(tmp_path / "others", f"{ALICE} alice read\n"))
     assert tokens.principal_of(b"") is None
 
 
@@ -104,6 +107,8 @@ def test_a_wrong_token_file_is_refused_without_its_secrets(
 def test_a_token_does_not_show() -> None:
     """Neither printing nor logging a token gives it away, and no two are alike."""
     assert ALICE not in repr(Token(ALICE))
+    with pytest.raises(UsageError, match="no spaces"):
+        Token(f"{ALICE} {ALICE}")
     assert new_token() != new_token()
     with pytest.raises(UsageError, match="no token"):
         Tokens([])

@@ -192,6 +192,14 @@ async def test_a_wrong_verb_is_told_the_right_ones() -> None:
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, POST")
 
 
+async def test_a_parameter_comes_once() -> None:
+    """A query that says two things is not understood as either."""
+    async with served() as crib:
+        answer = await crib.client.get("/v1/approvals?session_id=a&session_id=b")
+
+    assert (answer.status_code, "twice" in answer.text) == (422, True)
+
+
 class FallingStore(MemoryStore):
     """A store whose disk is gone when grants are asked for."""
 

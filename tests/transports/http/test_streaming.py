@@ -153,6 +153,43 @@ async def test_a_streamed_call_that_is_refused_has_the_status_of_the_refusal() -
     assert crib.gates.calls == []
 
 
+async def test_a_streamed_call_that_is_stopped_ends_with_an_error() -> None:
+    """A stream that has begun tells of a refusal as its last event."""
+    async with served() as crib:
+        await crib.session()
+        async with crib.client.stream(
+            "POST", CALL.format("held_back"), json={"arguments": {"text": "x"}}, headers=STREAM
+        ) as response:
+            events = events_of(response)
+            assert (await anext(events)).event
+            await crib.gates.entered.wait()
+            await crib.client.post("/v1/sessions/s/close", json={})
+            *_, last = [sent async for sent in events]
+
+    assert last.event == "error"
+    assert last.data["error"]["kind"] == "closing"
+
+
+async def test_a_closing_server_ends_a_streamed_call_with_its_answer() -> None:
+    """Shutdown drains: the answer comes although events are followed no longer."""
+    async with served(drain_seconds=10.0, heartbeat=0.02) as crib:
+        await crib.session()
+        async with crib.client.stream(
+            "POST", CALL.format("held_back"), json={"arguments": {"text": "x"}}, headers=STREAM
+        ) as response:
+            events = events_of(response)
+            following = asyncio.ensure_future(_follow_until(crib, "none"))
+            await crib.gates.entered.wait()
+            crib.server.stop()
+            await following
+            while (await anext(events)).comment != "alive":
+                pass
+            crib.gates.open.set()
+            *_, last = [sent async for sent in events]
+
+    assert (last.event, last.data["value"]) == ("result", "x")
+
+
 async def test_leaving_a_stream_does_not_cancel_the_call() -> None:
     """Disconnecting is not cancelling: the call ends, and its key gives the answer."""
     async with served() as crib:

@@ -39,7 +39,7 @@ class OperationEndpoint:
         try:
             params = await read_params(route, scope, receive, headers, self._limit)
             if route.streams == "never" or not wants_stream(headers):
-                prepared = as_bytes(await self._ask(params, who))
+                prepared = as_bytes(await self._runtime.ask(route.name, params, who))
             elif route.streams == "events":
                 prepared = self._follow(params, headers, who)
             else:
@@ -53,18 +53,6 @@ class OperationEndpoint:
             await stream_answer(self._runtime, self._connections, prepared, receive, send)
         else:
             await stream_events(self._connections, prepared, receive, send)
-
-    async def _ask(self, params: dict[str, Any], who: Principal) -> Any:
-        try:
-            return await self._runtime.ask(self._route.name, params, who)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            # Not this request but the work was cancelled: the runtime closes, or its session.
-            raise Refused(
-                "closing", f"{self._route.name} was stopped; its session closes"
-            ) from None
 
     def _follow(self, params: dict[str, Any], headers: Headers, who: Principal) -> Reader:
         who.check(self._route.operation.scope, self._route.name)
@@ -80,7 +68,7 @@ class OperationEndpoint:
         session = await runtime.ask("session.get", {"session_id": session_id}, who)
         after = session.last_seq if last is None else _place(last)
         reader = runtime.service.follow(session_id, after)
-        asking = asyncio.ensure_future(self._ask(params, who))
+        asking = asyncio.ensure_future(runtime.ask(self._route.name, params, who))
         asking.add_done_callback(_noticed)
         return Question(self._route.name, session_id, after, reader, asking)
 
