@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from tests.host_tools.samples import context_for, define, echo, names, of_session
-from toolcrib.host_tools import HostToolRegistry, RegistryChange, SessionHandler, ToolContext
+from toolcrib.host_tools import (
+    HostToolRegistry,
+    Origin,
+    RegistryChange,
+    SessionHandler,
+    ToolContext,
+)
 
 THREADS = 8
 EACH = 25
+ROUNDS = 200
+
+
+@pytest.fixture(autouse=True)
+def _restless_threads() -> Iterator[None]:
+    """Threads change places as often as they can, so that a missing lock shows."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
 
 
 def in_threads(work: Callable[[int], Any]) -> list[Any]:
@@ -48,20 +65,23 @@ def test_every_thread_registers_its_own() -> None:
 def test_one_of_many_wins_a_name() -> None:
     """R11: exactly one registers it, and all the others get a ValueError."""
     registry = HostToolRegistry()
+    definitions = [define(f"tool_{index}") for index in range(ROUNDS)]
+    together = threading.Barrier(THREADS)
 
     async def race(index: int) -> bool:
+        together.wait(30)
         try:
-            await registry.register(define(f"tool_{index}"))
+            await registry.register(definitions[index])
         except ValueError:
             return False
         return True
 
-    def all_names(_: int) -> list[bool]:
-        return [asyncio.run(race(index)) for index in range(EACH)]
+    async def every_round() -> list[bool]:
+        return [await race(index) for index in range(ROUNDS)]
 
-    won = in_threads(all_names)
+    won = in_threads(lambda _: asyncio.run(every_round()))
 
-    assert [sum(column) for column in zip(*won, strict=True)] == [1] * EACH
+    assert [sum(column) for column in zip(*won, strict=True)] == [1] * ROUNDS
 
 
 def test_readers_are_never_disturbed() -> None:
@@ -88,6 +108,32 @@ def test_readers_are_never_disturbed() -> None:
     in_threads(lambda number: read(number) if number % 2 else asyncio.run(write(number)))
 
     assert names(registry.list_tools(session_id="s")) == ["steady"]
+
+
+def test_nobody_sees_half_a_swap() -> None:
+    """R11, R30: a reader sees all the tools of before or all those of after."""
+    registry = HostToolRegistry()
+    origin = Origin("file")
+    sets = [[(define(f"{letter}{index}"), origin) for index in range(EACH)] for letter in "ab"]
+    registry.swap("file", sets[0])
+
+    is_over = threading.Event()
+
+    def write() -> None:
+        for index in range(EACH * 2):
+            registry.swap("file", sets[(index + 1) % 2])
+        is_over.set()
+
+    def read() -> set[str]:
+        seen: set[str] = set()
+        while not is_over.is_set():
+            listed = names(registry.list_tools())
+            seen.add("".join(sorted({name[0] for name in listed})) + str(len(listed)))
+        return seen
+
+    found = in_threads(lambda number: read() if number else write())
+
+    assert set[str]().union(*found[1:]) <= {f"a{EACH}", f"b{EACH}"}
 
 
 def test_listeners_hear_one_order() -> None:
@@ -121,11 +167,16 @@ def test_a_factory_is_called_once_for_all_threads() -> None:
         return echo
 
     registry.add(of_session(factory=factory))
+    together = threading.Barrier(THREADS)
 
-    tools = in_threads(lambda _: names(registry.create_session_tools("s", context_for("s"))))
+    def every_round(_: int) -> None:
+        for index in range(ROUNDS):
+            together.wait(30)
+            registry.offer(context_for(f"s{index}"))
 
-    assert made == ["s"]
-    assert tools == [["search"]] * THREADS
+    in_threads(every_round)
+
+    assert sorted(made) == sorted(f"s{index}" for index in range(ROUNDS))
 
 
 async def test_a_session_that_closes_waits_for_what_is_being_made() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from typing import Any
 
 import pytest
@@ -274,12 +275,19 @@ class TestLiveChanges:
         """R11, R15: an executor is only touched in the loop that it belongs to."""
         desk = Desk(registry)
         changed = asyncio.Event()
-        desk.session.bus.subscribe(ToolsChanged, lambda event: changed.set())
+        threads: list[threading.Thread] = []
+
+        def hear(event: ToolsChanged) -> None:
+            threads.append(threading.current_thread())
+            changed.set()
+
+        desk.session.bus.subscribe(ToolsChanged, hear)
 
         await asyncio.to_thread(lambda: asyncio.run(registry.register(define())))
         await changed.wait()
 
         assert desk.tools == ["search"]
+        assert threads == [threading.current_thread()]
 
     async def test_nothing_is_missed_between_mounting_and_following(
         self, registry: HostToolRegistry
