@@ -67,6 +67,7 @@ async def test_the_end_of_input_answers_what_is_asked_and_exits_with_0() -> None
         assert await host.end_input() == 0
         assert (await host.end(running))["status"] == "completed"
         assert await host.end(last) == {}
+        assert host.complaints.get_nowait()["code"] == -32601
 
 
 async def test_what_outlasts_the_draining_is_cancelled_and_told() -> None:
