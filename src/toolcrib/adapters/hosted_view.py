@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -24,6 +25,8 @@ from toolcrib.tools.web_search import WebSearchConfig
 class NoConfig:
     """The configuration of a tool that has none."""
 
+
+_NO_NAME: Final = re.compile(r"[^a-z0-9_-]")
 
 _DEFAULTS: Final[Mapping[str, Callable[[], Any]]] = {
     "code_interpreter": CodeInterpreterConfig,
@@ -61,10 +64,9 @@ def check_provider(tool: ProviderTool[Any, Any, Any], provider: str) -> None:
 
 
 def undeclared(kind: str) -> HostedTool[Any]:
-    """A stand-in for a tool that the provider ran although nobody offered it."""
-    return HostedTool(
-        kind=kind, name=kind.replace(".", "_")[:64], description="Run unasked.", config=NoConfig()
-    )
+    """A stand-in for a tool that the provider ran although nobody offered it, under any name."""
+    name = _NO_NAME.sub("_", kind.lower())[:64] or "unknown"
+    return HostedTool(kind=kind or name, name=name, description="Run unasked.", config=NoConfig())
 
 
 def _refuse_mounts(tool: ProviderTool[Any, Any, Any]) -> None:

@@ -11,7 +11,7 @@ from toolcrib.adapters.codec import Item
 from toolcrib.adapters.declared import AnyCodec, Declared, Hosted
 from toolcrib.adapters.hosted_view import undeclared
 from toolcrib.adapters.items import text_of
-from toolcrib.adapters.pydantic_ai.codecs.unknown import UnknownCallCodec
+from toolcrib.adapters.pydantic_ai.codecs.unknown import KIND, UnknownCallCodec
 from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, NATIVE_RETURN, RESPONSE
 from toolcrib.adapters.pydantic_ai.voices import PartVoice
 from toolcrib.adapters.sorting import Sorter
@@ -27,7 +27,9 @@ def sorter_of(
     """The sorter of a turn. Every call that waits for us comes as a call of a function."""
     ours: list[Voice] = [ClientVoice(each.codec, each.tool.name) for each in declared.client_run]
     ours.append(PartVoice(declared.names))
-    return Sorter(declared, codecs, ours, NO_CALLS, _unknown)
+    # A call that no other codec speaks for is told under the name that its provider has for it.
+    spoken = {kind: codec for kind, codec in codecs.items() if kind != KIND}
+    return Sorter(declared, spoken, ours, NO_CALLS, _unknown)
 
 
 def _unknown(item: Item) -> Hosted | None:
