@@ -7,10 +7,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(BENCH_VENV)/.installed
 WORKERS ?= 2
-UNIT := not slow and not crash and not load and not browser
+FAST := not slow and not crash and not load and not browser
+UNIT := $(FAST) and not wire
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types unit coverage slow crash load bench mutants format clean
+.PHONY: help setup demo test check lint types unit wire coverage slow crash load bench mutants format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,9 +43,12 @@ types: setup ## Type-check everything, strictly
 unit: setup ## The fast tests
 	$(BIN)/pytest -q -n $(WORKERS) -m "$(UNIT)"
 
-coverage: setup ## The fast tests, and how much of the package they reach
+wire: setup ## The tests that speak through real SDKs, servers and agents
+	$(BIN)/pytest -q -n $(WORKERS) -m "$(FAST) and wire"
+
+coverage: setup ## The fast and the wire tests, and how much of the package they reach
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -q -m "$(UNIT)"
+	$(BIN)/coverage run -m pytest -q -n $(WORKERS) -m "$(FAST)"
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 

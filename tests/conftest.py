@@ -20,6 +20,19 @@ settings.register_profile(
 _is_mutated = "MUTANT_UNDER_TEST" in os.environ
 settings.load_profile("mutants" if _is_mutated else "ci" if os.environ.get("CI") else "local")
 
+# Folders whose tests speak through real SDKs, servers or agents: thousands of them, some tens of
+# milliseconds each, which is more than the inner loop can wait for.
+_WIRE = ("adapters/openai", "adapters/pydantic_ai", "pydantic_ai", "transports")
+_TESTS = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of those folders."""
+    for item in items:
+        folder = item.path.parent.relative_to(_TESTS).as_posix()
+        if any(folder == each or folder.startswith(f"{each}/") for each in _WIRE):
+            item.add_marker(pytest.mark.wire)
+
 
 @pytest.fixture
 def sqlite_path(tmp_path: Path) -> Path:
