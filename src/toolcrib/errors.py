@@ -18,6 +18,7 @@
     ├── DownloadFailed              a file that model-written code made was not saved
     ├── PatchFailed                 a patch does not fit its file, which is as it was
     ├── Refused                     an operation of a runtime that was not done; `kind` says why
+    │   └── HttpRefused             a refusal that HTTP has a status of its own for
     ├── HookFailed                  a hook returned something it may not return
     ├── ToolTimeout (TimeoutError)  a tool outlived its time limit
     ├── StoreError                  a session cannot be read or written
@@ -186,6 +187,14 @@ class Refused(ToolcribError):
         self.kind: RefusalKind = kind
         self.message = message
         self.facts = dict(facts or {})
+
+
+class HttpRefused(Refused):
+    """A refusal that HTTP has a status of its own for."""
+
+    def __init__(self, status: int, kind: RefusalKind, message: str) -> None:
+        super().__init__(kind, message)
+        self.status = status
 
 
 class HookFailed(ToolcribError):

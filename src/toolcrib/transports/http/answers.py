@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import to_json
 
-from toolcrib.errors import RefusalKind, Refused
+from toolcrib.errors import HttpRefused, Refused
 from toolcrib.transports.refusals import REFUSALS
 
 if TYPE_CHECKING:
@@ -20,14 +20,6 @@ _ALWAYS: Final = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 )
-
-
-class HttpRefused(Refused):
-    """A refusal that HTTP has a status of its own for."""
-
-    def __init__(self, status: int, kind: RefusalKind, message: str) -> None:
-        super().__init__(kind, message)
-        self.status = status
 
 
 def as_bytes(answer: object) -> bytes:
