@@ -175,7 +175,8 @@ def _refuse_twins(entry: Item, name: str, owners: dict[str, str], prompt_name: s
     """Items do not say which entry they belong to, so each type can be declared once; MCP servers
     are told apart by their labels.
     """
-    what = " ".join(filter(None, (text_of(entry, "type"), text_of(entry, "server_label"))))
+    label = text_of(entry, "server_label") or text_of(entry, "id")
+    what = " ".join(filter(None, (text_of(entry, "type"), label)))
     twin = owners.setdefault(what, name)
     if twin != name and what != "function":
         raise _unrenderable(

@@ -1,20 +1,45 @@
-"""Prompts on any model that pydantic-ai speaks to."""
+"""Prompts on any model that pydantic-ai speaks to; the library is imported when it is needed."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.budget import Budget
     from toolcrib.adapters.pydantic_ai.adapter import PydanticAIAdapter
+    from toolcrib.adapters.pydantic_ai.codecs.registry import default_codecs
     from toolcrib.adapters.pydantic_ai.google_interactions import GoogleInteractionsModel
+    from toolcrib.adapters.retry import Retry
+    from toolcrib.adapters.withholding import Governance
 
-__all__ = ["GoogleInteractionsModel", "PydanticAIAdapter"]
+__all__ = [
+    "Budget",
+    "GoogleInteractionsModel",
+    "Governance",
+    "PydanticAIAdapter",
+    "Retry",
+    "default_codecs",
+]
 
-_PLACES: Final = {"GoogleInteractionsModel": "google_interactions", "PydanticAIAdapter": "adapter"}
+_HOMES = {
+    "Budget": "toolcrib.adapters.budget",
+    "GoogleInteractionsModel": "toolcrib.adapters.pydantic_ai.google_interactions",
+    "Governance": "toolcrib.adapters.withholding",
+    "PydanticAIAdapter": "toolcrib.adapters.pydantic_ai.adapter",
+    "Retry": "toolcrib.adapters.retry",
+    "default_codecs": "toolcrib.adapters.pydantic_ai.codecs.registry",
+}
 
 
-def __getattr__(name: str) -> Any:
-    if name in _PLACES:
-        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:
+    # Out of a type checker's sight, or it would take every misspelt name for Any.
+    def __getattr__(name: str) -> object:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

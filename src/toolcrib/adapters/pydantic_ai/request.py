@@ -49,7 +49,8 @@ def asking(
     settings = settings_of(model, {**options.settings, **declared.body})
     choice = choice_of(declared, options.tool_choice, prompt.name)
     is_barred = options.tool_choice == "none"
-    parameters = _parameters(declared, prompt.output, model, with_native=not is_barred)
+    native = [] if is_barred else _native(declared, prompt.name)
+    parameters = _parameters(declared, prompt.output, model, native)
     first = cast("ModelSettings", {**settings, **choice})
     found = Asking(parameters, first if is_barred else settings, first)
     _check(model, found, prompt.name)
@@ -76,13 +77,12 @@ def _check(model: Any, asking: Asking, prompt_name: str) -> None:
 
 
 def _parameters(
-    declared: Declared, output: OutputSchema[Any] | None, model: Model, *, with_native: bool
+    declared: Declared, output: OutputSchema[Any] | None, model: Model, native: list[Any]
 ) -> ModelRequestParameters:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
 
     functions = [_function(each) for each in declared.tools if each["type"] == "function"]
-    native = [_native(each) for each in declared.tools if each["type"] != "function"]
     asked: dict[str, Any] = {}
     if output is not None:
         has_tools = bool(functions or native)
@@ -91,9 +91,7 @@ def _parameters(
             "output_mode": "native" if is_native else "prompted",
             "output_object": OutputObjectDefinition(output.schema, name=output.name),
         }
-    return ModelRequestParameters(
-        function_tools=functions, native_tools=native if with_native else [], **asked
-    )
+    return ModelRequestParameters(function_tools=functions, native_tools=native, **asked)
 
 
 def _takes_schema(model: Any, *, has_tools: bool) -> bool:
@@ -113,14 +111,37 @@ def _function(entry: Item) -> ToolDefinition:
     )
 
 
-def _native(entry: Item) -> Any:
-    fields = {key: value for key, value in entry.items() if key != "type"}
-    return _native_tools().validate_python({**fields, "kind": entry["type"]})
+def _native(declared: Declared, prompt_name: str) -> list[Any]:
+    """The tools of the provider's, as pydantic-ai has them. What a codec of the user's own writes
+    need not be one.
+    """
+    from pydantic import ValidationError
+    from pydantic_ai.native_tools import NATIVE_TOOL_TYPES
+
+    found: list[Any] = []
+    for entry in declared.tools:
+        kind = text_of(entry, "type")
+        if kind == "function":
+            continue
+        fields = {key: value for key, value in entry.items() if key != "type"}
+        try:
+            # A field that the tool does not have would else be left out without a word.
+            found.append(_reader(NATIVE_TOOL_TYPES[kind]).validate_python(fields, extra="forbid"))
+        except KeyError:
+            known = ", ".join(sorted(NATIVE_TOOL_TYPES))
+            raise _undeclarable(kind, f"it knows: {known}", prompt_name) from None
+        except ValidationError as error:
+            raise _undeclarable(kind, str(error), prompt_name) from None
+    return found
+
+
+def _undeclarable(kind: str, why: str, prompt_name: str) -> PromptEvaluationError:
+    message = f"pydantic-ai cannot declare {kind!r} as the tool's codec writes it; {why}"
+    return PromptEvaluationError(message, prompt_name=prompt_name, phase="render")
 
 
 @cache
-def _native_tools() -> TypeAdapter[Any]:
+def _reader(native: type[Any]) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
-    from pydantic_ai.native_tools import AbstractNativeTool
 
-    return TypeAdapter(AbstractNativeTool)
+    return TypeAdapter(native)
