@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from toolcrib.adapters.declared import AnyCodec
-from toolcrib.adapters.evaluation import Evaluation
+from toolcrib.adapters.evaluation import Evaluation, Question
 from toolcrib.adapters.opening import Dialect, OnUnsupported
 from toolcrib.adapters.options import Options, turn_options
 from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
@@ -20,6 +20,7 @@ from toolcrib.adapters.pydantic_ai.settings import RESERVED, check_own_settings
 from toolcrib.adapters.pydantic_ai.sorting import sorter_of
 from toolcrib.adapters.pydantic_ai.whole import whole
 from toolcrib.adapters.retry import Retry
+from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.prompt.attachments import FileAttachment
 from toolcrib.session.session import Session
 
@@ -79,10 +80,11 @@ class PydanticAIAdapter(PromptAdapter):
         dialect = self._dialect(self._provider or provider_of(model), system)
         opening = self._opening(prompt, question.prompt, session, options, dialect)
         told = asking(question.prompt, opening.declared, asked, model)
+        media_types = _media_types(question.prompt)
+        _check_files(question, Messages(system, media_types))
 
         def make_line(opening: Opening, prompt: RenderedPrompt[O]) -> ModelLine:
-            messages = Messages(system, _media_types(prompt))
-            return ModelLine(model, told, messages, prompt.name, self._retry)
+            return ModelLine(model, told, Messages(system, media_types), prompt.name, self._retry)
 
         return Evaluation(
             question, session, opening, asked, make_line, history="client", secrets=keys_of(model)
@@ -94,7 +96,18 @@ class PydanticAIAdapter(PromptAdapter):
         return Dialect(provider, codecs, client_codecs, sorter_of, self.on_unsupported)
 
 
-def _media_types(prompt: RenderedPrompt[O]) -> dict[str, str]:
+def _check_files(question: Question[Any], messages: Messages) -> None:
+    """Refuse files that cannot be sent, before anything is written down."""
+    if not question.prompt.attachments:
+        return
+    try:
+        messages.told([question.message])
+    except UsageError as error:
+        name = question.prompt.name
+        raise PromptEvaluationError(str(error), prompt_name=name, phase="render") from error
+
+
+def _media_types(prompt: RenderedPrompt[Any]) -> dict[str, str]:
     """What the files are that lie with the provider, by id, as far as that is told."""
     files = [each for each in prompt.attachments if isinstance(each, FileAttachment)]
     return {

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from toolcrib.adapters.items import mappings_of, maybe_text, text_of
 from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, RESPONSE, response_of
+from toolcrib.errors import UsageError
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import (
         ModelMessage,
         ModelResponse,
+        UploadedFile,
         UploadedFileProviderName,
         UserContent,
     )
@@ -40,7 +42,9 @@ class Messages:
         self._live: tuple[Item, ModelResponse] | None = None
 
     def told(self, items: Sequence[Item]) -> list[ModelMessage]:
-        """All messages, after taking in the items that were added since the last time."""
+        """All messages, after taking in the items that were added since the last time. Raises
+        `UsageError` for a file that the provider could not find.
+        """
         new = items[self._read :]
         self._read = len(items)
         at = 0
@@ -91,13 +95,11 @@ class Messages:
         self._all.append(ModelRequest(parts))
 
     def _content(self, part: Item) -> UserContent:
-        from pydantic_ai.messages import BinaryContent, UploadedFile
+        from pydantic_ai.messages import BinaryContent
 
         file_id = maybe_text(part, "file_id")
         if file_id is not None:
-            provider = cast("UploadedFileProviderName", self._provider)
-            media_type = self._media_types.get(file_id)
-            return UploadedFile(file_id, provider_name=provider, media_type=media_type)
+            return self._uploaded(file_id)
         url = maybe_text(part, "image_url") or maybe_text(part, "file_data")
         if url is None:
             return text_of(part, "text")
@@ -107,6 +109,21 @@ class Messages:
         return BinaryContent(
             base64.b64decode(data), media_type=media_type, identifier=maybe_text(part, "filename")
         )
+
+    def _uploaded(self, file_id: str) -> UploadedFile:
+        from pydantic import ValidationError
+        from pydantic_ai.messages import UploadedFile
+
+        provider = cast("UploadedFileProviderName", self._provider)
+        try:
+            return UploadedFile(
+                file_id, provider_name=provider, media_type=self._media_types.get(file_id)
+            )
+        except ValidationError:
+            raise UsageError(
+                f"file {file_id!r} cannot be attached by its id, because {self._provider} keeps no "
+                "files that pydantic-ai could name; attach the file itself"
+            ) from None
 
 
 def _joined(before: ModelResponse, response: ModelResponse) -> ModelResponse:
