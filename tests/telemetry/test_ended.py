@@ -16,6 +16,7 @@ from tests.adapters.openai.nested import (
     pay,
 )
 from tests.adapters.openai.provider import Body, Json, call, message, response
+from tests.calls.desk import Says
 from tests.telemetry.collected import Collected, attributes, is_failed, seconds
 from toolcrib import (
     Approve,
@@ -23,7 +24,7 @@ from toolcrib import (
     PromptEvaluationError,
     Session,
 )
-from toolcrib.adapters.openai import OpenAIAdapter
+from toolcrib.adapters.openai import Governance, OpenAIAdapter
 from toolcrib.testing import FakeClock, ScriptedOpenAI, calls
 
 REFUSED = Body({"error": {"message": "no"}}, 400)
@@ -86,6 +87,21 @@ async def test_a_failed_prompt_of_a_long_task_ends_with_the_next(collected: Coll
     assert [is_failed(span) for span in collected.all(PROMPT)] == [True, False]
 
 
+def test_a_prompt_that_fails_after_a_decision_does_not_wait(collected: Collected) -> None:
+    """R43: a question that was answered is not taken for the reason that a prompt ended."""
+    session = Session()
+    collected.watch(session)
+    governance = Governance(approver=Says(Approve()))
+
+    with (
+        bench(response(call("pay")), REFUSED) as (adapter, _),
+        pytest.raises(PromptEvaluationError),
+    ):
+        adapter.evaluate(ask(pay), session=session, governance=governance)
+
+    assert attributes(collected.span(PROMPT))["toolcrib.prompt.outcome"] == "failed"
+
+
 async def test_closing_ends_what_failed_last(collected: Collected) -> None:
     """R43: nothing is lost when the program ends with a prompt that failed."""
     session = Session()
@@ -98,7 +114,7 @@ async def test_closing_ends_what_failed_last(collected: Collected) -> None:
     assert is_failed(collected.span(PROMPT))
 
 
-def test_a_prompt_that_waits_goes_on_elsewhere(collected: Collected) -> None:
+async def test_a_prompt_that_waits_goes_on_elsewhere(collected: Collected) -> None:
     """R43: the prompt's span ends when its calls wait, which is no failure; what is resumed is
     under whoever resumes it.
     """
@@ -107,12 +123,15 @@ def test_a_prompt_that_waits_goes_on_elsewhere(collected: Collected) -> None:
     prompt = ask(pay)
 
     with bench(response(call("pay")), ANSWER) as (adapter, _):
-        assert adapter.evaluate(prompt, session=session).status == "waiting"
+        work = asyncio.create_task(adapter.evaluate_async(prompt, session=session))
+        assert (await work).status == "waiting"
+        # What is to be done when the task is done comes after whoever waited for it.
+        await asyncio.sleep(0)
         waited = collected.span(PROMPT)
         assert collected.names == [CHAT, PROMPT]
-        asyncio.run(session.approvals.decide("call_1", Approve(), by="jo"))
+        await session.approvals.decide("call_1", Approve(), by="jo")
         with collected.tracer.start_as_current_span("resumed"):
-            adapter.resume(prompt, session=session)
+            await adapter.resume_async(prompt, session=session)
 
     assert not is_failed(waited)
     assert attributes(waited)["toolcrib.prompt.outcome"] == "waiting"
@@ -149,6 +168,20 @@ async def test_a_prompt_lasts_to_the_last_that_was_heard_of_it(collected: Collec
 
     assert [seconds(step) for step in collected.all("chat m")] == [(1_000.0, 3.0), (1_003.0, 3.0)]
     assert seconds(collected.span(PROMPT)) == (1_000.0, 6.0)
+
+
+def test_a_request_that_failed_took_its_time(collected: Collected) -> None:
+    """R43: where the prompt has a task of its own, its span lasts until that is done."""
+    clock = FakeClock(1_000.0)
+    session = Session(clock=clock)
+    collected.watch(session)
+    adapter = OpenAIAdapter(model="m", client=Thinking(clock).client(), retry=QUICK)
+
+    with pytest.raises(PromptEvaluationError):
+        adapter.evaluate(ask(), session=session)
+    adapter.close()
+
+    assert seconds(collected.span(PROMPT)) == (1_000.0, 3.0)
 
 
 async def test_a_prompt_that_is_over_is_forgotten(collected: Collected) -> None:

@@ -17,8 +17,18 @@ from tests.adapters.openai.bench import add, ask, bench
 from tests.adapters.openai.nested import ANSWER, pay
 from tests.adapters.openai.provider import call, response
 from tests.telemetry.collected import Collected, attributes, labels
-from toolcrib import Approve, EventBus, Executor, Session, telemetry, tool
+from toolcrib import (
+    Approve,
+    EventBus,
+    Executor,
+    RuntimeConfig,
+    Session,
+    create_runtime,
+    telemetry,
+    tool,
+)
 from toolcrib.errors import UsageError
+from toolcrib.host_tools import HostToolDefinition, HostToolRegistry
 from toolcrib.telemetry import Instrumentation, instrument
 
 ROOT = Path(__file__).parents[2]
@@ -173,6 +183,31 @@ async def test_a_bus_is_instrumented_once() -> None:
     first.close()
 
     assert isinstance(collected.watch(bus), Instrumentation)
+
+
+async def test_every_session_of_a_runtime_can_be_instrumented() -> None:
+    """R43: each session has a bus and an instrumentation of its own; their metrics are one."""
+    collected, registry = Collected(), HostToolRegistry()
+    await registry.register(
+        HostToolDefinition(
+            name="stock",
+            description="How many there are.",
+            parameters={"type": "object"},
+            handler=lambda given, context: 7,
+        )
+    )
+
+    def watch(session: Session) -> None:
+        collected.watch(session)
+
+    config = RuntimeConfig(host_tool_registry=registry, on_session=watch)
+    async with create_runtime(config) as runtime:
+        for _ in range(2):
+            session = await runtime.ask("session.create", {})
+            await runtime.ask("tools.call", {"session_id": session.session_id, "name": "stock"})
+
+    assert collected.names == ["execute_tool stock"] * 2
+    assert collected.counts("toolcrib.calls") == {labels(tool="stock"): 2}
 
 
 async def test_what_fails_in_telemetry_fails_nothing_else(

@@ -63,6 +63,7 @@ async def test_calls_and_errors_are_counted_for_each_tool(collected: Collected) 
         labels(tool="spoil", error="not_permitted"): 1,
         labels(tool="spoil", error="tool_error"): 1,
     }
+    assert collected.counts("toolcrib.call.timeouts") == {}
 
 
 async def test_names_that_a_model_invents_are_one(collected: Collected) -> None:

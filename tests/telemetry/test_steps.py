@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from opentelemetry.trace import SpanKind
 
-from tests.adapters.openai.bench import add, ask, bench
+from tests.adapters.openai.bench import add, ask, bench, sdk_client
+from tests.adapters.openai.files_server import FilesServer
 from tests.adapters.openai.nested import (
     ANSWER,
     INNER,
@@ -23,9 +25,11 @@ from toolcrib import (
     ToolResult,
     tool,
 )
+from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.calls.failure import Failure
-from toolcrib.session.events import ModelResponded, ToolInvoked
-from toolcrib.testing import FakeClock
+from toolcrib.session.events import FilesStaged, ModelResponded, PromptStarted, ToolInvoked
+from toolcrib.testing import FakeClock, Recorder
+from toolcrib.tools import HostMount, VfsPath
 from toolcrib.tools.file_search import FileSearchConfig, file_search_tool
 from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
 from toolcrib.tools.ref import ToolRef
@@ -97,6 +101,29 @@ async def test_a_step_begins_when_the_calls_before_it_are_over(collected: Collec
     assert seconds(collected.span(PROMPT)) == (1_000.0, 7.0)
 
 
+def test_a_step_begins_when_files_are_there(collected: Collected, tmp_path: Path) -> None:
+    """R43: what it takes to upload them is no part of a model's time either."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "input.csv").write_bytes(b"1")
+    session = Session()
+    collected.watch(session)
+    heard = Recorder(session.bus)
+    mount = HostMount("data", VfsPath(("workspace",)))
+
+    with FilesServer(ANSWER) as server:
+        adapter = OpenAIAdapter(
+            model="test-model", client=sdk_client(server.url), host_roots=(tmp_path,)
+        )
+        adapter.evaluate(
+            ask(OpenAICodeInterpreterTool(name="python", host_mounts=(mount,))), session=session
+        )
+        adapter.close()
+
+    (started,), (staged,) = heard.of(PromptStarted), heard.of(FilesStaged)
+    assert staged.at > started.at
+    assert seconds(collected.span(CHAT))[0] == pytest.approx(staged.at, abs=1e-6)
+
+
 @pytest.mark.parametrize("is_streamed", [False, True])
 async def test_provider_run_calls_are_events_of_their_step(
     collected: Collected, is_streamed: bool
@@ -120,6 +147,7 @@ async def test_provider_run_calls_are_events_of_their_step(
     ]
     event = steps[0][0]
     assert event.name == "toolcrib.provider_call"
+    assert event.timestamp == collected.all(CHAT)[0].end_time
     assert dict(event.attributes or {}) == {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "web_search",
