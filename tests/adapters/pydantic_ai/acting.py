@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
-from tests.adapters.pydantic_ai.recordings import INTERACTIONS, WIRES, Recorded
+from tests.adapters.pydantic_ai.recordings import WIRES, Recorded
 from tests.adapters.pydantic_ai.replaying import Replayed, Theatre
-from tests.adapters.pydantic_ai.stage import stage
 from tests.adapters.pydantic_ai.wire.traffic import Json
 
 WIRE_OF = {"groq": "openai-chat", "google-vertex": "google"}
@@ -18,14 +18,19 @@ def scripted(provider: str, *bodies: Json) -> list[Recorded]:
     return [Recorded(provider, wire, body, wire.events_of(body)) for body in bodies]
 
 
-async def act(script: Sequence[Recorded], *, stream: bool, is_offered: bool = True) -> Replayed:
-    """Play one script."""
-    with stage() as server:
-        theatre = Theatre(server)
-        try:
-            return await theatre.play(script, stream=stream, is_offered=is_offered)
-        finally:
-            await theatre.close()
+class Act:
+    """Plays short scripts, one after the other, with the same models."""
+
+    def __init__(self, runner: asyncio.Runner, theatre: Theatre) -> None:
+        self._runner = runner
+        self._theatre = theatre
+
+    def __call__(
+        self, script: Sequence[Recorded], *, stream: bool, is_offered: bool = True
+    ) -> Replayed:
+        """Play one script."""
+        playing = self._theatre.play(script, stream=stream, is_offered=is_offered)
+        return self._runner.run(playing)
 
 
 def message(*blocks: Json, stop: str = "end_turn") -> Json:
@@ -62,6 +67,3 @@ def output(text: str, *annotations: Json) -> Json:
     content: Json = {"type": "text", "text": text}
     content |= {"annotations": list(annotations)} if annotations else {}
     return {"type": "model_output", "content": [content]}
-
-
-__all__ = ["INTERACTIONS", "act", "completion", "interaction", "message", "output", "scripted"]

@@ -95,7 +95,7 @@ def is_sound(each: Recorded) -> bool:
 @every_recording
 @in_every_form
 def test_every_recording_is_played(path: Path, stream: bool, is_offered: bool, play: Play) -> None:
-    """E3: nothing that was recorded is passed over, and an evaluation fails only where the
+    """E5: nothing that was recorded is passed over, and an evaluation fails only where the
     provider says that it did: cut off, filtered, empty.
     """
     played = play(path, stream, is_offered)
@@ -143,7 +143,7 @@ def answered_turns(replayed: Replayed) -> set[int]:
 @every_recording
 @in_every_form
 def test_calls_of_ours_are_answered(path: Path, stream: bool, is_offered: bool, play: Play) -> None:
-    """T15, N24: every call that waits for us is answered once, in the next request."""
+    """Every call that waits for us is answered once, in the next request."""
     for script, replayed in play(path, stream, is_offered):
         requests: list[Json] = [*replayed.asked[1:], {}]
         for each, request in zip(script, requests, strict=False):
@@ -181,7 +181,7 @@ def cut(responses: Sequence[PromptResponse[Any]]) -> Iterator[str | None]:
 @every_recording
 @pytest.mark.parametrize("is_offered", [True, False], ids=["offered", "unoffered"])
 def test_a_stream_comes_to_the_same(path: Path, is_offered: bool, play: Play) -> None:
-    """E4: blocking and streamed evaluations give the same texts, citations, calls and outputs."""
+    """E3: blocking and streamed evaluations give the same texts, citations, calls and outputs."""
     pairs = zip(play(path, False, is_offered), play(path, True, is_offered), strict=True)
     for (_, blocking), (_, streamed) in pairs:
         assert list(map(shown, streamed.responses)) == list(map(shown, blocking.responses))

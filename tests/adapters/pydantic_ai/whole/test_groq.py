@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import pytest
 
-from tests.adapters.pydantic_ai.acting import act, completion, scripted
+from tests.adapters.pydantic_ai.acting import Act, completion, scripted
 from tests.adapters.pydantic_ai.replaying import Replayed
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib.adapters.codec import Invocation
@@ -29,16 +29,16 @@ VISIT: Json = {
 PYTHON: Json = {"type": "python", "arguments": '{"code": "print(1)"}', "output": "1\n"}
 
 
-async def ran(stream: bool, *tools: Json) -> list[tuple[str, Invocation]]:
-    replayed: Replayed = await act(scripted("groq", completion("So.", *tools)), stream=stream)
+def ran(act: Act, stream: bool, *tools: Json) -> list[tuple[str, Invocation]]:
+    replayed: Replayed = act(scripted("groq", completion("So.", *tools)), stream=stream)
     assert replayed.responses[0].text == "So."
     return list(replayed.responses[0].invocations)
 
 
 @both_forms
-async def test_every_tool_that_ran_is_told_in_order(stream: bool) -> None:
+def test_every_tool_that_ran_is_told_in_order(stream: bool, act: Act) -> None:
     """N24: not only searches: pages that were opened and programs that were run as well."""
-    told = await ran(stream, SEARCH, VISIT, PYTHON, SEARCH)
+    told = ran(act, stream, SEARCH, VISIT, PYTHON, SEARCH)
 
     assert [name for name, _ in told] == [
         "web_search",
@@ -56,10 +56,10 @@ async def test_every_tool_that_ran_is_told_in_order(stream: bool) -> None:
 
 
 @both_forms
-async def test_a_picture_that_code_drew_is_told(stream: bool) -> None:
-    """C33: a picture comes with the run that drew it."""
+def test_a_picture_that_code_drew_is_told(stream: bool, act: Act) -> None:
+    """C17: a picture comes with the run that drew it."""
     picture = b64encode(b"\x89PNG").decode()
-    told = await ran(stream, {**PYTHON, "code_results": [{"png": picture}, {"png": "!"}]})
+    told = ran(act, stream, {**PYTHON, "code_results": [{"png": picture}, {"png": "!"}]})
 
     ((_, drawn),) = told
     assert drawn.value.images == (f"data:image/png;base64,{picture}",)
@@ -67,7 +67,7 @@ async def test_a_picture_that_code_drew_is_told(stream: bool) -> None:
 
 
 @both_forms
-async def test_pages_of_a_browser_are_sources(stream: bool) -> None:
+def test_pages_of_a_browser_are_sources(stream: bool, act: Act) -> None:
     """H39: what the browser showed is what was looked at."""
     shown: Json = {
         "type": "browser_search",
@@ -76,26 +76,26 @@ async def test_pages_of_a_browser_are_sources(stream: bool) -> None:
         "browser_results": [PAGE],
     }
 
-    ((name, browsed),) = await ran(stream, shown)
+    ((name, browsed),) = ran(act, stream, shown)
 
     assert (name, browsed.value.source_urls) == ("web_search", ("https://example.org/a",))
 
 
 @both_forms
-async def test_a_tool_that_nobody_knows_is_kept(stream: bool) -> None:
+def test_a_tool_that_nobody_knows_is_kept(stream: bool, act: Act) -> None:
     """N24: it is recorded under its own name, whatever its arguments are."""
     tool: Json = {"type": "Oracle", "arguments": "not JSON", "output": "42"}
 
-    ((name, odd),) = await ran(stream, tool)
+    ((name, odd),) = ran(act, stream, tool)
 
     assert (name, odd.kind, odd.value) == ("oracle", "Oracle", "42")
     assert odd.params == {"input": "not JSON"}
 
 
 @both_forms
-async def test_a_tool_without_a_result_has_failed(stream: bool) -> None:
+def test_a_tool_without_a_result_has_failed(stream: bool, act: Act) -> None:
     """N17: a call that nothing came of is told, and not as a success."""
-    ((_, lost),) = await ran(stream, {**PYTHON, "output": None})
+    ((_, lost),) = ran(act, stream, {**PYTHON, "output": None})
 
     assert not lost.success
     assert "has no result" in (lost.error or "")
