@@ -12,20 +12,16 @@ from typing import Any
 import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models import Model
-from pydantic_ai.models.bedrock import BedrockConverseModel
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.instrumented import InstrumentedModel
 from pydantic_ai.models.wrapper import WrapperModel
-from pydantic_ai.providers.bedrock import BedrockProvider
-from pydantic_ai.settings import ModelSettings
 
-from tests.adapters.pydantic_ai.bench import Script, add, ask, bench, call, happened, scripted
+from tests.adapters.pydantic_ai.bench import ask, bench, call, happened, scripted
 from tests.adapters.pydantic_ai.server import Server
 from tests.adapters.pydantic_ai.speech import ANTHROPIC, GOOGLE, KEY, SPEECHES
 from toolcrib import PromptEvaluationError, PromptResponse, Session, tool
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
-from toolcrib.adapters.pydantic_ai.keys import keys_of
 from toolcrib.errors import UsageError
 from toolcrib.session.events import PromptStarted
 
@@ -116,63 +112,6 @@ def test_a_misspelt_option_is_refused_before_anything_happens(option: str) -> No
         adapter.evaluate(ask(), session=session, **options)
 
     assert (script.asked, session.turn) == ([], 0)
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        "first_event_timeout",
-        "max_retries",
-        "openai_background",
-        "openai_conversation_id",
-        "openai_previous_response_id",
-        "request_timeout",
-        "tool_choice",
-    ],
-)
-def test_settings_do_not_override_what_the_adapter_decides(setting: str) -> None:
-    """A setting that would break the loop is refused, with what to use instead."""
-    with (
-        bench() as (adapter, script),
-        pytest.raises(UsageError, match=f"may not hold '{setting}': "),
-    ):
-        adapter.evaluate(ask(), settings={setting: 1})
-
-    assert script.asked == []
-
-
-@pytest.mark.parametrize(
-    "own",
-    [ModelSettings(tool_choice="required"), ModelSettings(request_timeout=5)],
-    ids=["choice", "time"],
-)
-@pytest.mark.parametrize("is_wrapped", [False, True], ids=["plain", "fallback"])
-def test_settings_of_the_models_own_do_not_either(own: ModelSettings, is_wrapped: bool) -> None:
-    """A choice that is forced for ever, or a limit that only agents keep to, is told."""
-    script = Script("Fine.")
-    model = script.model(settings=own)
-    adapter = PydanticAIAdapter(FallbackModel(model) if is_wrapped else model)
-    with pytest.raises(UsageError, match="the model's own settings hold"):
-        adapter.evaluate(ask(add))
-    adapter.close()
-
-    assert script.asked == []
-
-
-def test_settings_reach_the_model_with_its_own() -> None:
-    """What the caller sets goes into every request; the model's own stay where nobody says more."""
-    own = ModelSettings(temperature=0.5, top_p=0.5)
-    steps = [call("add", {"a": 1, "b": 2}), "Fine."]
-    with bench(*steps, model_options={"settings": own}) as (adapter, script):
-        adapter.evaluate(ask(add), settings={"temperature": 0.1, "max_tokens": 99})
-
-    for info in script.infos:
-        assert {**(info.model_settings or {})} == {
-            "temperature": 0.1,
-            "top_p": 0.5,
-            "max_tokens": 99,
-            "max_retries": 0,
-        }
 
 
 @pytest.mark.parametrize("provider", SPEECHES)
@@ -339,32 +278,6 @@ def test_a_model_that_cannot_stream_says_so() -> None:
     adapter.close()
 
     assert (caught.value.phase, found.text) == ("render", "Fine.")
-
-
-def test_a_wrapper_does_not_hide_which_settings_a_model_has() -> None:
-    """Bedrock has no setting for retries; behind a wrapper it is not sent one either."""
-    bedrock = BedrockProvider(
-        base_url="http://127.0.0.1:9",
-        region_name="us-east-1",
-        aws_access_key_id="x",
-        aws_secret_access_key=KEY,
-    )
-    model = BedrockConverseModel("us.amazon.nova-2-lite-v1:0", provider=bedrock)
-    seen: list[Any] = []
-
-    class Watched(WrapperModel):
-        async def request(
-            self, messages: Any, model_settings: Any, model_request_parameters: Any
-        ) -> ModelResponse:
-            seen.append(dict(model_settings))
-            return ModelResponse([TextPart("Fine.")])
-
-    adapter = PydanticAIAdapter(Watched(model))
-    adapter.evaluate(ask())
-    adapter.close()
-
-    assert seen == [{}]
-    assert keys_of(model) == [KEY]
 
 
 def test_an_adapter_says_what_it_is() -> None:

@@ -27,11 +27,10 @@ def keys_of(model: Any) -> list[str]:
 
 
 def _keys(model: Any) -> Iterator[str]:
-    provider = getattr(model, "provider", None)
-    for place in ("api_key", *(f"client.{place}" for place in _IN_CLIENTS)):
-        for owner in (model, provider):
-            # Clients may fetch what is asked of them, and fail at it.
-            with suppress(Exception):
-                key = reduce(getattr, place.split("."), owner)
-                if isinstance(key, str) and key:
-                    yield key
+    places = ("api_key", *(f"client.{place}" for place in _IN_CLIENTS))
+    for place in (*places, *(f"provider.{place}" for place in places)):
+        # Clients may fetch what is asked of them, and fail at it.
+        with suppress(Exception):
+            key = reduce(getattr, place.split("."), model)
+            if isinstance(key, str) and key:
+                yield key
