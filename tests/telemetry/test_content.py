@@ -13,7 +13,8 @@ from tests.adapters.openai.provider import Json, call, message, response
 from tests.calls.desk import Says
 from tests.telemetry.collected import Collected, attributes
 from toolcrib import Approve, Deny, Executor, Secret, Session, tool
-from toolcrib.telemetry.content import CAPTURE_VARIABLE
+from toolcrib.session.events import ToolInvoked
+from toolcrib.telemetry.content import CAPTURE_VARIABLE, call_content
 from toolcrib.tools.mcp import McpConfig, mcp_tool
 from toolcrib.tools.web_search import web_search_tool
 
@@ -202,8 +203,23 @@ async def test_no_credential_of_a_server_leaves(collected: Collected) -> None:
     assert TOKEN not in collected.everything()
 
 
-async def test_what_is_not_json_is_left_out(collected: Collected) -> None:
-    """R43: a name with half a character, or a number that is none, breaks nothing."""
+def test_what_is_not_json_is_left_out() -> None:
+    """R43: a provider's codec may make anything of the arguments; the rest is still told."""
+    event = ToolInvoked(
+        session_id="s1",
+        at=0.0,
+        call_id="c1",
+        name="look",
+        params={"how": object()},
+        message="drawer 3",
+        success=True,
+    )
+
+    assert call_content(event) == {"gen_ai.tool.call.result": "drawer 3"}
+
+
+async def test_text_that_cannot_be_encoded_breaks_nothing(collected: Collected) -> None:
+    """R43: a name with half a character, or a number that is none, is told as the ledger does."""
     session = Session()
     collected.watch(session, capture_content=True)
 

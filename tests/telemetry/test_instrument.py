@@ -16,6 +16,7 @@ from opentelemetry.context import get_current
 from tests.adapters.openai.bench import add, ask, bench
 from tests.adapters.openai.nested import ANSWER, pay
 from tests.adapters.openai.provider import call, response
+from tests.calls.desk import Says
 from tests.telemetry.collected import Collected, attributes, labels
 from toolcrib import (
     Approve,
@@ -27,8 +28,10 @@ from toolcrib import (
     telemetry,
     tool,
 )
+from toolcrib.adapters.openai import Governance
 from toolcrib.errors import UsageError
 from toolcrib.host_tools import HostToolDefinition, HostToolRegistry
+from toolcrib.session.record import events
 from toolcrib.telemetry import Instrumentation, instrument
 
 ROOT = Path(__file__).parents[2]
@@ -249,6 +252,25 @@ async def test_no_subscriber_fails_on_the_way_of_a_whole_prompt() -> None:
     assert get_current() is before
     kinds = {attributes(span).get("gen_ai.operation.name") for span in collected.spans}
     assert kinds >= {"execute_tool", "chat"}
+
+
+def test_events_that_are_told_again_elsewhere_break_nothing() -> None:
+    """R43: a ledger that is replayed on a bus, outside of any turn, call or loop, makes the spans
+    that can be made of it and keeps none open.
+    """
+    session, bus, collected = Session(), EventBus(), Collected()
+    with bench(response(call("pay")), ANSWER) as (adapter, _):
+        governance = Governance(approver=Says(Approve()))
+        adapter.evaluate(ask(pay), session=session, governance=governance)
+    watching = collected.watch(bus)
+
+    for event in events(session.records()):
+        bus.publish(event)
+
+    assert bus.failures == 0
+    watching.close()
+    told = ["chat test-model", "toolcrib.approval.wait", "execute_tool pay", "chat test-model"]
+    assert collected.names == told
 
 
 def test_sessions_in_several_threads_share_a_bus() -> None:
