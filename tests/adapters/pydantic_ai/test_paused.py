@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import httpx2
 import pytest
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from tests.adapters.pydantic_ai.bench import add, ask, happened, wire_bench
-from tests.adapters.pydantic_ai.server import Body
-from tests.adapters.pydantic_ai.speech import ANTHROPIC, GOOGLE, SPEECHES
+from tests.adapters.pydantic_ai.server import Body, Server
+from tests.adapters.pydantic_ai.speech import ANTHROPIC, GOOGLE, KEY, SPEECHES, certificates
 from tests.adapters.pydantic_ai.test_events import searched
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import Approve, PromptEvaluationError, Session, ToolInvoked
 from toolcrib.adapters.budget import Budget
+from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.session.events import ModelResponded, PromptAnswered
 from toolcrib.tools.code_interpreter import code_interpreter_tool
 from toolcrib.tools.web_search import WebSearchResult, web_search_tool
@@ -115,6 +120,28 @@ def test_a_turn_that_broke_off_between_segments_goes_on_there() -> None:
     assert [ran.item_id for _, ran in found.invocations] == ["srvtoolu_1"]
     assert isinstance(found.hosted_outputs["web_search"], WebSearchResult)
     assert [event.call_id for event in happened(session, ToolInvoked)] == ["srvtoolu_1"]
+
+
+@both
+def test_the_model_that_paused_is_the_one_that_goes_on(stream: bool) -> None:
+    """A model that took another's place is asked for the rest too, though the first is back."""
+    broken = Body({"type": "error", "error": {"type": "api_error", "message": "no"}}, 500)
+    with (
+        Server(ANTHROPIC.encode, broken, ANTHROPIC.says("Not mine.")) as first,
+        Server(ANTHROPIC.encode, paused(INTRO), ANTHROPIC.answer(FINE)) as second,
+    ):
+        other = AnthropicModel("claude-opus-5", provider=provider_at(second.url))
+        adapter = PydanticAIAdapter(FallbackModel(ANTHROPIC.model(first.url), other))
+        found = adapter.evaluate(prompt(), stream=stream)
+        adapter.close()
+
+    assert found.text == "Let me see. It is fine."
+    assert (len(first.requests), len(second.requests)) == (1, 2)
+
+
+def provider_at(url: str) -> AnthropicProvider:
+    client = httpx2.AsyncClient(verify=certificates(), timeout=60)
+    return AnthropicProvider(api_key=KEY, base_url=url, http_client=client)
 
 
 def test_where_code_runs_is_not_forgotten_over_pauses() -> None:
