@@ -52,8 +52,8 @@ coverage: setup ## The fast and the wire tests, and how much of the package they
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 
-slow: setup ## Tests that take seconds
-	scripts/marked.sh slow
+slow: setup ## Tests that take seconds, or play whole recordings
+	scripts/marked.sh slow -n $(WORKERS)
 
 crash: setup ## Tests that kill processes
 	scripts/marked.sh crash

@@ -23,15 +23,32 @@ settings.load_profile("mutants" if _is_mutated else "ci" if os.environ.get("CI")
 # Folders whose tests speak through real SDKs, servers or agents: thousands of them, some tens of
 # milliseconds each, which is more than the inner loop can wait for.
 _WIRE = ("adapters/openai", "adapters/pydantic_ai", "pydantic_ai", "transports")
+# Files that play whole recordings, start processes for every test, or draw many examples. What they
+# reach is reached by faster ones too, so that they need not run under coverage.
+_SLOW = (
+    "adapters/openai/test_elsewhere.py",
+    "adapters/openai/test_mangled.py",
+    "adapters/openai/test_replay.py",
+    "adapters/pydantic_ai/codecs/test_fuzz.py",
+    "adapters/pydantic_ai/codecs/test_parity.py",
+    "adapters/pydantic_ai/codecs/test_recordings.py",
+    "adapters/pydantic_ai/codecs/test_wire.py",
+    "adapters/pydantic_ai/test_elsewhere.py",
+    "adapters/pydantic_ai/test_replay.py",
+    "adapters/pydantic_ai/test_replay_across.py",
+    "pydantic_ai/test_resuming.py",
+    "transports/test_equality.py",
+    "transports/test_stdio.py",
+)
 _TESTS = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of those folders."""
+    """Mark the tests of those folders and files."""
     for item in items:
-        folder = item.path.parent.relative_to(_TESTS).as_posix()
-        if any(folder == each or folder.startswith(f"{each}/") for each in _WIRE):
-            item.add_marker(pytest.mark.wire)
+        path = item.path.relative_to(_TESTS).as_posix()
+        if path.startswith(tuple(f"{each}/" for each in _WIRE)):
+            item.add_marker(pytest.mark.slow if path in _SLOW else pytest.mark.wire)
 
 
 @pytest.fixture
