@@ -1,0 +1,50 @@
+"""Adapters give responses of the prompt's type, and take no option that they do not have."""
+
+from dataclasses import dataclass
+from typing import assert_type
+
+from pydantic_ai.models.test import TestModel
+
+from toolcrib import MarkdownSection, Prompt, PromptResponse, Session
+from toolcrib.adapters import pydantic_ai
+from toolcrib.adapters.pydantic_ai import (
+    Budget,
+    Governance,
+    PydanticAIAdapter,
+    Retry,
+    default_codecs,
+)
+
+
+@dataclass
+class Answer:
+    text: str
+
+
+task = MarkdownSection(title="Task", key="task", template="Go.")
+prompt = Prompt[Answer](ns="demo", key="go", sections=[task])
+session = Session()
+
+# What is lazy is typed all the same.
+pydantic_ai.PydanticAiAdapter  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+# A name or a model, with options that are checked.
+by_name = PydanticAIAdapter("anthropic:claude-sonnet-5", retry=Retry(attempts=2))
+given = PydanticAIAdapter(TestModel(), provider="google", on_unsupported="drop")
+PydanticAIAdapter(5)  # pyright: ignore[reportArgumentType]
+PydanticAIAdapter("test", on_unsupported="dorp")  # pyright: ignore[reportArgumentType]
+PydanticAIAdapter("test", hosted_tool_codecs=default_codecs("anthropic"))
+
+# The response knows the type of the answer.
+assert_type(by_name.evaluate(prompt), PromptResponse[Answer])
+assert_type(by_name.evaluate(prompt).output, Answer | None)
+assert_type(given.resume(prompt, session=session), PromptResponse[Answer])
+given.resume(prompt)  # pyright: ignore[reportCallIssue]
+
+
+async def wait() -> None:
+    budget = Budget(seconds=10)
+    found = await given.evaluate_async(prompt, budget=budget, governance=Governance())
+    assert_type(found, PromptResponse[Answer])
+    await given.evaluate_async(prompt, budgets=budget)  # pyright: ignore[reportCallIssue]
+    await given.evaluate_async(prompt, stream="yes")  # pyright: ignore[reportArgumentType]
