@@ -41,6 +41,8 @@ ABLE = {
     "openai-responses": "gpt-5.4",
 }
 """Models that take what their provider offers."""
+SERVER = "deepwiki"
+"""The remote server that recordings call."""
 
 
 @dataclass(slots=True)
@@ -134,7 +136,7 @@ async def _play(
 def everything(provider: str) -> list[Any]:
     """Every kind of tool that the provider runs, as far as it needs nothing from outside."""
     server = McpConfig(
-        server_label="deepwiki", server_url="https://mcp.example.org/", require_approval="never"
+        server_label=SERVER, server_url="https://mcp.example.org/", require_approval="never"
     )
     made = [
         code_interpreter_tool(),

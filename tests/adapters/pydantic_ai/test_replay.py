@@ -12,14 +12,15 @@ import pytest
 
 from tests.adapters.openai.samples import recordings
 from tests.adapters.pydantic_ai.recordings import Recorded, by_provider, recorded
-from tests.adapters.pydantic_ai.replaying import Replayed, Theatre
+from tests.adapters.pydantic_ai.replaying import SERVER, Replayed, Theatre
 from tests.adapters.pydantic_ai.stage import stage
 from tests.adapters.pydantic_ai.wire.traffic import Json, Ran
 from toolcrib import PromptResponse, ToolInvoked
 from toolcrib.adapters.codec import Invocation
 from toolcrib.adapters.items import mapping_of, text_of
+from toolcrib.adapters.pydantic_ai.codecs.registry import default_codecs
 
-RECORDINGS = recordings("anthropic", "bedrock", "google", "google-vertex", "groq")
+RECORDINGS = recordings("anthropic", "bedrock", "google", "google-vertex", "groq", "xai")
 every_recording = pytest.mark.parametrize("path", RECORDINGS)
 in_every_form = pytest.mark.parametrize(
     ("stream", "is_offered"),
@@ -27,8 +28,8 @@ in_every_form = pytest.mark.parametrize(
     ids=["blocking", "streamed", "blocking-unoffered", "streamed-unoffered"],
 )
 
-WITHOUT_CODEC = {"advisor"}
-"""Tools that are Anthropic's alone."""
+SPOKEN_FOR = {*default_codecs("google"), SERVER}
+"""The names of tools that a codec speaks for; the others are one provider's alone."""
 
 Script = list[Recorded]
 Play = Callable[[Path, bool, bool], list[tuple[Script, Replayed]]]
@@ -58,13 +59,13 @@ def play() -> Iterator[Play]:
 
 def ran(script: Script) -> list[Ran]:
     """What the provider ran. A call whose result comes later is told of twice, and is one."""
-    told = [each for part in script for each in part.wire.ran(part.body)]
-    seen: dict[str, Ran] = {}
-    for at, each in enumerate(told):
-        key = each.id or str(at)
-        is_answered = each.is_answered or (key in seen and seen[key].is_answered)
-        seen[key] = Ran(each.id, is_answered)
-    return list(seen.values())
+    found: list[Ran] = []
+    for each in (each for part in script for each in part.wire.ran(part.body)):
+        before = Ran(each.id, is_answered=False)
+        if each.id and before in found:
+            found.remove(before)
+        found.append(each)
+    return found
 
 
 def answers(script: Script) -> Iterator[str]:
@@ -223,5 +224,5 @@ def test_nothing_is_unknown(path: Path, stream: bool, is_offered: bool, play: Pl
     """H33: a codec reads whatever these providers ran; what has none is counted, and told."""
     for _, replayed in play(path, stream, is_offered):
         for response in replayed.responses:
-            names = [name for name, _ in response.invocations if name in WITHOUT_CODEC]
+            names = [name for name, _ in response.invocations if name not in SPOKEN_FOR]
             assert dict(response.skipped) == ({"native_call": len(names)} if names else {})

@@ -63,7 +63,10 @@ def item_of(part: ModelResponsePart) -> Item:
         case "text":
             text = {"type": "output_text", "text": told.pop("content")}
             annotated = {**text, "annotations": list(_annotations(told))}
-            return {"type": "message", "content": [annotated], "part": told}
+            # Some models tell remarks on the way from the answer.
+            phase = maybe_text(mapping_of(told, "provider_details"), "phase")
+            said = {"type": "message", "content": [annotated], "part": told}
+            return {**said, "phase": phase} if phase else said
         case "thinking":
             return {"type": "reasoning", "part": told}
         case "tool-call":

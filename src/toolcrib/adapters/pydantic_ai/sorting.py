@@ -10,7 +10,8 @@ from toolcrib.adapters.client_calls import ClientCodec
 from toolcrib.adapters.codec import Item
 from toolcrib.adapters.declared import AnyCodec, Declared, Hosted
 from toolcrib.adapters.hosted_view import undeclared
-from toolcrib.adapters.items import text_of
+from toolcrib.adapters.items import mapping_of, text_of
+from toolcrib.adapters.pydantic_ai.codecs.mcp import LISTING
 from toolcrib.adapters.pydantic_ai.codecs.unknown import KIND, UnknownCallCodec
 from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, NATIVE_RETURN, RESPONSE
 from toolcrib.adapters.pydantic_ai.voices import PartVoice
@@ -29,7 +30,22 @@ def sorter_of(
     ours.append(PartVoice(declared.names))
     # A call that no other codec speaks for is told under the name that its provider has for it.
     spoken = {kind: codec for kind, codec in codecs.items() if kind != KIND}
-    return Sorter(declared, spoken, ours, NO_CALLS, _unknown)
+    return PartSorter(declared, spoken, ours, NO_CALLS, _unknown)
+
+
+class PartSorter(Sorter):
+    """Sorts parts. A server that lists its tools is asked for them, and not called."""
+
+    def owner(self, item: Item, items: Sequence[Item]) -> Hosted | Voice | None:
+        return None if _is_listing(item) else super().owner(item, items)
+
+    def is_unknown(self, item: Item, owner: Hosted | Voice | None) -> bool:
+        return not _is_listing(item) and super().is_unknown(item, owner)
+
+
+def _is_listing(item: Item) -> bool:
+    action = text_of(mapping_of(item, "arguments"), "action")
+    return item.get("type") == NATIVE_CALL and action == LISTING
 
 
 def _unknown(item: Item) -> Hosted | None:

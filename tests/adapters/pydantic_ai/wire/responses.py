@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tests.adapters.openai.provider import ENDINGS, body_of, events_of, message, response
+from tests.adapters.openai.provider import ENDINGS, body_of, message, response
 from tests.adapters.pydantic_ai.codecs.loopback import Reply
-from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, split_at, sse
+from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at, sse
 from toolcrib.adapters.items import mappings_of, text_of, text_parts
 
-NO_CALLS = {"message", "reasoning", "compaction", "function_call", "mcp_list_tools"}
+ENDED = {"failed": "failed", "incomplete": "incomplete"}
+WAITING = {"apply_patch_call", "computer_call", "function_call", "local_shell_call"}
+NO_CALLS = {"message", "reasoning", "compaction", "mcp_list_tools", *WAITING}
 
 
 class ResponsesWire:
@@ -28,7 +30,16 @@ class ResponsesWire:
                 yield stream
 
     def events_of(self, body: Json) -> list[Json]:
-        return events_of(body)
+        started: Json = {**body, "status": "in_progress", "output": []}
+        events: list[Json] = [{"type": "response.created", "response": started}]
+        for index, item in enumerate(mappings_of(body, "output")):
+            place = {"output_index": index, "item_id": text_of(item, "id")}
+            events.append({"type": "response.output_item.added", **place, "item": _opened(item)})
+            events += [{**place, **event} for event in _pieces(item)]
+            events.append({"type": "response.output_item.done", **place, "item": item})
+        ending = ENDED.get(text_of(body, "status"), "completed")
+        events.append({"type": f"response.{ending}", "response": body})
+        return [{**event, "sequence_number": number} for number, event in enumerate(events)]
 
     def body_of(self, events: Sequence[Json]) -> Json:
         return body_of(events)
@@ -37,21 +48,26 @@ class ResponsesWire:
         return sse(events)
 
     def ran(self, body: Json) -> list[Ran]:
-        calls = [each for each in mappings_of(body, "output") if each.get("type") not in NO_CALLS]
-        kinds = [text_of(each, "type") for each in calls]
+        items = [each for each in mappings_of(body, "output") if each.get("type") not in NO_CALLS]
+        calls = [each for each in items if text_of(each, "type").endswith("_call")]
+        outputs = {text_of(each, "call_id") for each in items if each not in calls}
         return [
-            Ran(text_of(each, "id"))
-            for each, kind in zip(calls, kinds, strict=True)
-            if kind.endswith("_call")
+            Ran(
+                key := text_of(each, "call_id") or text_of(each, "id"),
+                _is_over(each, key in outputs),
+            )
+            for each in calls
+            if each.get("execution") != "client"
         ]
 
     def asked(self, body: Json) -> list[str]:
         items = mappings_of(body, "output")
-        return [text_of(each, "call_id") for each in items if each.get("type") == "function_call"]
+        return [text_of(each, "call_id") for each in items if _is_ours(each)]
 
     def answered(self, request: Json) -> list[str]:
         said = mappings_of(request, "input")
-        return [text_of(e, "call_id") for e in said if e.get("type") == "function_call_output"]
+        outputs = ("function_call_output", "tool_search_output")
+        return [text_of(each, "call_id") for each in said if each.get("type") in outputs]
 
     def text(self, body: Json) -> str:
         return "".join(text_of(part, "text") for part in text_parts(mappings_of(body, "output")))
@@ -72,3 +88,61 @@ class ResponsesWire:
 
     def done(self) -> Json:
         return response(message("Done."))
+
+
+def _is_ours(item: Json) -> bool:
+    return item.get("type") == "function_call" or item.get("execution") == "client"
+
+
+def _is_over(call: Json, has_output: bool) -> bool:
+    """Whether a call has its result: most bring it with them, a shell's is an item of its own."""
+    return call.get("type") != "shell_call" or has_output
+
+
+def _opened(item: Json) -> Json:
+    match text_of(item, "type"):
+        case "message":
+            return {**item, "content": [], "status": "in_progress"}
+        case "function_call" | "mcp_call":
+            return {**item, "arguments": ""}
+        case "code_interpreter_call":
+            return {**item, "code": "", "outputs": []}
+        case _:
+            return item
+
+
+def _pieces(item: Json) -> Iterator[Json]:
+    match text_of(item, "type"):
+        case "message":
+            for at, part in enumerate(mappings_of(item, "content")):
+                for event in _part(part):
+                    yield {**event, "content_index": at}
+        case "function_call" | "mcp_call" as kind:
+            for piece in pieces(text_of(item, "arguments")):
+                yield {"type": f"response.{kind}_arguments.delta", "delta": piece}
+            yield {"type": f"response.{kind}_arguments.done", "arguments": item["arguments"]}
+        case "code_interpreter_call" as kind:
+            for piece in pieces(text_of(item, "code")):
+                yield {"type": f"response.{kind}_code.delta", "delta": piece}
+            yield {"type": f"response.{kind}_code.done", "code": text_of(item, "code")}
+            yield {"type": f"response.{kind}.completed"}
+        case "web_search_call" | "file_search_call" as kind:
+            yield {"type": f"response.{kind}.searching"}
+            yield {"type": f"response.{kind}.completed"}
+        case _:
+            pass
+
+
+def _part(part: Json) -> Iterator[Json]:
+    if part.get("type") != "output_text":
+        yield {"type": "response.content_part.done", "part": part}
+        return
+    text = text_of(part, "text")
+    yield {"type": "response.content_part.added", "part": {**part, "text": "", "annotations": []}}
+    for piece in pieces(text):
+        yield {"type": "response.output_text.delta", "delta": piece, "logprobs": []}
+    for at, note in enumerate(mappings_of(part, "annotations")):
+        added = {"annotation_index": at, "annotation": note}
+        yield {"type": "response.output_text.annotation.added", **added}
+    yield {"type": "response.output_text.done", "text": text, "logprobs": []}
+    yield {"type": "response.content_part.done", "part": part}

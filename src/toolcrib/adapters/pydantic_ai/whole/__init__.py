@@ -12,6 +12,7 @@ M = TypeVar("M")
 _TELLING: Final[Mapping[str, tuple[str, str]]] = {
     "AnthropicModel": ("anthropic", "WholeAnthropicModel"),
     "GroqModel": ("groq", "WholeGroqModel"),
+    "OpenAIResponsesModel": ("responses", "WholeResponsesModel"),
 }
 """By the name of a model's class: the module here that has a better one, and its name."""
 
