@@ -77,9 +77,9 @@ async def test_runs_at_once_are_turns_of_their_own() -> None:
     assert len({result.conversation_id for result in results}) == 3
 
 
-async def test_an_answer_goes_on_with_the_turn() -> None:
+async def test_an_answer_goes_on_with_the_turn(tmp_path: Path) -> None:
     """R46: approving is no prompt; what follows from it belongs to the turn that asked."""
-    ctx = AgentContext()
+    ctx = AgentContext(cwd=str(tmp_path))
     ctx.need_user_approve_tools = ["shell"]
     steps = [[call("shell", "c1", command="ls")], [call("greet", "c2", who="Ada")]]
     agent = agent_of(Toolset(ctx, [Shell, Greet]), steps=steps)
