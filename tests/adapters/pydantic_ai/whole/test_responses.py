@@ -34,19 +34,22 @@ def test_a_search_that_does_not_tell_what_was_done(stream: bool, act: Act) -> No
 def test_a_call_that_nobody_knows_is_told_in_its_place(stream: bool, act: Act) -> None:
     """N24: it is recorded under its own name, between the calls that it ran between."""
     odd: Json = {"type": "x_search_call", "id": "xs_1", "status": "completed", "arguments": "{}"}
+    more = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "c_1", "name": "n", "input": "i"}
     again = {**SEARCH, "id": "ws_2"}
 
     replayed = act(
-        scripted("openai-responses", response(SEARCH, odd, again, message("So."))), stream=stream
+        scripted("openai-responses", response(SEARCH, odd, more, again, message("So."))),
+        stream=stream,
     )
 
     (found,) = replayed.responses
     assert [(name, each.item_id) for name, each in found.invocations] == [
         ("web_search", "ws_1"),
         ("x_search", "xs_1"),
+        ("custom_tool", "c_1"),
         ("web_search", "ws_2"),
     ]
-    assert (found.text, dict(found.skipped)) == ("So.", {"native_call": 1})
+    assert (found.text, dict(found.skipped)) == ("So.", {"native_call": 2})
     ((_, told),) = [each for each in found.invocations if each[0] == "x_search"]
     assert (told.success, told.value) == (True, odd)
 

@@ -56,12 +56,14 @@ class WholeResponsesModel(OpenAIResponsesModel):
             return made
         odd = Odd(self.system)
         parts = list(made.parts)
-        before = ""
+        at = 0
         for item in map(plain, output):
-            if text_of(item, "type") not in _ITEMS:
-                at = _after(before, parts)
-                parts[at:at] = odd.parts(item)
-            before = text_of(item, "id") or before
+            if text_of(item, "type") in _ITEMS:
+                at = _after(item, parts) or at
+            else:
+                found = odd.parts(item)
+                parts[at:at] = found
+                at += len(found)
         made.parts = parts
         made.provider_details = {**(made.provider_details or {}), **odd.unread}
         return made
@@ -132,11 +134,12 @@ class Odd:
         return NativeToolReturnPart(name, item, key, provider_name=self._provider)
 
 
-def _after(item_id: str, parts: Sequence[ModelResponsePart]) -> int:
-    """The place right after the parts of an item."""
+def _after(item: Mapping[str, Any], parts: Sequence[ModelResponsePart]) -> int:
+    """The place right after the parts of an item; zero when it has none."""
+    keys = {text_of(item, "id"), text_of(item, "call_id")} - {""}
     for at in range(len(parts), 0, -1):
         part = parts[at - 1]
-        if item_id in (getattr(part, "id", None), getattr(part, "tool_call_id", None)):
+        if keys & {getattr(part, "id", None), getattr(part, "tool_call_id", None)}:
             return at
     return 0
 
