@@ -265,13 +265,45 @@ def test_an_empty_response_is_no_answer(provider: str, stream: bool) -> None:
 
 
 @both
-def test_a_reason_that_nobody_knows_does_not_spoil_an_answer(stream: bool) -> None:
+@pytest.mark.filterwarnings("ignore:BORED is not a valid FinishReason")
+@pytest.mark.parametrize("provider", ["anthropic", "google", "groq", "openai-chat"])
+def test_a_reason_that_nobody_knows_does_not_spoil_an_answer(provider: str, stream: bool) -> None:
     """E4: a provider may stop for a reason of next year's; what it said is still there."""
-    answer = ANTHROPIC.answer({"type": "text", "text": "Fine."}, stop="bored")
-    with wire_bench(ANTHROPIC, answer) as (adapter, _):
+    chat: Any = SPEECHES["openai-chat"]
+    answers = {
+        "anthropic": ANTHROPIC.answer({"type": "text", "text": "Fine."}, stop="bored"),
+        "google": GOOGLE.answer({"text": "Fine."}, stop="BORED"),
+        "groq": chat.answer({"content": "Fine."}, stop="bored"),
+        "openai-chat": chat.answer({"content": "Fine."}, stop="bored"),
+    }
+    with wire_bench(SPEECHES[provider], answers[provider]) as (adapter, _):
         found = adapter.evaluate(ask(), stream=stream)
 
     assert found.text == "Fine."
+
+
+@both
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"status": "incomplete", "incomplete_details": {"reason": "bored"}}, "incomplete (bored)"),
+        ({"status": "cancelled"}, "the provider failed (cancelled)"),
+        ({"status": "failed"}, "the provider failed (failed)"),
+        ({"status": "in_progress"}, "incomplete"),
+    ],
+    ids=["incomplete", "cancelled", "failed", "unfinished"],
+)
+def test_what_the_responses_api_did_not_finish_is_no_answer(
+    fields: Json, text: str, stream: bool
+) -> None:
+    """E5, P14: whatever the reason: half an answer is not given out."""
+    speech = Responses()
+    with wire_bench(speech, {**speech.says("Half an ans"), **fields}) as (adapter, server):
+        told = failing(adapter, stream=stream)
+
+    assert told.phase == "response"
+    assert text in str(told)
+    assert len(server.requests) == 1
 
 
 def test_a_provider_that_failed_says_at_which() -> None:

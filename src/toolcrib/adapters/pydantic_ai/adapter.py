@@ -84,7 +84,8 @@ class PydanticAIAdapter(PromptAdapter):
         _check_files(question, Messages(system, media_types))
 
         def make_line(opening: Opening, prompt: RenderedPrompt[O]) -> ModelLine:
-            return ModelLine(model, told, Messages(system, media_types), prompt.name, self._retry)
+            messages = Messages(system, media_types)
+            return ModelLine(model, told, messages, prompt.name, opening.provider, self._retry)
 
         return Evaluation(
             question, session, opening, asked, make_line, history="client", secrets=keys_of(model)

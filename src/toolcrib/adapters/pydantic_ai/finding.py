@@ -28,8 +28,12 @@ _TELLING: Final = frozenset(
 )
 
 
-def found(response: ModelResponse) -> tuple[ModelStatus, str | None]:
-    """What a response came to, and why nothing can follow from it; None when something can."""
+def found(response: ModelResponse, provider: str) -> tuple[ModelStatus, str | None]:
+    """What a response came to, and why nothing can follow from it; None when something can.
+
+    Elsewhere a reason that nobody knows may be any; the Responses API has one for success, and
+    tells of every other only when the answer is not whole.
+    """
     details = _details(response)
     told = maybe_text(details, "finish_reason") or maybe_text(details, "block_reason")
     reason = told or response.finish_reason
@@ -43,6 +47,8 @@ def found(response: ModelResponse) -> tuple[ModelStatus, str | None]:
             )
         case "error":
             return "failed", f"the provider failed ({reason}), and does not say why{_AGAIN}"
+        case None if told and provider == "openai-responses":
+            return "incomplete", f"the answer is incomplete ({told}){_AGAIN}"
         case _:
             pass
     if response.state == "suspended":

@@ -42,6 +42,8 @@ class ModelLine:
     asking: Asking
     messages: Messages
     prompt_name: str
+    provider: str
+    """A column of the support matrix."""
     retry: Retry = field(default_factory=Retry)
 
     async def ask(
@@ -68,7 +70,7 @@ class ModelLine:
         )
         if announcer:
             announcer.flush()
-        return Answered(heard, *found(response))
+        return Answered(heard, *found(response, self.provider))
 
     async def _until_answered(
         self,
