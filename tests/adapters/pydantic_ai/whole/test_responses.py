@@ -54,6 +54,21 @@ def test_a_call_that_nobody_knows_is_told_in_its_place(stream: bool, act: Act) -
     assert (told.success, told.value) == (True, odd)
 
 
+def test_calls_side_by_side_are_told_as_they_began(act: Act) -> None:
+    """N24: a call that began first is told first, whenever it was over."""
+    odd: Json = {"type": "x_search_call", "id": "xs_1", "status": "completed", "arguments": "{}"}
+    script = scripted("openai-responses", response(odd, SEARCH, message("So.")))
+    events = script[0].events
+    (done,) = [e for e in events if e["type"].endswith("item.done") and e["item"] == odd]
+    events.remove(done)
+    events.insert(-1, done)
+
+    replayed = act(script, stream=True)
+
+    names = [name for name, _ in replayed.responses[0].invocations]
+    assert names == ["x_search", "web_search"]
+
+
 @both_forms
 def test_what_a_shell_printed_belongs_to_its_call(stream: bool, act: Act) -> None:
     """N24: the provider's shell tells what it did in a second item."""

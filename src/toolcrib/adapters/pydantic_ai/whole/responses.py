@@ -85,8 +85,7 @@ class _WholeStream(OpenAIResponsesStreamedResponse):
             item, place = getattr(event, "item", None), getattr(event, "output_index", None)
             if item is not None and item.type not in _ITEMS:
                 places.add(place)
-                if event.type == "response.output_item.done":
-                    self._note(odd, plain(item))
+                self._note(odd, plain(item), place, event.type == "response.output_item.done")
             elif place is None or place not in places:
                 yield _mended_event(event)
 
@@ -95,9 +94,12 @@ class _WholeStream(OpenAIResponsesStreamedResponse):
         async for event in super()._get_event_iterator():
             yield event
 
-    def _note(self, odd: Odd, item: dict[str, Any]) -> None:
-        for part in odd.parts(item):
-            self._parts_manager.handle_part(vendor_part_id=None, part=part)
+    def _note(self, odd: Odd, item: dict[str, Any], place: Any, is_over: bool) -> None:
+        # Calls run side by side; one that began first is told first, whenever it is over.
+        parts = odd.parts(item) if is_over else odd.begun(item)
+        for number, part in enumerate(parts):
+            key = ("odd", place, number)
+            self._parts_manager.handle_part(vendor_part_id=key, part=part)
         self.provider_details = {**(self.provider_details or {}), **odd.unread}
 
 
@@ -121,14 +123,21 @@ class Odd:
         kind, key = text_of(item, "type"), text_of(item, "call_id") or text_of(item, "id")
         if kind.endswith(_OUTPUT) and key in self._names:
             return [self._result(self._names[key], item, key)]
-        if kind in _WAITING or not is_any_call(item):
+        calls = self.begun(item)
+        if not calls:
             self._others.append(item)
+        # What a shell printed comes in an item of its own.
+        is_whole = bool(calls) and kind != "shell_call"
+        return [*calls, self._result(self._names[key], item, key)] if is_whole else calls
+
+    def begun(self, item: dict[str, Any]) -> list[ModelResponsePart]:
+        """The call alone, as far as it is known; nothing when the item is no call of theirs."""
+        if text_of(item, "type") in _WAITING or not is_any_call(item):
             return []
+        key = text_of(item, "call_id") or text_of(item, "id")
         name = self._names[key] = kind_of(item)
         asked = {field: item[field] for field in _ABOUT_CALLS if item.get(field)}
-        call = NativeToolCallPart(name, asked, key, provider_name=self._provider)
-        # What a shell printed comes in an item of its own.
-        return [call] if kind == "shell_call" else [call, self._result(name, item, key)]
+        return [NativeToolCallPart(name, asked, key, provider_name=self._provider)]
 
     def _result(self, name: str, item: dict[str, Any], key: str) -> NativeToolReturnPart:
         return NativeToolReturnPart(name, item, key, provider_name=self._provider)
