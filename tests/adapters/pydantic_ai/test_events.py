@@ -93,7 +93,7 @@ def test_provider_run_calls_are_events_like_any_other(stream: bool) -> None:
 
 
 def test_subscribers_get_the_typed_value() -> None:
-    """N2, N21, H4: in this process the value is what the codec made of it."""
+    """N2, N21, H33: in this process the value is what the codec made of it."""
     session = Session()
     recorder = Recorder(session.bus)
     with wire_bench(ANTHROPIC, two_steps()[1]) as (adapter, _):

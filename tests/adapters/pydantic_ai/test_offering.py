@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from typing import Any
 
 import pytest
@@ -26,6 +26,7 @@ from toolcrib import (
     ToolInvoked,
 )
 from toolcrib.adapters.pydantic_ai import Governance, default_codecs
+from toolcrib.errors import UsageError
 from toolcrib.session.events import ToolWithheld
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig, code_interpreter_tool
 from toolcrib.tools.file_search import FileSearchConfig, file_search_tool
@@ -140,6 +141,14 @@ def test_hosted_tools_come_in_the_request_as_their_codecs_write_them() -> None:
     assert "googleSearch" in plain
 
 
+def test_options_are_checked_when_they_are_written_and_stay_as_they_are() -> None:
+    """H2: what no provider could do is told at once, and nothing changes on the way to one."""
+    with pytest.raises(UsageError, match="country_code"):
+        GeoHint(country_code="Switzerland")
+    with pytest.raises(FrozenInstanceError):
+        setattr(ONLY_OURS, "allow_live_access", False)  # noqa: B010
+
+
 def test_a_kind_that_was_not_used_has_no_output() -> None:
     """H30, H33, H43: every rendered tool is asked about, and silence is None."""
     text = {"type": "text", "text": "Fine."}
@@ -167,7 +176,7 @@ def test_a_disabled_section_offers_nothing() -> None:
 
 
 def test_codecs_can_be_replaced_on_one_adapter() -> None:
-    """H2, H29, H31: a codec of one's own, of the least kind, for a kind of one's own; the adapter
+    """H29, H31: a codec of one's own, of the least kind, for a kind of one's own; the adapter
     beside it knows nothing of it.
     """
 

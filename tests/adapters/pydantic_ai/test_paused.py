@@ -53,7 +53,7 @@ def said(body: Json, role: str = "assistant") -> list[list[Json]]:
 
 @both
 def test_a_paused_turn_goes_on_and_is_one_answer(stream: bool) -> None:
-    """N24, H4: a call whose result comes after the pause is one call with its result; the text is
+    """N24, H33: a call whose result comes after the pause is one call with its result; the text is
     the text that would have come without the pause; tokens of all requests count.
     """
     session = Session()
