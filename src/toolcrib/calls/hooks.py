@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import isawaitable
 from types import CoroutineType
-from typing import Any, cast
+from typing import Any
 
 from pydantic_core import from_json, to_json
 
@@ -125,21 +125,27 @@ def _present(*hooks: tuple[AnyHook | None, bool]) -> tuple[tuple[AnyHook, bool],
     return tuple((hook, is_global) for hook, is_global in hooks if hook is not None)
 
 
+_COROUTINE: type[object] = CoroutineType
+
+
 async def run_pre_hooks(call: Call, chain: HookChain) -> None:
     """Let the pre hooks rewrite, answer or refuse. Rewritten arguments are validated again.
 
     An exception of a hook becomes the call's result: the tool does not run and the post hooks see
     it.
     """
-    given = call.arguments
+    given, context, name = call.arguments, call.context, call.name
     try:
         for hook, is_global in chain.pre:
             # A copy for each: a hook that keeps it cannot change what the next one sees.
             shown = from_json(call.arguments)
             before = to_json(shown)
-            named = (call.name, shown) if is_global else (shown,)
             try:
-                reply = await _bounded(chain, hook(call.context, *named), hook)
+                begun = hook(context, name, shown) if is_global else hook(context, shown)
+                # Nearly always a coroutine, which is its own awaitable when nothing limits it.
+                if chain.timeout is not None or type(begun) is not _COROUTINE:
+                    begun = _bounded(chain, begun, hook)
+                reply = await begun
             except ApprovalRequired as asked:
                 # The hook asks and changes nothing. Later hooks still run, and what earlier ones
                 # rewrote stays: the approver must see exactly what will run.
@@ -160,8 +166,15 @@ async def run_pre_hooks(call: Call, chain: HookChain) -> None:
 def _accept(call: Call, before: bytes, reply: object, hook: object) -> None:
     match reply:
         case dict():
-            after = _encode(call, reply, hook)  # pyright: ignore[reportUnknownArgumentType]
-            # Encoded, not compared as they are: to Python, True equals 1.
+            try:
+                # At once: a hook that keeps the dict cannot change the call later. And compared as
+                # bytes: to Python, True equals 1.
+                after = to_json(reply)
+            except ValueError as error:
+                raise HookFailed(
+                    f"pre hook {_name(hook)} of {call.name!r} returned arguments that are not "
+                    f"JSON: {error}"
+                ) from None
             if after != before:
                 call.arguments = after
         case Answer(value=value):
@@ -175,23 +188,16 @@ def _accept(call: Call, before: bytes, reply: object, hook: object) -> None:
             )
 
 
-def _encode(call: Call, arguments: dict[str, Any], hook: object) -> bytes:
-    """The arguments as bytes, at once: a hook that keeps the dict cannot change the call later."""
-    try:
-        return to_json(arguments)
-    except ValueError as error:
-        raise HookFailed(
-            f"pre hook {_name(hook)} of {call.name!r} returned arguments that are not JSON: {error}"
-        ) from None
-
-
 async def run_post_hooks(call: Call, chain: HookChain) -> None:
     """Let the post hooks see and replace the value or the exception."""
+    context, name = call.context, call.name
     for hook, is_global in chain.post:
         shown = call.value if call.error is None else call.error
-        named = (call.name, shown) if is_global else (shown,)
         try:
-            reply = await _bounded(chain, hook(call.context, *named), hook)
+            begun = hook(context, name, shown) if is_global else hook(context, shown)
+            if chain.timeout is not None or type(begun) is not _COROUTINE:
+                begun = _bounded(chain, begun, hook)
+            reply = await begun
         except ApprovalRequired:
             _fail(
                 call,
@@ -205,14 +211,13 @@ async def run_post_hooks(call: Call, chain: HookChain) -> None:
         except Exception as error:
             _fail(call, error)
         else:
-            _replace(call, shown, reply)
+            # Unchanged: an exception that was raised stays raised, one that was returned as a plain
+            # value stays a value.
+            if reply is not shown:
+                _replace(call, reply)
 
 
-def _replace(call: Call, shown: object, reply: object) -> None:
-    if reply is shown:
-        # Unchanged: an exception that was raised stays raised, one that was returned as a plain
-        # value stays a value.
-        return
+def _replace(call: Call, reply: object) -> None:
     if isinstance(reply, Exception):
         _fail(call, reply)
     else:
@@ -227,14 +232,12 @@ def _fail(call: Call, error: Exception) -> None:
 
 def _bounded(chain: HookChain, reply: object, hook: object) -> Awaitable[Any]:
     """What a hook returned, to be awaited for no longer than hooks may take."""
-    # The quick test first: what an `async def` returns is nearly always a coroutine.
-    if type(reply) is not CoroutineType and not isawaitable(reply):
+    if not isawaitable(reply):
         raise HookFailed(
             f"hook {_name(hook)} returned {type(reply).__name__} without being awaited; "
             "hooks are async functions: write `async def`"
         )
-    awaitable = cast("Awaitable[Any]", reply)
-    return awaitable if chain.timeout is None else _within(chain.timeout, awaitable, hook)
+    return reply if chain.timeout is None else _within(chain.timeout, reply, hook)
 
 
 async def _within(seconds: float, awaitable: Awaitable[Any], hook: object) -> Any:
