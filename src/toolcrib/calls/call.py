@@ -90,11 +90,11 @@ class Call:
         name: str,
         arguments: bytes,
         session: Session,
-        *,
-        created_at: float | None = None,
         parent: Call | None = None,
         caller: Caller | None = None,
         deadline: float | None = None,
+        *,
+        created_at: float | None = None,
     ) -> None:
         self.call_id = call_id
         self.name = name
@@ -181,5 +181,8 @@ class Call:
         # Its traceback holds everything the handler held.
         self.error = None
         self.task = None
+        if self.is_plain_text:
+            # The record has the value, and whoever reads it renders it again.
+            self.text = ""
         if self.approval_id is not None:
             self.session.claimed.discard(self.call_id)
