@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.execute import cancelled
 from toolcrib.calls.failure import Failure
@@ -98,10 +98,18 @@ class Path:
 
     async def _perform(self, call: Call, chain: HookChain | None) -> None:
         while not call.is_settled:
-            if self._admission.is_free_for(call):
-                asked = await self._attempt(call)
-            else:
-                asked = await self._attempt_in_turn(call)
+            asked = None
+            try:
+                if self._admission.is_free_for(call):
+                    durable = record_start(call)
+                    if durable is not None:
+                        await durable
+                    await self._execution.execute(call)
+                else:
+                    await self._attempt_in_turn(call)
+            except ApprovalRequired as needed:
+                # The handler found out now that it needs a yes; with it, it is tried again.
+                asked = needed
             if asked is not None:
                 # Out of the slot: whoever takes long to answer holds up no other call.
                 await self._ask(call, asked)
@@ -109,27 +117,17 @@ class Path:
             await run_post_hooks(call, chain)
         shape(call, self._limits.max_result_chars, self._table)
 
-    async def _attempt_in_turn(self, call: Call) -> ApprovalRequired | None:
+    async def _attempt_in_turn(self, call: Call) -> None:
         try:
             place = await self._admission.enter(call)
         except ToolTimeout as error:
             call.fail(error)
-            return None
+            return
         async with place:
-            return await self._attempt(call)
-
-    async def _attempt(self, call: Call) -> ApprovalRequired | None:
-        """Start and execute. A handler may find out now that it needs a yes; then it is asked
-        for, and the caller tries again.
-        """
-        durable = record_start(call)
-        if durable is not None:
-            await durable
-        try:
+            durable = record_start(call)
+            if durable is not None:
+                await durable
             await self._execution.execute(call)
-        except ApprovalRequired as asked:
-            return asked
-        return None
 
     async def _ask(self, call: Call, asked: ApprovalRequired) -> None:
         if call.is_approved:
@@ -190,9 +188,13 @@ def _leave(call: Call, error: BaseException) -> None:
     record_finish_soon(call)
 
 
+# As a named tuple makes itself, less a call in between: every call ends here.
+_new_outcome: Callable[[type[Outcome], tuple[Any, ...]], Outcome] = tuple[Any, ...].__new__
+
+
 def _finished(call: Call) -> Outcome:
     failure = call.failure
-    return Outcome(
+    facts = (
         call.call_id,
         call.name,
         "completed" if failure is None else "failed",
@@ -205,6 +207,7 @@ def _finished(call: Call) -> Outcome:
         call.error,
         call.is_plain_text,
     )
+    return _new_outcome(Outcome, facts)
 
 
 def _waiting(call: Call, request: ApprovalRequest) -> Outcome:
