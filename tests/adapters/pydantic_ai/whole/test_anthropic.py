@@ -48,6 +48,22 @@ def test_a_tool_that_nobody_knows_is_an_invocation(stream: bool, act: Act) -> No
 
 
 @both_forms
+@pytest.mark.parametrize("name", ["web_search", "bash_code_execution"])
+def test_a_reason_that_nobody_knows_is_told(stream: bool, name: str, act: Act) -> None:
+    """N17: the provider's codes are open words: container_expired is one that its SDK lacks."""
+    reason = {"type": f"{name}_tool_result_error", "error_code": "container_expired"}
+    failed = {"type": f"{name}_tool_result", "tool_use_id": "srvtoolu_1", "content": reason}
+
+    replayed = act(
+        scripted("anthropic", message(search(name=name), failed, text("No."))), stream=stream
+    )
+
+    ((_, ran),) = replayed.responses[0].invocations
+    assert not ran.success
+    assert "container_expired" in (ran.error or "")
+
+
+@both_forms
 def test_calls_keep_their_order_whoever_knows_them(stream: bool, act: Act) -> None:
     """N24: calls are told in the order in which they ran."""
     result: Json = {"type": "dowsing_tool_result", "tool_use_id": "srvtoolu_2", "content": {}}

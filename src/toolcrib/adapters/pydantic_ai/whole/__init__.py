@@ -11,6 +11,8 @@ M = TypeVar("M")
 
 _TELLING: Final[Mapping[str, tuple[str, str]]] = {
     "AnthropicModel": ("anthropic", "WholeAnthropicModel"),
+    "BedrockConverseModel": ("bedrock", "WholeBedrockModel"),
+    "GoogleModel": ("google", "WholeGoogleModel"),
     "GroqModel": ("groq", "WholeGroqModel"),
     "OpenAIResponsesModel": ("responses", "WholeResponsesModel"),
 }

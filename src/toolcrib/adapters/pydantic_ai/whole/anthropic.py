@@ -6,7 +6,7 @@ a pause to compact the conversation for the end.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from anthropic.types.beta import (
     BetaInputJSONDelta,
@@ -43,6 +43,8 @@ _SERVER_TOOLS: Final = frozenset(
         "web_search",
     }
 )
+# pydantic-ai has one name for these, and keeps theirs beside it.
+_CODE: Final = frozenset({"bash_code_execution", "text_editor_code_execution"})
 _BLOCKS: Final = frozenset(
     {
         "advisor_tool_result",
@@ -155,9 +157,15 @@ class Odd:
             call.provider_name = self._provider
             return call
         if key and kind.endswith("_tool_result"):
-            name = self._names.get(key) or kind.removesuffix("_tool_result")
-            found = block.get("content")
-            return NativeToolReturnPart(name, found, key, provider_name=self._provider)
+            name = kind.removesuffix("_tool_result")
+            code = {"anthropic_tool_name": name} if name in _CODE else None
+            return NativeToolReturnPart(
+                self._names.get(key) or ("code_execution" if code else name),
+                block.get("content"),
+                key,
+                provider_name=self._provider,
+                provider_details=code,
+            )
         self._others.append(block)
         return None
 
@@ -168,7 +176,19 @@ def is_known(block: Any) -> bool:
     """
     if block.type == "server_tool_use":
         return block.name in _SERVER_TOOLS
-    return block.type in _BLOCKS
+    return block.type in _BLOCKS and _has_known_code(getattr(block, "content", None))
+
+
+def _has_known_code(content: Any) -> bool:
+    """Whether a result is none that failed for a reason that the SDK does not know: pydantic-ai
+    warns of those.
+    """
+    code = getattr(content, "error_code", None)
+    if code is None:
+        return True
+    fields: Mapping[str, Any] = getattr(content, "__pydantic_fields__", {})
+    known = get_args(fields["error_code"].annotation) if "error_code" in fields else ()
+    return not known or code in known
 
 
 def _is_paused(details: Mapping[str, Any] | None) -> bool:

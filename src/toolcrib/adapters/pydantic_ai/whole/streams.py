@@ -7,15 +7,16 @@ from typing import Any
 
 
 class Watched:
-    """A stream whose pieces each become any number of pieces.
-
-    It stands in for the stream of pydantic-ai's, which has `source` to close it by.
-    """
+    """A stream whose pieces each become any number of pieces. It is closed as pydantic-ai's are."""
 
     def __init__(self, stream: Any, pieces: Callable[[Any], Iterable[Any]]) -> None:
         self.source = stream.source
         self._stream = stream
         self._pieces = pieces
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         async for each in self._stream:
