@@ -132,6 +132,7 @@ PASSING: dict[str, Exception] = {
     "529": refused(529),
     "told": refused(400, x_should_retry="true"),
     "overloaded": exceptions.ModelOverloadedError("m", "overloaded", in_stream=True),
+    "server": exceptions.ModelServerError("m", "sorry", provider_error_code="server_error"),
     "lost": exceptions.ModelConnectionError("m", "reset", phase="read"),
     "unread": exceptions.ModelAPIError("m", "Failed to decode response as JSON"),
     "strange": exceptions.UnexpectedModelBehavior("Streamed response ended without content"),
@@ -149,6 +150,7 @@ LASTING: dict[str, Exception] = {
         exceptions.ModelQuotaExceededError, status_code=429, model_name="m"
     ),
     "rejected": exceptions.ModelRequestRejectedError("m", "not this", in_stream=True),
+    "unknown": exceptions.ModelAPIError("m", "not this", provider_error_code="invalid_prompt"),
     "filtered": exceptions.ContentFilterError("filtered"),
     "bug": TypeError("'NoneType' object is not iterable"),
     "both": FallbackExceptionGroup("all failed", [refused(400), refused(401)]),

@@ -80,6 +80,9 @@ def _is_passing(error: Exception) -> bool:
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
         return status in _PASSING_STATUSES or status >= 500
+    # Of what comes in a stream only the code says more; one that nobody knows would come again.
+    if getattr(error, "provider_error_code", None) and type(error).__name__ == "ModelAPIError":
+        return False
     return isinstance(error, ReplyBroken) or _is_lost(error)
 
 
