@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from tests.adapters.openai.samples import mangled, only_objects
 from tests.adapters.pydantic_ai.codecs.made import answer, call, header, image, message
@@ -46,6 +46,8 @@ ITEMS = [
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "google", "openai-responses", "openrouter"])
+@pytest.mark.timeout(240)
+@settings(max_examples=30)
 @given(items=mangled(ITEMS))
 def test_nothing_that_a_provider_sends_is_too_odd(items: Any, provider: str) -> None:
     """H43: missing and wrong fields are read as far as they go; only calls become invocations."""
