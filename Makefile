@@ -19,7 +19,7 @@ help: ## Show this list
 setup: $(STAMP) ## Make .venv with everything pinned in constraints.txt
 
 $(STAMP): pyproject.toml constraints.txt scripts/venv.sh
-	scripts/venv.sh "$(PYTHON)" $(VENV) constraints.txt '.[cli,openai,pydantic-ai,server,dev]'
+	scripts/venv.sh "$(PYTHON)" $(VENV) constraints.txt '.[acp,cli,code,local,mcp,openai,pydantic-ai,sandbox,search,server,dev]'
 	@touch $@
 
 $(BENCH_STAMP): pyproject.toml constraints-bench.txt scripts/venv.sh
