@@ -1,27 +1,37 @@
-"""All command groups under one command."""
+"""All commands under one."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from toolcrib._version import __version__
-from toolcrib.cli import approvals, audit, grants, policy, serve, sessions, support
+from toolcrib.cli.lazy import LazyGroup
+
+COMMANDS: Final = {
+    "serve": "toolcrib.cli.serve:serve",
+    "approvals": "toolcrib.cli.approvals:app",
+    "grants": "toolcrib.cli.grants:app",
+    "sessions": "toolcrib.cli.sessions:app",
+    "policy": "toolcrib.cli.policy:app",
+    "audit": "toolcrib.cli.audit:app",
+    "support": "toolcrib.cli.support:support",
+}
+"""Where each command is: a function, or a Typer with commands of its own."""
+
+
+class _Commands(LazyGroup):
+    places = COMMANDS
+
 
 app = typer.Typer(
     name="toolcrib",
+    cls=_Commands,
     help="Look after the tools of LLM agents: who may run what, and what ran.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.add_typer(policy.app, name="policy")
-app.add_typer(approvals.app, name="approvals")
-app.add_typer(grants.app, name="grants")
-app.add_typer(sessions.app, name="sessions")
-app.add_typer(audit.app, name="audit")
-app.command("serve")(serve.serve)
-app.command("support")(support.support)
 
 
 def _show_version(is_asked: bool) -> None:

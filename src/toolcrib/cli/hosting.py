@@ -1,0 +1,170 @@
+"""What a command serves, as its options say it, and the runtime that comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from toolcrib.cli.streams import fail, note
+from toolcrib.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from toolcrib.approval.approvers import Approver
+    from toolcrib.host_tools.loading import LoadedHostTools
+    from toolcrib.host_tools.registry import HostToolRegistry
+    from toolcrib.host_tools.watching import Reload as Reloaded
+    from toolcrib.runtime.runtime import Runtime
+
+T = TypeVar("T")
+
+HostToolFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--host-tools", metavar="FILE", help="Tools in a YAML file; may be repeated."),
+]
+HostToolModules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--host-tools-module", metavar="MODULE", help="Tools in a module; may be repeated."
+    ),
+]
+Plugins = Annotated[
+    bool, typer.Option("--plugins/--no-plugins", help="Tools that installed packages bring.")
+]
+KeepIn = Annotated[
+    Path | None,
+    typer.Option("--store", metavar="FILE", help="Keep sessions in an SQLite file."),
+]
+PolicyFile = Annotated[
+    Path | None, typer.Option("--policy", metavar="FILE", help="The policy, a YAML file.")
+]
+AdapterName = Annotated[
+    str | None,
+    typer.Option("--adapter", metavar="MODULE:NAME", help="The adapter of a model."),
+]
+Reload = Annotated[
+    bool, typer.Option("--reload", help="Load the files of --host-tools again when they change.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosting:
+    """What the options of a command say."""
+
+    files: Sequence[Path] | None = None
+    modules: Sequence[str] | None = None
+    plugins: bool = False
+    store: Path | None = None
+    policy: Path | None = None
+    adapter: str | None = None
+    reload: bool = False
+    approver: Approver | None = None
+    """Who is asked while a call waits; None leaves it to whoever looks into the store."""
+
+
+def run_hosted(
+    asked: Hosting,
+    serve: Callable[[Runtime], Awaitable[T]],
+    *,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> T:
+    """Build the runtime, have `serve` start and close it, and give what that gives. What cannot be
+    loaded or opened ends the command with status 1.
+
+    A command whose stdout is a protocol claims its pipes before: modules of the host may print.
+    """
+
+    async def served() -> T:
+        async with hosted(asked) as runtime:
+            return await serve(runtime)
+
+    try:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            return runner.run(served())
+    except (UsageError, StoreError, OSError) as error:
+        fail(str(error))
+
+
+@asynccontextmanager
+async def hosted(asked: Hosting) -> AsyncGenerator[Runtime]:
+    """The runtime that the options ask for, not started. Its store is closed at the end."""
+    from toolcrib.host_tools.loading import load_host_tools
+    from toolcrib.host_tools.registry import HostToolRegistry
+
+    registry = HostToolRegistry()
+    files, modules = asked.files or (), asked.modules or ()
+    loaded = await load_host_tools(registry, files=files, modules=modules, plugins=asked.plugins)
+    _report(loaded)
+    runtime = _runtime(asked, registry)
+    try:
+        async with _watched(registry, files if asked.reload else ()):
+            yield runtime
+    finally:
+        runtime.store.close()
+
+
+def _report(loaded: LoadedHostTools) -> None:
+    for plugin in loaded.plugins:
+        if plugin.fault is not None:
+            note(f"the plugin {plugin.name} was not loaded: {plugin.fault}", "yellow")
+    for server in loaded.mcp_servers:
+        note(f"mcp_servers.{server.name} is not mounted: this command serves host tools", "yellow")
+
+
+def _runtime(asked: Hosting, registry: HostToolRegistry) -> Runtime:
+    from toolcrib.approval.policy_file import load_policy
+    from toolcrib.runtime.config import RuntimeConfig
+    from toolcrib.runtime.runtime import create_runtime
+    from toolcrib.store.sqlite import SqliteStore
+
+    policy = None if asked.policy is None else load_policy(asked.policy)
+    adapter = None if asked.adapter is None else _adapter(asked.adapter)
+    config = RuntimeConfig(
+        host_tool_registry=registry,
+        policy=policy,
+        adapter=adapter,
+        approver=asked.approver,
+        # Last, because it is the one that has to be closed.
+        store=None if asked.store is None else SqliteStore(asked.store),
+    )
+    return create_runtime(config)
+
+
+def _adapter(place: str) -> Any:
+    from toolcrib.adapters.prompt_adapter import PromptAdapter
+    from toolcrib.host_tools.importing import import_named
+
+    module, _, name = place.partition(":")
+    found = getattr(import_named(module), name or "adapter", None)
+    if not isinstance(found, PromptAdapter):
+        raise UsageError(f"--adapter {place}: there is no adapter; write MODULE:NAME of one")
+    return found
+
+
+@asynccontextmanager
+async def _watched(registry: HostToolRegistry, files: Sequence[Path]) -> AsyncGenerator[None]:
+    from toolcrib.host_tools.watching import HostToolsWatcher
+
+    watchers = [HostToolsWatcher(registry, file, on_reload=_tell) for file in files]
+    for watcher in watchers:
+        await watcher.load()
+    watching = [asyncio.create_task(watcher.watch()) for watcher in watchers]
+    try:
+        yield
+    finally:
+        for task in watching:
+            task.cancel()
+        await asyncio.gather(*watching, return_exceptions=True)
+
+
+def _tell(found: Reloaded) -> None:
+    if found.fault is not None:
+        note(f"{found.file} was not loaded, the tools of before stay:\n{found.fault}", "red")
+        return
+    names = ", ".join(change.name for change in found.changes) or "none"
+    note(f"{found.file} was loaded again; changed tools: {names}")
