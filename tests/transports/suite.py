@@ -46,12 +46,21 @@ class Driver(Protocol):
 Opened = Callable[[bool], AbstractAsyncContextManager[Driver]]
 """Opens a driver; the flag says whether the shop has a model."""
 
+Carried = Literal["calls", "prompts"]
+
 COLUMNS: dict[str, Opened] = {}
+CARRIES: dict[str, frozenset[Carried]] = {}
 
 
-def column(name: str, opened: Opened) -> None:
-    """Have the suite run over one more transport."""
+def column(name: str, opened: Opened, *carries: Carried) -> None:
+    """Have the suite run over one more transport: what it carries of it, or all."""
     COLUMNS[name] = opened
+    CARRIES[name] = frozenset(carries or ("calls", "prompts"))
+
+
+def columns_with(carried: Carried) -> list[str]:
+    """The transports that are compared with the process itself."""
+    return [name for name in COLUMNS if name != "in-process" and carried in CARRIES[name]]
 
 
 class AskingDriver:
