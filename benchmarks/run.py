@@ -13,7 +13,17 @@ from typing import cast
 from harness import Bound
 from report import verdict, versions
 
-SECTIONS = ("dispatch", "hooks", "loop", "register", "imports", "concurrency", "sqlite", "agent")
+SECTIONS = (
+    "dispatch",
+    "hooks",
+    "loop",
+    "register",
+    "imports",
+    "concurrency",
+    "sqlite",
+    "agent",
+    "servers",
+)
 
 
 def main() -> int:
