@@ -19,6 +19,8 @@
     ├── PatchFailed                 a patch does not fit its file, which is as it was
     ├── Refused                     an operation of a runtime that was not done; `kind` says why
     │   └── HttpRefused             a refusal that HTTP has a status of its own for
+    ├── SandboxUnavailable          nothing here can confine a program
+    ├── SandboxFailed               a sandbox was not made; nothing has run
     ├── HookFailed                  a hook returned something it may not return
     ├── ToolTimeout (TimeoutError)  a tool outlived its time limit
     ├── StoreError                  a session cannot be read or written
@@ -195,6 +197,14 @@ class HttpRefused(Refused):
     def __init__(self, status: int, kind: RefusalKind, message: str) -> None:
         super().__init__(kind, message)
         self.status = status
+
+
+class SandboxUnavailable(ToolcribError):
+    """Nothing here can confine a program, so it was not run. The message says what to install."""
+
+
+class SandboxFailed(ToolcribError):
+    """A sandbox could not be made for one command, which has not run."""
 
 
 class HookFailed(ToolcribError):
