@@ -1,0 +1,124 @@
+"""The provider's state: one SQLite file, written in transactions."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+VERSION: Final = 1
+_BUSY_SECONDS: Final = 10.0
+
+SCHEMA: Final = """
+create table if not exists responses (
+    id text primary key,
+    created_at real not null,
+    status text not null,
+    is_background integer not null,
+    request text not null,
+    body text not null,
+    previous_id text
+);
+create index if not exists responses_by_status on responses (status);
+create table if not exists items (
+    response_id text not null references responses (id) on delete cascade,
+    place integer not null,
+    is_input integer not null,
+    id text not null,
+    body text not null,
+    answer text,
+    primary key (response_id, is_input, place)
+);
+create index if not exists items_by_id on items (id);
+create table if not exists events (
+    response_id text not null references responses (id) on delete cascade,
+    seq integer not null,
+    body text not null,
+    primary key (response_id, seq)
+);
+create table if not exists files (
+    id text primary key,
+    filename text not null,
+    purpose text not null,
+    bytes integer not null,
+    created_at integer not null,
+    expires_at integer
+);
+create table if not exists containers (
+    id text primary key,
+    name text not null,
+    status text not null,
+    created_at integer not null,
+    last_active_at integer not null,
+    expires_minutes integer not null,
+    memory_limit text not null,
+    network_policy text not null
+);
+create table if not exists container_files (
+    id text primary key,
+    container_id text not null references containers (id) on delete cascade,
+    path text not null,
+    bytes integer not null,
+    source text not null,
+    digest text not null,
+    created_at integer not null,
+    unique (container_id, path)
+);
+"""
+
+
+class Database:
+    """One file, or memory without a path. Work runs off the event loop, one after the other."""
+
+    def __init__(self, path: str | os.PathLike[str] | None) -> None:
+        if path is not None:
+            _make_private(Path(path))
+        self._connection = sqlite3.connect(
+            ":memory:" if path is None else path,
+            timeout=_BUSY_SECONDS,
+            check_same_thread=False,
+            isolation_level=None,
+        )
+        self._lock = threading.Lock()
+        self._connection.row_factory = sqlite3.Row
+        self._connection.execute("pragma foreign_keys = on")
+        self._connection.execute("pragma journal_mode = wal")
+        self._connection.execute("pragma synchronous = normal")
+        self.extend(SCHEMA)
+
+    def extend(self, schema: str) -> None:
+        """Have the tables of another part, made when they are not there."""
+        with self._lock:
+            self._connection.executescript(schema)
+
+    async def ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do work in one transaction. Who stops waiting does not stop it."""
+        return await asyncio.shield(asyncio.to_thread(self.ask_now, work))
+
+    def ask_now(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """The same, in this thread."""
+        with self._lock:
+            self._connection.execute("begin immediate")
+            try:
+                done = work(self._connection)
+            except BaseException:
+                self._connection.execute("rollback")
+                raise
+            self._connection.execute("commit")
+            return done
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._connection.close()
+
+
+def _make_private(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))

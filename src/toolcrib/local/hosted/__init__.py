@@ -1,0 +1,1 @@
+"""The tools that the provider runs itself, one module each."""

@@ -1,0 +1,105 @@
+"""What a hosted tool is to the provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from toolcrib.local.brain import Offer
+    from toolcrib.local.responses.request import CreateResponse
+    from toolcrib.local.responses.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class WebSource:
+    """A page that can be cited."""
+
+    url: str
+    title: str
+    type: Literal["web"] = "web"
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """A file of a vector store that can be cited."""
+
+    file_id: str
+    filename: str
+    type: Literal["file"] = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerFile:
+    """A file that a tool left in a container. It is cited by its path, `/mnt/data/…`."""
+
+    container_id: str
+    file_id: str
+    filename: str
+    path: str
+    type: Literal["container_file"] = "container_file"
+
+
+Source: TypeAlias = WebSource | FileSource | ContainerFile
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool answered: text for the brain, to which the provider adds a list of the sources
+    with the marks to cite them by. `item_id` is the item that tells of it.
+    """
+
+    item_id: str
+    text: str
+    value: Any = None
+    sources: Sequence[Source] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The tool cannot go on before the client answers, for which an item was added."""
+
+
+class HostedTool(Protocol):
+    """A tool of one request. It adds its own items to the run, with their events."""
+
+    @property
+    def offers(self) -> Sequence[Offer]:
+        """How a brain can call it."""
+        ...
+
+    async def run(self, name: str, arguments: Mapping[str, Any], run: Run) -> Answer | Paused:
+        """Do what a brain proposed. A failure of the tool is an answer that tells of it."""
+        ...
+
+    async def close(self) -> None:
+        """The response is over."""
+        ...
+
+
+class HostedKind(Protocol):
+    """Makes the tools of one kind, such as `web_search`."""
+
+    @property
+    def types(self) -> frozenset[str]:
+        """The types that a request asks for it by."""
+        ...
+
+    def check(self, config: Mapping[str, Any], param: str) -> None:
+        """Raises `ApiFault` for a configuration that is wrong, before anything is made."""
+        ...
+
+    async def open(
+        self, config: Mapping[str, Any], asked: CreateResponse, opened: Opened
+    ) -> HostedTool:
+        """The tool for one request. Raises `ApiFault`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a tool may need of the request: the run to tell in, and the items so far."""
+
+    run: Run
+    items: Sequence[Mapping[str, Any]] = field(default_factory=tuple)

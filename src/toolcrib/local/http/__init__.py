@@ -1,0 +1,1 @@
+"""The provider's wire: the routes that official clients use."""

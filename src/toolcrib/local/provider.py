@@ -1,0 +1,106 @@
+"""The embedded provider: a Responses API in this process."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from toolcrib.errors import UsageError
+from toolcrib.local.database import Database
+from toolcrib.local.responses.kept import Kept
+from toolcrib.local.responses.service import Responses
+from toolcrib.local.responses.tools import Kinds
+
+if TYPE_CHECKING:
+    import os
+
+    from toolcrib.local.brain import Brain
+    from toolcrib.local.hosted.tool import HostedKind
+    from toolcrib.store.store import Clock
+
+
+class LocalProvider:
+    """Answers requests with the brains that it has, and runs the hosted tools itself.
+
+    State is kept in the folder `data`; without one it lives in a temporary folder that is gone
+    when the provider is closed. Use it as an async context manager.
+    """
+
+    def __init__(
+        self,
+        brains: Brain | Sequence[Brain],
+        *,
+        data: str | os.PathLike[str] | None = None,
+        kinds: Sequence[HostedKind] = (),
+        clock: Clock = time.time,
+    ) -> None:
+        listed = list(brains) if isinstance(brains, Sequence) else [brains]
+        self._brains: Mapping[str, Brain] = {brain.name: brain for brain in listed}
+        if len(self._brains) != len(listed) or not listed:
+            raise UsageError("a provider needs brains, each with a name of its own")
+        self._data = data
+        self._kinds = kinds
+        self._clock = clock
+        self._started_at = int(clock())
+        self._stack = AsyncExitStack()
+        self._responses: Responses | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def start(self) -> None:
+        """Open what is kept, and settle what was cut off."""
+        if self._responses is not None:
+            raise UsageError("the provider was started already; make another one")
+        folder = self._data
+        if folder is None:
+            folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="toolcrib-"))
+        database = Database(Path(folder) / "provider.sqlite3")
+        self._stack.callback(database.close)
+        for brain in self._brains.values():
+            self._stack.push_async_callback(brain.aclose)
+        responses = Responses(self._brains, Kinds(self._kinds), Kept(database), self._clock)
+        self._stack.push_async_callback(responses.close)
+        await responses.recover()
+        self._responses = responses
+
+    async def aclose(self) -> None:
+        """Stop what is being made and let go of everything."""
+        await self._stack.aclose()
+
+    @property
+    def responses(self) -> Responses:
+        """The Responses API, without its wire."""
+        if self._responses is None:
+            raise UsageError("the provider is not started; use `async with provider`")
+        return self._responses
+
+    @property
+    def models(self) -> list[dict[str, Any]]:
+        """The models that can be asked for."""
+        return [
+            {"id": name, "object": "model", "created": self._started_at, "owned_by": "toolcrib"}
+            for name in self._brains
+        ]
+
+    @cached_property
+    def app(self) -> Any:
+        """The provider as an ASGI application, without a gate."""
+        from toolcrib.local.http.app import create_provider_app
+
+        return create_provider_app(self)
+
+    def client(self) -> Any:
+        """An `openai.AsyncOpenAI` that reaches this provider in the process, without a port."""
+        from toolcrib.local.client import in_process_client
+
+        return in_process_client(self.app)

@@ -1,0 +1,162 @@
+"""A request for a response, as it comes over the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Annotated, Any, Final, Literal, cast
+
+from annotated_types import Ge, Le, MaxLen
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as checked
+from pydantic_core import to_json
+
+from toolcrib.local.brain import OutputFormat
+from toolcrib.local.faults import ApiFault, invalid
+
+Item = dict[str, Any]
+_CONFIG: Final = ConfigDict(extra="forbid", strict=True)
+
+UNSUPPORTED: Final = {
+    "conversation": "use previous_response_id, or send the items again",
+    "prompt": "there are no stored prompts here; send the instructions",
+    "context_management": "send a shorter conversation, or ask for /responses/compact",
+}
+"""What would change the meaning of a request if it were ignored."""
+
+
+@checked(frozen=True, config=ConfigDict(extra="allow", strict=True))
+class TextOptions:
+    """How the answer's text must look."""
+
+    format: dict[str, Any] | None = None
+    verbosity: str | None = None
+
+
+@checked(frozen=True, config=_CONFIG)
+class CreateResponse:
+    """What may be asked. Nothing else may be."""
+
+    model: str
+    input: str | list[Item] = field(default_factory=list[Item])
+    instructions: str | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    text: TextOptions | None = None
+    previous_response_id: str | None = None
+    include: list[str] | None = None
+    metadata: Annotated[dict[str, Annotated[str, MaxLen(512)]], MaxLen(16)] | None = None
+    max_output_tokens: Annotated[int, Ge(1)] | None = None
+    max_tool_calls: Annotated[int, Ge(1)] | None = None
+    temperature: Annotated[float, Ge(0), Le(2)] | None = None
+    top_p: Annotated[float, Ge(0), Le(1)] | None = None
+    parallel_tool_calls: bool | None = None
+    store: bool | None = None
+    stream: bool | None = None
+    background: bool | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+    reasoning: dict[str, Any] | None = None
+    stream_options: dict[str, Any] | None = None
+    service_tier: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: dict[str, Any] | None = None
+    prompt_cache_retention: str | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    top_logprobs: Annotated[int, Ge(0), Le(20)] | None = None
+    user: str | None = None
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the response is kept. A background one always is, to be asked for."""
+        return self.store is not False
+
+    @property
+    def items(self) -> list[Item]:
+        """The input as items."""
+        if isinstance(self.input, str):
+            return [{"type": "message", "role": "user", "content": self.input}]
+        return self.input
+
+    def includes(self, what: str) -> bool:
+        """Whether an optional part of the output was asked for."""
+        return what in (self.include or ())
+
+
+def read_request(body: object) -> CreateResponse:
+    """The typed request. Raises `ApiFault` naming the first parameter that is wrong."""
+    if not isinstance(body, dict):
+        raise invalid("The body must be a JSON object.")
+    sent = cast(dict[str, Any], body)
+    given = {key: value for key, value in sent.items() if value is not None}
+    for name, instead in UNSUPPORTED.items():
+        if name in given:
+            raise invalid(f"'{name}' is not supported here: {instead}.", name, "unsupported_value")
+    try:
+        # Strict dataclasses are made of JSON text, not of dictionaries.
+        asked = _adapter().validate_json(to_json(given))
+    except ValidationError as error:
+        raise _fault_of(error) from None
+    return _checked_together(asked)
+
+
+@cache
+def _adapter() -> TypeAdapter[CreateResponse]:
+    return TypeAdapter(CreateResponse)
+
+
+def _fault_of(error: ValidationError) -> ApiFault:
+    first = error.errors(include_url=False, include_input=False)[0]
+    param = ".".join(map(str, first["loc"]))
+    if first["type"] == "unexpected_keyword_argument":
+        return invalid(f"Unknown parameter: '{param[:80]}'.", param, "unknown_parameter")
+    if first["type"] == "missing":
+        told = f"Missing required parameter: '{param}'."
+        return invalid(told, param, "missing_required_parameter")
+    return invalid(f"Invalid '{param[:80]}': {first['msg']}.", param, "invalid_type")
+
+
+def _checked_together(asked: CreateResponse) -> CreateResponse:
+    if not asked.items and asked.previous_response_id is None:
+        raise invalid("One of 'input' or 'previous_response_id' must be given.", "input")
+    if asked.background and not asked.is_stored:
+        raise invalid("A background response must be stored: leave out 'store'.", "store")
+    return asked
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The output format, read, and as it is told back."""
+
+    output: OutputFormat
+    told: dict[str, Any]
+
+
+def read_format(text: TextOptions | None) -> Format:
+    """The format that a request asks for. Raises `ApiFault`."""
+    asked = (text.format if text else None) or {"type": "text"}
+    match asked.get("type"):
+        case "text" | "json_object" as kind:
+            return Format(OutputFormat(kind), {"type": kind})
+        case "json_schema":
+            return _schema_format(asked)
+        case other:
+            raise invalid(f"Unknown text format: {str(other)[:80]!r}.", "text.format.type")
+
+
+def _schema_format(asked: dict[str, Any]) -> Format:
+    name, schema = asked.get("name"), asked.get("schema")
+    if not isinstance(name, str) or not name:
+        raise invalid("A json_schema format needs a name.", "text.format.name")
+    if not isinstance(schema, dict):
+        raise invalid("A json_schema format needs a schema.", "text.format.schema")
+    read = cast(dict[str, Any], schema)
+    told: dict[str, Any] = {
+        "type": "json_schema",
+        "name": name,
+        "description": asked.get("description"),
+        "schema": read,
+        "strict": bool(asked.get("strict", False)),
+    }
+    return Format(OutputFormat("json_schema", name, read), told)

@@ -1,0 +1,143 @@
+"""The tools of one request: those that the client runs, and those that the provider runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from toolcrib.local.brain import Choice, Offer
+from toolcrib.local.faults import invalid
+from toolcrib.local.responses.choosing import Chosen, read_choice
+
+if TYPE_CHECKING:
+    from toolcrib.local.hosted.tool import Answer, HostedKind, HostedTool, Opened, Paused
+    from toolcrib.local.responses.request import CreateResponse
+    from toolcrib.local.responses.run import Run
+
+    Runner: TypeAlias = Callable[[Mapping[str, Any], Run], Awaitable[Answer | Paused]]
+
+CLIENT_TYPES: Final = frozenset({"function", "custom"})
+_NO_PARAMETERS: Final[dict[str, Any]] = {"type": "object", "properties": {}}
+_FREE: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Hosted:
+    """A hosted tool behind the name that a brain calls it by; `own` is what it calls itself."""
+
+    offer: Offer
+    own: str
+    tool: HostedTool
+    config: Mapping[str, Any]
+
+
+class Kinds:
+    """The kinds of hosted tools that there are."""
+
+    def __init__(self, kinds: Sequence[HostedKind]) -> None:
+        self._by_type = {name: kind for kind in kinds for name in kind.types}
+
+    def check(self, asked: CreateResponse) -> None:
+        """Raises `ApiFault` for a tool that is wrong or not there, before anything is made."""
+        names: set[str] = set()
+        for at, config in enumerate(asked.tools or []):
+            param, type_ = f"tools[{at}]", config.get("type")
+            if type_ in CLIENT_TYPES:
+                name = _offer_of(config, param).name
+                if name in names:
+                    raise invalid(f"Two tools are named {name[:80]!r}.", f"{param}.name")
+                names.add(name)
+            elif type_ in self._by_type:
+                self._by_type[type_].check(config, param)
+            else:
+                raise invalid(_unknown(type_, self._by_type), f"{param}.type")
+        read_choice(asked)
+
+    async def open(self, asked: CreateResponse, opened: Opened, stack: AsyncExitStack) -> OpenTools:
+        """The tools of a request that was checked, closed with `stack`."""
+        client = [
+            _offer_of(config, "tools")
+            for config in asked.tools or []
+            if config["type"] in CLIENT_TYPES
+        ]
+        taken = {offer.name for offer in client}
+        hosted: list[_Hosted] = []
+        for config in asked.tools or []:
+            if config["type"] in CLIENT_TYPES:
+                continue
+            tool = await self._by_type[config["type"]].open(config, asked, opened)
+            stack.push_async_callback(tool.close)
+            for offer in tool.offers:
+                shown = replace(offer, name=_free_name(offer.name, taken))
+                taken.add(shown.name)
+                hosted.append(_Hosted(shown, offer.name, tool, config))
+        return OpenTools(client, hosted, read_choice(asked))
+
+
+class OpenTools:
+    """What a brain is offered, and who runs it."""
+
+    def __init__(self, client: Sequence[Offer], hosted: Sequence[_Hosted], chosen: Chosen) -> None:
+        self._client = {offer.name: offer for offer in client}
+        self._hosted = {each.offer.name: each for each in hosted}
+        self._chosen = chosen
+
+    def offers(self, *, has_called: bool, may_run: bool) -> list[Offer]:
+        """What may be proposed now. Without `may_run`, only what the client runs."""
+        allows = self._chosen.allows(has_called=has_called)
+        client = [each for each in self._client.values() if allows(_client_facts(each))]
+        if not may_run:
+            return client
+        return client + [
+            each.offer
+            for each in self._hosted.values()
+            if allows({**each.config, "name": each.own.rpartition("__")[2]})
+        ]
+
+    def choice(self, *, has_called: bool) -> Choice:
+        """Whether something has to be proposed."""
+        return self._chosen.mode(has_called=has_called)
+
+    def client_offer(self, name: str) -> Offer | None:
+        """The tool of this name that the client runs."""
+        return self._client.get(name)
+
+    def runner(self, name: str) -> Runner | None:
+        """What runs the hosted tool of this name."""
+        found = self._hosted.get(name)
+        return None if found is None else partial(found.tool.run, found.own)
+
+
+def _offer_of(config: Mapping[str, Any], param: str) -> Offer:
+    name = config.get("name")
+    if not isinstance(name, str) or not name:
+        raise invalid("A tool needs a name.", f"{param}.name")
+    description = config.get("description") or ""
+    if config["type"] == "custom":
+        return Offer(name, str(description), _FREE, is_freeform=True)
+    parameters = config.get("parameters") or _NO_PARAMETERS
+    if not isinstance(parameters, dict):
+        raise invalid("A function's parameters must be a JSON Schema.", f"{param}.parameters")
+    return Offer(name, str(description), cast(dict[str, Any], parameters))
+
+
+def _client_facts(offer: Offer) -> dict[str, Any]:
+    return {"type": "custom" if offer.is_freeform else "function", "name": offer.name}
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name = f"hosted_{name}"
+    return name
+
+
+def _unknown(type_: object, known: Mapping[str, Any]) -> str:
+    have = ", ".join(sorted({*known, *CLIENT_TYPES}))
+    return f"There is no tool of type {str(type_)[:80]!r} here; there are {have}."
