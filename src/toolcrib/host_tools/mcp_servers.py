@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, assert_never
 
-from toolcrib.errors import InvalidTool
+from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.tools.mcp.credentials import check_headers, check_url
 
 Approval = Literal["always", "policy"]
 """Whether a person approves every call of a server's tools, or the policy decides."""
 
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -27,6 +31,10 @@ class MountTerms:
     """By the server's own names; None allows all."""
     denied_tools: tuple[str, ...] = ()
     approval: Approval = "always"
+    timeout: float = 120.0
+    """Seconds until a call is stopped."""
+    max_output_chars: int = 1_000_000
+    """How much of an answer is taken."""
 
     def serves(self, name: str) -> bool:
         """Whether a tool of the server, by its own name, is served."""
@@ -84,11 +92,12 @@ McpServerConfig: TypeAlias = StdioServer | HttpServer
 def server_from(name: str, facts: Mapping[str, Any]) -> McpServerConfig:
     """A server as a file writes it, whose form was checked. Raises `InvalidTool`."""
     allowed = facts.get("allowed_tools")
+    plain = {key: facts[key] for key in ("approval", "timeout", "max_output_chars") if key in facts}
     terms = MountTerms(
         prefix=facts.get("prefix", f"{name}_"),
         allowed_tools=None if allowed is None else tuple(allowed),
         denied_tools=tuple(facts.get("denied_tools", ())),
-        approval=facts.get("approval", "always"),
+        **plain,
     )
     if "url" in facts:
         headers = facts.get("headers", {})
@@ -101,6 +110,55 @@ def server_from(name: str, facts: Mapping[str, Any]) -> McpServerConfig:
         env=facts.get("env", {}),
         cwd=facts.get("cwd"),
     )
+
+
+def mcp_mounts(servers: Sequence[McpServerConfig]) -> tuple[McpServerConfig, ...]:
+    """The servers, for `RuntimeConfig(mcp_servers=...)`. Raises `UsageError` when what speaks with
+    them is not installed.
+    """
+    if servers and find_spec("mcp") is None:
+        raise UsageError("mcp_servers needs the package `mcp`; install toolcrib[mcp]")
+    return tuple(servers)
+
+
+def client_server(
+    name: str,
+    *,
+    command: str | None = None,
+    args: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    url: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> McpServerConfig:
+    """A server that a client brings to its session, by `command` or by `url`. A person approves
+    every call of its tools. Raises `InvalidTool`.
+    """
+    if (command is None) == (url is None):
+        raise InvalidTool(f"MCP server {name[:80]!r} needs a command or a url, and not both")
+    known_as = _NOT_IN_NAMES.sub("_", name)[:64] or "server"
+    terms = MountTerms(prefix=f"{known_as}_")
+    if url is not None:
+        return HttpServer(name=known_as, terms=terms, url=url, headers=headers or {})
+    assert command is not None
+    return StdioServer(
+        name=known_as, terms=terms, command=command, args=tuple(args), env=env or {}, cwd=cwd
+    )
+
+
+def client_source(server: McpServerConfig) -> str:
+    """The source of the tools of a server that a client brings. It names what is run or asked, so
+    that a grant for one server's tools does not cover another that goes by its name.
+    """
+    match server:
+        case StdioServer():
+            place = [server.command, *server.args, server.cwd]
+        case HttpServer():
+            place = [server.url]
+        case _:
+            assert_never(server)
+    print_of = hashlib.sha256(json.dumps(place).encode()).hexdigest()[:12]
+    return f"client-mcp:{server.name}@{print_of}"
 
 
 def fill(server: str, text: str, environ: Mapping[str, str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.policy import Policy
     from toolcrib.calls.hooks import Hooks
     from toolcrib.calls.limits import Limits
+    from toolcrib.host_tools.mcp_servers import McpServerConfig
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.session.session import Session
     from toolcrib.store.store import Store
@@ -30,6 +31,8 @@ class RuntimeConfig:
     """
 
     host_tool_registry: HostToolRegistry | None = None
+    mcp_servers: Sequence[McpServerConfig] = ()
+    """Other MCP servers whose tools every session gets."""
     store: Store | None = None
     adapter: PromptAdapter | None = None
     instructions: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,14 @@ from toolcrib.runtime.asking import ask_store
 from toolcrib.runtime.bringing import bring_again, brought
 from toolcrib.runtime.forking import retell
 from toolcrib.runtime.held import HeldSession, wanted_by
+from toolcrib.runtime.mcp_mounting import McpMounting
 from toolcrib.runtime.messages import CreateSession, ResumeSession, SessionFacts
 from toolcrib.runtime.mounting import Mounting
 from toolcrib.runtime.setup import asked_again, setup_of, to_keep
 from toolcrib.session.session import Session
 
 if TYPE_CHECKING:
+    from toolcrib.host_tools.mcp_servers import McpServerConfig
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.session.record import Record
@@ -36,6 +38,7 @@ class HeldSessions:
         self._held: dict[str, HeldSession] = {}
         self._opening = asyncio.Lock()
         self._mounting = Mounting(registry, lambda: self)
+        self._servers = McpMounting(config.mcp_servers, lambda: self)
 
     def __iter__(self) -> Iterator[HeldSession]:
         return iter(list(self._held.values()))
@@ -55,6 +58,7 @@ class HeldSessions:
 
     async def create(self, asked: CreateSession) -> HeldSession:
         """Open a new session. Raises `Refused` when the id is taken."""
+        await self._servers.ready()
         async with self._opening:
             session_id = asked.session_id
             if session_id is not None and await self._info(session_id) is not None:
@@ -65,6 +69,7 @@ class HeldSessions:
         """Open a session that the store has. One that is open here stays as it is, and gets what
         the client brings.
         """
+        await self._servers.ready()
         async with self._opening:
             held = self._held.get(asked.session_id)
             if held is None:
@@ -111,6 +116,7 @@ class HeldSessions:
         try:
             await held.close()
         finally:
+            await self._servers.unmount(session_id)
             await self._mounting.unmount(session_id)
 
     async def close_all(self) -> None:
@@ -120,6 +126,11 @@ class HeldSessions:
         for error in await asyncio.gather(*closing, return_exceptions=True):
             if isinstance(error, BaseException):
                 logger.error("a session could not be closed", exc_info=error)
+        await self._servers.close()
+
+    async def mount_servers(self, session_id: str, servers: Sequence[McpServerConfig]) -> None:
+        """Give a session that is open here the tools of servers that its client brings."""
+        await self._servers.mount_for(self.get(session_id), servers)
 
     async def facts(self) -> list[SessionFacts]:
         """Every session of the store, open here or not."""
@@ -180,10 +191,13 @@ class HeldSessions:
             await self._take_back(session, is_new=is_new)
             raise
         self._held[session.session_id] = held
+        # What changed while the settings were saved was told to nobody.
+        self._servers.bring_up_to_date(held)
         return held
 
     async def _take_back(self, session: Session, *, is_new: bool) -> None:
         await session.close()
+        await self._servers.unmount(session.session_id)
         await self._mounting.unmount(session.session_id)
         if is_new:
             await ask_store(self._store, self._store.delete_session, session.session_id)
@@ -201,16 +215,18 @@ class HeldSessions:
             raise Refused("invalid", str(error)) from None
 
     def _hold(self, session: Session, asked: CreateSession) -> HeldSession:
-        mounted = self._mounting.mount(session, asked.capabilities, wanted_by(asked))
-        own = brought(asked.client_tools, mounted.names)
+        is_wanted = wanted_by(asked)
+        mounted = self._mounting.mount(session, asked.capabilities, is_wanted)
+        remote = self._servers.mount(session, mounted.names, is_wanted)
+        own = brought(asked.client_tools, mounted.names | remote.tools.keys())
         session.kept["setup"] = to_keep(asked, session.cwd)
         if self._config.on_session is not None:
             self._config.on_session(session)
         return HeldSession(
             session,
-            [*mounted.tools, *own],
+            [*mounted.tools, *remote.tools.values(), *own],
             self._config,
             asked,
-            unavailable=mounted.withheld,
+            unavailable={**remote.unavailable, **mounted.withheld},
             own_tools=[*mounted.own, *(tool.name for tool in own)],
         )

@@ -1,0 +1,1 @@
+"""Other MCP servers as a source of tools: connected to, listed, called, followed."""

@@ -1,0 +1,74 @@
+"""What went wrong with a server, in words for whoever configured it or called it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from toolcrib.calls.halt import Halt
+from toolcrib.mcp_client.ending import Gone
+from toolcrib.mcp_client.reaching import presentable
+
+if TYPE_CHECKING:
+    from toolcrib.mcp_client.connection import Connection
+
+_FORGOTTEN: Final = "Session terminated"
+"""How the official client words it that a server no longer knows our session."""
+
+
+def reason_of(error: BaseException) -> str:
+    """Why there is no connection, in a sentence without a subject."""
+    if isinstance(error, Gone) and str(error):
+        return str(error)
+    return _told(_innermost(error))
+
+
+def call_failed(error: Exception, server: str, tool: str, connection: Connection) -> Halt:
+    """The failure of a call that got no answer."""
+    import mcp_types
+    from mcp import MCPError
+
+    if isinstance(error, MCPError):
+        if error.message == _FORGOTTEN:
+            connection.end("it has forgotten our session")
+        if error.message == _FORGOTTEN or error.code == mcp_types.CONNECTION_CLOSED:
+            return _left(server)
+        said = presentable(error.message)
+        return Halt("tool_error", f"The MCP server {server} refused the call: {said}")
+    if isinstance(error, ValueError | RuntimeError):
+        return Halt(
+            "invalid_result", f"`{tool}` gave an answer that does not fit what it declares."
+        )
+    return _left(server)
+
+
+def _left(server: str) -> Halt:
+    return Halt(
+        "unavailable",
+        f"The MCP server {server} left before it answered; the call may have been carried out.",
+    )
+
+
+def _innermost(error: BaseException) -> BaseException:
+    while True:
+        if isinstance(error, BaseExceptionGroup):
+            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+        elif isinstance(error, Gone) and error.__cause__ is not None:
+            error = error.__cause__
+        else:
+            return error
+
+
+def _told(error: BaseException) -> str:
+    match error:
+        case FileNotFoundError() | NotADirectoryError():
+            return "there is no such program, or no such folder to start it in"
+        case ModuleNotFoundError():
+            return "the package `mcp` is not installed; install toolcrib[mcp]"
+        case PermissionError():
+            return "its program may not be started by this user"
+        case TimeoutError():
+            return "it took too long to answer"
+        case _ if type(error).__module__.startswith("httpx2"):
+            return f"its address does not answer ({type(error).__name__})"
+        case _:
+            return f"{type(error).__name__}: {error}"

@@ -1,0 +1,156 @@
+"""One mounted server: connected, listed, followed, called, and connected to again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from toolcrib.calls.halt import Halt
+from toolcrib.errors import InvalidTool
+from toolcrib.mcp_client.answers import result_of
+from toolcrib.mcp_client.connection import Connection, connected
+from toolcrib.mcp_client.listing import Listing, listing_of
+from toolcrib.mcp_client.pace import Pace
+from toolcrib.mcp_client.reaching import Reach, presentable, reach_of
+from toolcrib.mcp_client.reasons import call_failed, reason_of
+from toolcrib.mcp_client.remote_call import RemoteCall, tell_progress
+
+if TYPE_CHECKING:
+    from toolcrib.host_tools.mcp_servers import McpServerConfig
+    from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.result import ToolResult
+
+logger = logging.getLogger(__name__)
+
+
+class MountedServer:
+    """Keeps one connection to a server, in a task of its own. `fault` says why there is none.
+
+    `environ` fills in the variables that the configuration names; None leaves it as it is written.
+    `on_change` hears when the tools, or whether they can be called, have changed.
+    """
+
+    def __init__(
+        self,
+        config: McpServerConfig,
+        source: str,
+        on_change: Callable[[MountedServer], None],
+        *,
+        environ: Mapping[str, str] | None,
+        pace: Pace | None = None,
+    ) -> None:
+        self.config = config
+        self.source = source
+        self.listing = Listing()
+        self.fault: str | None = "it is being connected to"
+        self._on_change = on_change
+        self._environ = environ
+        self._pace = pace or Pace()
+        self._connection: Connection | None = None
+        self._scope = anyio.CancelScope()
+        self._task: asyncio.Task[None] | None = None
+        self._is_tried = asyncio.Event()
+
+    def start(self) -> None:
+        """Begin to connect."""
+        self._task = asyncio.create_task(self._keep(), name=f"toolcrib {self.source}")
+
+    async def first_try(self) -> None:
+        """Wait until it is connected, or the first attempt has failed."""
+        await self._is_tried.wait()
+
+    async def close(self) -> None:
+        """End the connection, and the program if there is one. Calls that run fail."""
+        self._scope.cancel()
+        self._is_tried.set()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def call(
+        self, name: str, promise: str, arguments: Mapping[str, Any], context: ToolContext
+    ) -> ToolResult[Any]:
+        """Run a tool by its own name. Raises `Halt` (unavailable) when the server is away, or the
+        tool is no longer what it was when it was offered.
+        """
+        connection = self._connection
+        if connection is None:
+            raise Halt("unavailable", f"The MCP server {self._name} is away: {self.fault}.")
+        if self.listing.promises.get(name) != promise:
+            raise Halt(
+                "unavailable",
+                f"The MCP server {self._name} has changed `{context.tool_name}` since it was "
+                "offered; look at the tools again.",
+            )
+
+        async def tell(progress: float, total: float | None, message: str | None) -> None:
+            tell_progress(context, progress, total, message)
+
+        try:
+            answer = await connection.call(name, dict(arguments), tell)
+        except Exception as error:
+            raise call_failed(error, self._name, context.tool_name, connection) from error
+        return result_of(answer, context.tool_name, self.config.terms.max_output_chars)
+
+    @property
+    def _name(self) -> str:
+        return f"`{self.config.name}`"
+
+    async def _keep(self) -> None:
+        with self._scope:
+            reach, failures = self._reach(), 0
+            while reach is not None:
+                began = anyio.current_time()
+                fault = await self._one_connection(reach)
+                self._down(presentable(fault, reach.secrets))
+                was_steady = anyio.current_time() - began >= self._pace.steady
+                failures = 0 if was_steady else failures + 1
+                await anyio.sleep(self._pace.pause(failures))
+
+    def _reach(self) -> Reach | None:
+        """Where the server is; None when its configuration has a fault that stays."""
+        try:
+            return reach_of(self.config, self._environ)
+        except InvalidTool as error:
+            self._down(presentable(str(error)))
+            return None
+
+    async def _one_connection(self, reach: Reach) -> str:
+        """Connect, and stay until the end of it. Returns the reason of the end."""
+        with anyio.CancelScope(deadline=anyio.current_time() + self._pace.patience) as scope:
+            try:
+                async with connected(reach) as connection:
+                    await self._list(connection)
+                    scope.deadline = float("inf")
+                    await connection.follow(self._list, self._pace)
+            except Exception as error:
+                return reason_of(error)
+        return f"it did not answer within {self._pace.patience:g} seconds"
+
+    async def _list(self, connection: Connection) -> None:
+        with anyio.fail_after(self._pace.patience):
+            told = await connection.tools()
+        listing = listing_of(
+            told,
+            self.source,
+            self.config.terms,
+            lambda name, promise: RemoteCall(self, name, promise),
+        )
+        is_news = listing != self.listing or self._connection is not connection
+        self.listing, self._connection, self.fault = listing, connection, None
+        if is_news:
+            self._tell()
+
+    def _down(self, fault: str) -> None:
+        is_news = self.fault != fault or self._connection is not None
+        self._connection, self.fault = None, fault
+        if is_news:
+            logger.warning("the MCP server %r is away: %s", self.config.name, fault)
+            self._tell()
+
+    def _tell(self) -> None:
+        self._is_tried.set()
+        self._on_change(self)

@@ -1,0 +1,74 @@
+"""A server at an address: nothing is sent elsewhere, and no answer is larger than it may be."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from toolcrib.mcp_client.child import LONGEST_MESSAGE
+from toolcrib.mcp_client.ending import Ending
+from toolcrib.mcp_client.reaching import Address
+
+if TYPE_CHECKING:
+    import httpx2
+    from mcp.client._transport import TransportStreams
+
+_CONNECT_SECONDS: Final = 30.0
+
+
+@asynccontextmanager
+async def web_streams(address: Address, ending: Ending) -> AsyncGenerator[TransportStreams]:
+    """Speak with a Streamable HTTP server. `ending` gets hints on failures."""
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    # How long a call may take is its tool's to say, so reading has no limit of its own.
+    timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
+    is_far = address.url.startswith("https:")
+    async with httpx2.AsyncClient(
+        headers={**address.headers, "accept-encoding": "identity"},
+        timeout=timeout,
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+        # What is sent to this machine in plain text must not take a way over another one.
+        trust_env=is_far,
+        event_hooks={"response": [_watch(ending)]},
+    ) as client:
+        streams = streamable_http_client(
+            address.url, http_client=client, max_sse_event_size=LONGEST_MESSAGE
+        )
+        async with streams as opened:
+            yield opened
+
+
+def _watch(ending: Ending) -> Any:
+    async def look(response: httpx2.Response) -> None:
+        is_refused = response.status_code >= 400
+        ending.hint = f"it answered with HTTP {response.status_code}" if is_refused else ""
+        # We asked for no compression: a small answer must not become a huge one here.
+        response.headers.pop("content-encoding", None)
+        content_type = response.headers.get("content-type", "").lower()
+        if not content_type.startswith("text/event-stream"):
+            response.stream = _capped(cast("httpx2.AsyncByteStream", response.stream))
+
+    return look
+
+
+def _capped(stream: httpx2.AsyncByteStream) -> httpx2.AsyncByteStream:
+    """The same bytes, up to the most that a message may have."""
+    import httpx2
+
+    class Capped(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            taken = 0
+            async for chunk in stream:
+                taken += len(chunk)
+                if taken > LONGEST_MESSAGE:
+                    # An error of this kind fails the one request and not the connection.
+                    raise httpx2.StreamError(f"the answer has more than {LONGEST_MESSAGE} bytes")
+                yield chunk
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Capped()
