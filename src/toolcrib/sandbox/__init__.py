@@ -1,0 +1,20 @@
+"""Confined execution: run a command so that it sees, writes and uses only what it is given."""
+
+from toolcrib.sandbox.choosing import find_sandbox
+from toolcrib.sandbox.command import BackendName, Command, Finished, KilledBy, Limits
+from toolcrib.sandbox.process import Process
+from toolcrib.sandbox.sandbox import Sandbox
+from toolcrib.sandbox.work import WorkDirectory, WorkFile
+
+__all__ = [
+    "BackendName",
+    "Command",
+    "Finished",
+    "KilledBy",
+    "Limits",
+    "Process",
+    "Sandbox",
+    "WorkDirectory",
+    "WorkFile",
+    "find_sandbox",
+]

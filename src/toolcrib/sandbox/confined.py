@@ -1,0 +1,106 @@
+"""The sandbox of a backend: start, watch, end and tell."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from toolcrib.errors import SandboxFailed
+from toolcrib.sandbox.backend import close_all, text_in_memory
+from toolcrib.sandbox.process import Process
+from toolcrib.sandbox.running import Running
+from toolcrib.sandbox.streams import capture, reading, writing
+from toolcrib.sandbox.tree import Streams, Tree
+from toolcrib.sandbox.work import WorkDirectory
+
+if TYPE_CHECKING:
+    from toolcrib.sandbox.backend import Backend, Launch
+    from toolcrib.sandbox.command import BackendName, Command, Finished
+    from toolcrib.sandbox.streams import Capped
+
+START_SECONDS: Final = 30.0
+"""How long a backend may take to make a sandbox; on a busy machine that is more than it needs."""
+
+
+class ConfinedSandbox:
+    """A `Sandbox` whose commands a backend confines."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    @property
+    def backend(self) -> BackendName:
+        return self._backend.name
+
+    async def run(
+        self, command: Command, *, stdin: bytes = b"", work: WorkDirectory | None = None
+    ) -> Finished:
+        if work is None:
+            with WorkDirectory.temporary() as temporary:
+                return await self.run(command, stdin=stdin, work=temporary)
+        launch = self._backend.prepare(command, work)
+        limit = command.limits.output_bytes
+        stdout, out = await capture(limit, launch.owner)
+        stderr, err = await capture(limit, launch.owner)
+        tree = _started(launch, Streams(text_in_memory(stdin), stdout, stderr))
+        running = Running(tree, work, command.limits)
+        out.on_full = err.on_full = partial(running.kill, "output")
+        async with _released(tree, err):
+            code = await running.ended()
+            await out.closed()
+            await err.closed()
+        return running.finished(code, out.data, err.data, self.backend)
+
+    async def open(self, command: Command, *, work: WorkDirectory) -> Process:
+        launch = self._backend.prepare(command, work)
+        limit = command.limits.output_bytes
+        stdin, to = await writing(launch.owner)
+        stdout, out = await reading(limit, launch.owner)
+        stderr, err = await capture(limit, launch.owner)
+        tree = _started(launch, Streams(stdin, stdout, stderr))
+        try:
+            async with _released(tree, err):
+                pass
+        except BaseException:
+            to.close()
+            raise
+        return Process(
+            Running(tree, work, command.limits),
+            stdin=to,
+            stdout=out,
+            stderr=err,
+            work=work,
+            work_at=launch.work_at,
+            backend=self.backend,
+        )
+
+
+def _started(launch: Launch, streams: Streams) -> Tree:
+    try:
+        return Tree(launch, streams)
+    except BaseException:
+        launch.close()
+        raise
+    finally:
+        # The command has its own; the ends that stay open here would hide that it closed them.
+        close_all([streams.stdin, streams.stdout, streams.stderr])
+
+
+@asynccontextmanager
+async def _released(tree: Tree, err: Capped) -> AsyncGenerator[None]:
+    """Let a command begin. What ends the block early, a cancellation too, ends the command."""
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            await tree.release()
+        yield
+    except BaseException as error:
+        tree.kill()
+        await tree.ended()
+        if not isinstance(error, SandboxFailed):
+            raise
+        await err.closed()
+        told = err.data.decode(errors="replace").strip()
+        raise SandboxFailed(f"{error}: {told}") from None

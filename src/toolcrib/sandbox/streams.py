@@ -1,0 +1,77 @@
+"""The pipes between this program and a confined command."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+
+
+class Capped(asyncio.Protocol):
+    """Keeps what comes, up to a limit. When more comes it calls `on_full` once, and drops it."""
+
+    def __init__(self, limit: int) -> None:
+        self.on_full: Callable[[], None] | None = None
+        self._limit = limit
+        self._kept = bytearray()
+        self._is_full = False
+        self._closed = asyncio.get_running_loop().create_future()
+
+    @property
+    def data(self) -> bytes:
+        """What was kept."""
+        return bytes(self._kept)
+
+    def data_received(self, data: bytes) -> None:
+        room = self._limit - len(self._kept)
+        self._kept += data[:room]
+        if len(data) > room and not self._is_full:
+            self._is_full = True
+            if self.on_full is not None:
+                self.on_full()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._closed.done():
+            self._closed.set_result(None)
+
+    async def closed(self) -> None:
+        """Wait until nobody can write to it any more."""
+        await self._closed
+
+
+async def capture(limit: int, owner: int | None) -> tuple[int, Capped]:
+    """A descriptor to write to, and what will have been written."""
+    ours, theirs = pipe(owner)
+    loop = asyncio.get_running_loop()
+    _, kept = await loop.connect_read_pipe(lambda: Capped(limit), os.fdopen(ours, "rb", 0))
+    return theirs, kept
+
+
+async def reading(limit: int, owner: int | None) -> tuple[int, asyncio.StreamReader]:
+    """A descriptor to write to, and a reader of it; a writer who is too fast has to wait."""
+    ours, theirs = pipe(owner)
+    reader = asyncio.StreamReader(limit)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours, "rb", 0)
+    )
+    return theirs, reader
+
+
+async def writing(owner: int | None) -> tuple[int, asyncio.StreamWriter]:
+    """A descriptor to read from, and a writer to it."""
+    theirs, ours = os.pipe2(os.O_CLOEXEC)
+    if owner is not None:
+        os.fchown(theirs, owner, owner)
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(ours, "wb", 0)
+    )
+    return theirs, asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+def pipe(owner: int | None) -> tuple[int, int]:
+    """A pipe whose other end the command may open again by name (`/dev/stderr`)."""
+    ours, theirs = os.pipe2(os.O_CLOEXEC)
+    if owner is not None:
+        os.fchown(theirs, owner, owner)
+    return ours, theirs

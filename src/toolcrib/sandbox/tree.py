@@ -1,0 +1,93 @@
+"""A command's processes from start to end: all of them end together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from toolcrib.sandbox.readiness import readable
+
+if TYPE_CHECKING:
+    from toolcrib.sandbox.backend import Launch
+
+STOP_SECONDS: Final = 5.0
+"""How long a supervisor may take to end what it supervises before it is killed itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The command's ends of its three streams."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+
+
+class Tree:
+    """What was started for one command. It is over when none of its processes is left."""
+
+    def __init__(self, launch: Launch, streams: Streams) -> None:
+        self._launch = launch
+        # Started from the event loop's own thread: the kernel ends it when that thread ends.
+        self._popen = subprocess.Popen(
+            launch.argv,
+            env={},
+            cwd="/",
+            stdin=streams.stdin,
+            stdout=streams.stdout,
+            stderr=streams.stderr,
+            pass_fds=launch.descriptors,
+            start_new_session=True,
+        )
+        self._started = os.pidfd_open(self._popen.pid)
+        self._last: int | None = None
+        self._is_over = False
+        self._ending: asyncio.Task[int] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process that all others come from."""
+        return self._popen.pid
+
+    async def release(self) -> None:
+        """Let the command begin, within its limits."""
+        self._ending = asyncio.create_task(self._end())
+        last = await self._launch.release(self.pid)
+        if last is not None:
+            with suppress(ProcessLookupError):
+                self._last = os.pidfd_open(last)
+
+    def kill(self) -> None:
+        """End all of it. `ended` tells when that is done."""
+        if self._is_over:
+            return
+        with suppress(ProcessLookupError):
+            self._launch.end(self._started)
+        asyncio.get_running_loop().call_later(STOP_SECONDS, self._kill_supervisor)
+
+    async def ended(self) -> int:
+        """Wait until no process is left; returns the command's exit code, 128 + N for signal N."""
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end())
+        return await asyncio.shield(self._ending)
+
+    def _kill_supervisor(self) -> None:
+        if not self._is_over:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._started, signal.SIGKILL)
+
+    async def _end(self) -> int:
+        await readable(self._started)
+        code = self._popen.wait()
+        if self._last is not None:
+            await readable(self._last)
+            os.close(self._last)
+        self._is_over = True
+        os.close(self._started)
+        self._launch.close()
+        return code if code >= 0 else 128 - code

@@ -1,0 +1,183 @@
+"""The one directory that a confined command may write to, and how its files are touched safely.
+
+The command may be running, and may have put links where files were. Every step of a name is opened
+from the directory before it without following links, so that nothing outside is read or written.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from toolcrib.errors import UsageError
+
+MOST_ENTRIES: Final = 100_000
+"""How many names are looked at; a command that makes more is treated as one that fills the disk."""
+
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Not to block on a pipe that pretends to be a file.
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFile:
+    """A regular file; `name` is its path below the work directory, with slashes."""
+
+    name: str
+    size: int
+    modified_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorkDirectory:
+    """A directory of this program that confined commands work in, one after another."""
+
+    path: Path
+
+    @classmethod
+    def at(cls, path: Path | str) -> WorkDirectory:
+        """The work directory at a path; it is made if there is none, for nobody else to enter."""
+        path = Path(os.path.abspath(path))
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.resolve() != path:
+            path = path.resolve()
+        return cls(path)
+
+    @classmethod
+    @contextmanager
+    def temporary(cls) -> Generator[WorkDirectory]:
+        """A new one that is removed in the end."""
+        work = cls(Path(tempfile.mkdtemp(prefix="toolcrib-")).resolve())
+        try:
+            yield work
+        finally:
+            work.remove()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a file there, in place of whatever has that name."""
+        *folders, last = _names(name)
+        with self._inside(folders, make=True) as parent:
+            new = f".{last[:200]}.{secrets.token_hex(4)}"
+            descriptor = os.open(new, _NEW, 0o600, dir_fd=parent)
+            with os.fdopen(descriptor, "wb") as file:
+                self._give(descriptor)
+                file.write(data)
+            try:
+                os.replace(new, last, src_dir_fd=parent, dst_dir_fd=parent)
+            except OSError:
+                os.unlink(new, dir_fd=parent)
+                raise
+
+    def read(self, name: str, limit: int) -> bytes:
+        """The bytes of a regular file. Raises `OSError`: `ELOOP` for a link, `EFBIG` for more than
+        `limit` bytes.
+        """
+        *folders, last = _names(name)
+        with self._inside(folders) as parent:
+            descriptor = os.open(last, _READ, dir_fd=parent)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "is not a regular file", name)
+            data = file.read(limit + 1)
+        if len(data) > limit:
+            raise OSError(errno.EFBIG, f"has more than {limit} bytes", name)
+        return data
+
+    def delete(self, name: str) -> None:
+        """Remove a file or a link, never what a link leads to."""
+        *folders, last = _names(name)
+        with self._inside(folders) as parent:
+            os.unlink(last, dir_fd=parent)
+
+    def files(self) -> tuple[WorkFile, ...]:
+        """Every regular file, by name. Links, pipes and the like are passed over."""
+        found = (
+            WorkFile(name, facts.st_size, facts.st_mtime)
+            for name, facts in self._entries()
+            if stat.S_ISREG(facts.st_mode)
+        )
+        return tuple(sorted(found, key=lambda file: file.name))
+
+    def used_bytes(self) -> int:
+        """What it takes up on the disk, or more than any disk when it has too many entries."""
+        total = 0
+        for count, (_, facts) in enumerate(self._entries(), start=1):
+            total += facts.st_blocks * 512
+            if count > MOST_ENTRIES:
+                return 2**63
+        return total
+
+    def give_to(self, owner: int) -> None:
+        """Make everything in it another user's. Only a program that runs as root can."""
+        os.chown(self.path, owner, owner, follow_symlinks=False)
+        for folder, _, names, here in os.fwalk(self.path, follow_symlinks=False):
+            del folder
+            for name in names:
+                with suppress(FileNotFoundError):
+                    os.chown(name, owner, owner, dir_fd=here, follow_symlinks=False)
+            os.fchown(here, owner, owner)
+
+    def remove(self) -> None:
+        """Remove it with everything in it."""
+        for folder, _, _ in os.walk(self.path):
+            # A command may have locked a directory; its owner can still open it again.
+            with suppress(OSError):
+                os.chmod(folder, 0o700, follow_symlinks=False)
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _give(self, descriptor: int) -> None:
+        """Whoever owns the directory owns what is put into it."""
+        if os.geteuid() == 0:
+            owner = os.stat(self.path, follow_symlinks=False)
+            os.fchown(descriptor, owner.st_uid, owner.st_gid)
+
+    @contextmanager
+    def _inside(self, folders: list[str], *, make: bool = False) -> Generator[int]:
+        here = os.open(self.path, _DIRECTORY)
+        try:
+            for folder in folders:
+                following = self._step(here, folder, make)
+                os.close(here)
+                here = following
+            yield here
+        finally:
+            os.close(here)
+
+    def _step(self, here: int, folder: str, make: bool) -> int:
+        made = False
+        if make:
+            with suppress(FileExistsError):
+                os.mkdir(folder, 0o700, dir_fd=here)
+                made = True
+        following = os.open(folder, _DIRECTORY, dir_fd=here)
+        if made:
+            self._give(following)
+        return following
+
+    def _entries(self) -> Iterator[tuple[str, os.stat_result]]:
+        for folder, folders, names, here in os.fwalk(self.path, follow_symlinks=False):
+            below = os.path.relpath(folder, self.path)
+            for name in (*folders, *names):
+                # What a running command has just removed is not there.
+                with suppress(FileNotFoundError):
+                    facts = os.stat(name, dir_fd=here, follow_symlinks=False)
+                    yield os.path.normpath(os.path.join(below, name)), facts
+
+
+def _names(name: str) -> list[str]:
+    names = name.split("/")
+    if not all(names) or {".", ".."} & set(names) or "\0" in name:
+        raise UsageError(
+            f"{name!r} is not a name below the work directory; write it like 'a/b.csv'"
+        )
+    return names
