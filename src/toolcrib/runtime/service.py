@@ -50,8 +50,9 @@ from toolcrib.runtime.prompting import Prompting, ended, give_up
 from toolcrib.session.events import ALL_EVENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
+    from toolcrib.host_tools.mcp_servers import McpServerConfig
     from toolcrib.runtime.client_calls import ClientLink
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
     from toolcrib.runtime.held import HeldSession
@@ -249,6 +250,12 @@ class Service:
     def attach(self, session_id: str, link: ClientLink) -> Callable[[], None]:
         """Let a client run the tools that it brought; returns what ends it."""
         return self._sessions.get(session_id).client.attach(link)
+
+    async def mount_servers(self, session_id: str, servers: Sequence[McpServerConfig]) -> None:
+        """Give a session the tools of MCP servers that its client brings, for as long as it is
+        open. A transport asks for this, and no remote client: it starts programs.
+        """
+        await self._sessions.mount_servers(session_id, servers)
 
 
 async def _in_turn(
