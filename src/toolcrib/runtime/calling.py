@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json
 
 from toolcrib.calls.call import Caller
 from toolcrib.errors import Refused, UsageError
@@ -65,7 +66,7 @@ def _plain(value: Any) -> Any:
     """A typed value as the ledger has it."""
     if value is None or type(value) in (str, bool, int):
         return value
-    return json.loads(encode_value(value))
+    return from_json(encode_value(value))
 
 
 def tools_of(held: HeldSession, category: str | None) -> Tools:

@@ -34,7 +34,8 @@ class Runtime:
         self._sessions: HeldSessions | None = None
         self._service: Service | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running: dict[asyncio.Task[Any], asyncio.Future[None]] = {}
+        """What is being done, each with what tells whoever asked that it is over."""
 
     async def __aenter__(self) -> Runtime:
         await self.start()
@@ -89,16 +90,22 @@ class Runtime:
         operation = OPERATIONS.get(name)
         if operation is None:
             raise Refused("not_found", f"there is no operation {name[:80]!r}")
-        task = asyncio.ensure_future(_done(operation, self.service, params, who))
-        self._running.add(task)
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(_done(operation, self.service, params, who))
+        # Waited for by hand: every call comes through here, and `asyncio.wait` takes as long as
+        # the call itself.
+        over: asyncio.Future[None] = loop.create_future()
+        self._running[task] = over
         task.add_done_callback(self._forget)
-        await asyncio.wait([task])
+        await over
         if task.cancelled():
             raise Refused("closing", f"the session was closed before {name} was done")
         return task.result()
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
+        over = self._running.pop(task)
+        if not over.done():
+            over.set_result(None)
         if not task.cancelled():
             # Nobody may be left to hear of it, which is no fault.
             task.exception()

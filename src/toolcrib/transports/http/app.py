@@ -22,8 +22,10 @@ from toolcrib.transports.http.answers import (
 from toolcrib.transports.http.connections import Connections
 from toolcrib.transports.http.endpoint import OperationEndpoint
 from toolcrib.transports.http.gate import Gate
+from toolcrib.transports.http.mcp_mount import mcp_route
 from toolcrib.transports.http.openapi import openapi_document
-from toolcrib.transports.http.routes import ROUTES
+from toolcrib.transports.http.routes import ROUTES, OperationRoute
+from toolcrib.transports.http.shortcut import Shortcut
 from toolcrib.transports.http.websocket import SocketEndpoint
 from toolcrib.transports.refusals import as_refused
 from toolcrib.transports.security_origins import doors
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from toolcrib.runtime.runtime import Runtime
+    from toolcrib.transports.mcp.server import McpServer
     from toolcrib.transports.security import Tokens
 
 
@@ -42,23 +45,33 @@ def create_app(
     allowed_hosts: Iterable[str] | None = None,
     allowed_origins: Iterable[str] | None = None,
     connections: Connections | None = None,
+    mcp: McpServer | None = None,
 ) -> Starlette:
     """An application that serves a runtime to whoever holds a token. Without `allowed_hosts` it
     answers to the names of loopback only. The runtime is started and closed by whoever made it.
+    `mcp` is what answers at `/mcp`, for who wants more of it than the defaults.
     """
     served = connections or Connections()
+    operations = [(each, OperationEndpoint(runtime, each, served)) for each in ROUTES]
     app = Starlette(
-        routes=[*_routes(runtime, served)],
-        middleware=[Middleware(Gate, tokens=tokens, doors=doors(allowed_hosts, allowed_origins))],
+        routes=[*_routes(runtime, operations, served), mcp_route(runtime, mcp, served)],
+        middleware=[
+            Middleware(Gate, tokens=tokens, doors=doors(allowed_hosts, allowed_origins)),
+            Middleware(Shortcut, routes=[(at.verb, at.path, app) for at, app in operations]),
+        ],
         exception_handlers={404: _no_route, 405: _no_verb, Exception: _internal},
     )
     app.router.redirect_slashes = False
     return app
 
 
-def _routes(runtime: Runtime, connections: Connections) -> Iterable[BaseRoute]:
-    for each in ROUTES:
-        yield _route(each.path, OperationEndpoint(runtime, each, connections), each.verb, each.name)
+def _routes(
+    runtime: Runtime,
+    operations: Iterable[tuple[OperationRoute, OperationEndpoint]],
+    connections: Connections,
+) -> Iterable[BaseRoute]:
+    for at, endpoint in operations:
+        yield _route(at.path, endpoint, at.verb, at.name)
     yield _route("/openapi.json", OpenApiEndpoint(), "GET", "openapi")
     yield WebSocketRoute("/v1/ws", SocketEndpoint(runtime, connections), name="socket")
 
