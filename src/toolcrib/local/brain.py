@@ -41,12 +41,15 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What became of a call: its text for the model, and its value for whoever computes with it."""
+    """What became of a call: its text for the model, its value for whoever computes with it, and
+    the marks that cite its sources, in their order.
+    """
 
     call_id: str
     name: str
     text: str
     value: Any = None
+    marks: tuple[str, ...] = ()
 
 
 Turn: TypeAlias = Said | Called | Answered

@@ -174,18 +174,17 @@ class Answering:
             "value": answer.value,
             "sources": {mark: asdict(source) for mark, source in marked.items()},
         }
-        self._take(call, answer.item_id, text, answer.value)
+        self._take(call, Answered(answer.item_id, call.name, text, answer.value, tuple(marks)))
 
     def _refuse(self, call: Proposed, why: str) -> bool:
         """Tell the brain what it may not do; there is no item of it."""
-        self._take(call, f"refused_{len(self._conversation.turns)}", why, None)
+        call_id = f"refused_{len(self._conversation.turns)}"
+        self._take(call, Answered(call_id, call.name, why))
         return True
 
-    def _take(self, call: Proposed, call_id: str, text: str, value: Any) -> None:
-        self._conversation.turns += [
-            Called(call_id, call.name, call.arguments),
-            Answered(call_id, call.name, text, value),
-        ]
+    def _take(self, call: Proposed, answered: Answered) -> None:
+        called = Called(answered.call_id, call.name, call.arguments)
+        self._conversation.turns += [called, answered]
 
 
 def _object(arguments: str) -> Mapping[str, Any] | None:

@@ -89,7 +89,13 @@ class Conversation:
         told = text if isinstance(text, str) else json.dumps(_shown_answer(item))
         return [
             Called(item_id, kept.get("name", name), arguments),
-            Answered(item_id, kept.get("name", name), told, kept.get("value")),
+            Answered(
+                item_id,
+                kept.get("name", name),
+                told,
+                kept.get("value"),
+                tuple(kept.get("sources", ())),
+            ),
         ]
 
 

@@ -1,0 +1,1 @@
+"""The brains that come with the provider."""

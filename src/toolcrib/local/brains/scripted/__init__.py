@@ -1,0 +1,1 @@
+"""A brain that follows a written scenario, and takes every fact from what the tools answer."""

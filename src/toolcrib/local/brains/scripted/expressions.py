@@ -1,0 +1,184 @@
+"""`{{ … }}` in a scenario: what the tools of this run answered.
+
+`{{ sales.rows.0.total }}` walks into an answer. `{{ sales.total | round 2 }}` shapes a value.
+`{{ cite web 0 }}` cites the source of a result. There are no defaults: what a tool did not answer
+cannot be said.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+_EXPRESSION: Final = re.compile(r"\{\{\s*(.+?)\s*\}\}", re.DOTALL)
+_CITE: Final = re.compile(r"cite\s+([A-Za-z_][\w-]*)(?:\s+([0-9]+))?")
+_PATH: Final = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
+
+
+class Unanswered(Exception):
+    """A scenario needs something that no tool answered in this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What one call answered: its text, its value, and the marks of its sources."""
+
+    text: str
+    value: Any = None
+    marks: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class Facts:
+    """The facts of a run, by the names that the scenario gives to calls."""
+
+    by_name: dict[str, Fact] = field(default_factory=dict[str, Fact])
+
+    def __getitem__(self, name: str) -> Fact:
+        """Raises `Unanswered`."""
+        if name not in self.by_name:
+            raise Unanswered(f"no call of this run is named {name!r}")
+        return self.by_name[name]
+
+
+def filled(value: Any, facts: Facts) -> Any:
+    """A value of the scenario with its expressions filled in. Text that is one expression keeps
+    the type of what it stands for. Raises `Unanswered`.
+    """
+    if isinstance(value, str):
+        whole = _EXPRESSION.fullmatch(value.strip())
+        if whole is not None and "{{" not in whole[1]:
+            return _evaluated(whole[1], facts)
+        return _EXPRESSION.sub(lambda found: _shown(_evaluated(found[1], facts)), value)
+    if isinstance(value, Mapping):
+        members = cast(Mapping[str, Any], value)
+        return {key: filled(member, facts) for key, member in members.items()}
+    if isinstance(value, Sequence):
+        return [filled(member, facts) for member in cast(Sequence[Any], value)]
+    return value
+
+
+def filled_text(text: str, facts: Facts) -> str:
+    """The same for text that stays text."""
+    return _shown(filled(text, facts))
+
+
+def names_in(text: str) -> set[str]:
+    """The calls that a text speaks of."""
+    found: set[str] = set()
+    for expression in _EXPRESSION.findall(text):
+        cite = _CITE.fullmatch(expression)
+        head = cite[1] if cite else expression.partition("|")[0].strip().partition(".")[0]
+        found.add(head)
+    return found
+
+
+def _evaluated(expression: str, facts: Facts) -> Any:
+    cite = _CITE.fullmatch(expression)
+    if cite is not None:
+        return _cited(facts[cite[1]], cite[1], int(cite[2] or 0))
+    path, *filters = (part.strip() for part in expression.split("|"))
+    if not _PATH.fullmatch(path):
+        raise Unanswered(f"{expression!r} is no path; write NAME.KEY.KEY")
+    value = _walked(path, facts)
+    for each in filters:
+        name, *given = each.split(None, 1)
+        value = _filter(name)(value, given[0] if given else "")
+    return value
+
+
+def _cited(fact: Fact, name: str, place: int) -> str:
+    if place >= len(fact.marks):
+        raise Unanswered(f"{name!r} has no source {place}; it answered with {len(fact.marks)}")
+    return f"[{fact.marks[place]}]"
+
+
+def _walked(path: str, facts: Facts) -> Any:
+    head, *rest = path.split(".")
+    fact = facts[head]
+    if rest == ["text"]:
+        return fact.text
+    value = fact.value
+    for key in rest:
+        value = _member(value, key, path)
+    if value is None:
+        raise Unanswered(f"{path!r} was not answered: {fact.text[:200]!r}")
+    return value
+
+
+def _member(value: Any, key: str, path: str) -> Any:
+    if isinstance(value, Mapping) and key in value:
+        return cast(Mapping[str, Any], value)[key]
+    if isinstance(value, list) and key.isdecimal() and int(key) < len(cast(list[Any], value)):
+        return cast(list[Any], value)[int(key)]
+    raise Unanswered(f"{path!r} was not answered: there is no {key!r}")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _rounded(value: Any, given: str) -> Any:
+    places = int(given or 0)
+    return round(value) if places == 0 else round(value, places)
+
+
+def _grouped(value: Any, given: str) -> str:
+    return f"{value:,.{int(given or 0)}f}"
+
+
+def _percent(value: Any, given: str) -> str:
+    return f"{value:.{int(given or 0)}%}"
+
+
+def _length(value: Any, given: str) -> int:
+    return len(value)
+
+
+def _first_line(value: Any, given: str) -> str:
+    lines = str(value).strip().splitlines()
+    return lines[0] if lines else ""
+
+
+def _as_json(value: Any, given: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _parsed(value: Any, given: str) -> Any:
+    return json.loads(value)
+
+
+def _joined(value: Any, given: str) -> str:
+    return (given or ", ").join(map(_shown, value))
+
+
+_FILTERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
+    "round": _rounded,
+    "group": _grouped,
+    "percent": _percent,
+    "length": _length,
+    "first_line": _first_line,
+    "json": _as_json,
+    "parse": _parsed,
+    "join": _joined,
+}
+
+
+def _filter(name: str) -> Callable[[Any, str], Any]:
+    """A filter that fails as `Unanswered` when the value is not of its kind."""
+    known = _FILTERS.get(name)
+    if known is None:
+        raise Unanswered(f"there is no filter {name!r}; there are {', '.join(_FILTERS)}")
+
+    def apply(value: Any, given: str) -> Any:
+        try:
+            return known(value, given)
+        except (TypeError, ValueError) as error:
+            raise Unanswered(f"{name} cannot be applied to {str(value)[:80]!r}") from error
+
+    return apply
