@@ -17,6 +17,7 @@ from tests.adapters.openai.nested import (
 )
 from tests.adapters.openai.provider import Body, Json, call, message, response
 from tests.calls.desk import Says
+from tests.runtime.bench import SlowModel
 from tests.telemetry.collected import Collected, attributes, is_failed, seconds
 from toolcrib import (
     Approve,
@@ -60,18 +61,20 @@ def test_a_step_from_which_nothing_follows(collected: Collected, status: Json, k
 
 
 def test_a_request_that_was_never_answered(collected: Collected) -> None:
-    """R43: the prompt's span ends as failed when its task is done, though no event says so."""
+    """R43: the request has a span as long as it was waited for, and failed with its prompt."""
     session = Session()
     collected.watch(session)
 
     with bench(REFUSED) as (adapter, _), pytest.raises(PromptEvaluationError):
         adapter.evaluate(ask(), session=session)
 
-    assert collected.names == [PROMPT]
+    assert collected.names == [CHAT, PROMPT]
+    assert collected.tree()[PROMPT] == [CHAT]
+    assert attributes(collected.span(CHAT))["error.type"] == "_OTHER"
     assert attributes(collected.span(PROMPT))["error.type"] == "_OTHER"
 
 
-async def test_a_failed_prompt_of_a_long_task_ends_with_the_next(collected: Collected) -> None:
+async def test_a_failed_prompt_of_a_long_task_ends_at_once(collected: Collected) -> None:
     """R43: a task that goes on after a prompt failed keeps nothing open, and no context."""
     session = Session()
     collected.watch(session)
@@ -81,7 +84,7 @@ async def test_a_failed_prompt_of_a_long_task_ends_with_the_next(collected: Coll
         with pytest.raises(PromptEvaluationError):
             await adapter.evaluate_async(ask(), session=session)
         assert get_current() is before
-        assert collected.names == []
+        assert is_failed(collected.span(PROMPT))
         await adapter.evaluate_async(ask(), session=session)
 
     assert [is_failed(span) for span in collected.all(PROMPT)] == [True, False]
@@ -102,21 +105,41 @@ def test_a_prompt_that_fails_after_a_decision_does_not_wait(collected: Collected
     assert attributes(collected.span(PROMPT))["toolcrib.prompt.outcome"] == "failed"
 
 
-async def test_closing_ends_what_failed_last(collected: Collected) -> None:
-    """R43: nothing is lost when the program ends with a prompt that failed."""
+async def test_a_cancelled_prompt_says_so(collected: Collected) -> None:
+    """R43: a prompt that somebody gave up ends then, as cancelled, with the request it was in."""
     session = Session()
+    collected.watch(session)
+    model = SlowModel()
 
-    with bench(REFUSED) as (adapter, _), collected.watch(session):
-        with pytest.raises(PromptEvaluationError):
-            await adapter.evaluate_async(ask(), session=session)
+    work = asyncio.create_task(model.adapter().evaluate_async(ask(), session=session))
+    await model.is_asked.wait()
+    work.cancel()
+    await asyncio.wait([work])
+
+    prompt = collected.span(PROMPT)
+    assert attributes(prompt)["toolcrib.prompt.outcome"] == "cancelled"
+    assert attributes(prompt)["error.type"] == "cancelled"
+    assert collected.tree()[PROMPT] == ["chat m"]
+
+
+async def test_closing_ends_a_prompt_that_goes_on(collected: Collected) -> None:
+    """R43: nothing is lost when the program ends in the middle of a prompt."""
+    session = Session()
+    model = SlowModel()
+
+    with collected.watch(session):
+        work = asyncio.create_task(model.adapter().evaluate_async(ask(), session=session))
+        await model.is_asked.wait()
         assert collected.spans == []
+    work.cancel()
+    await asyncio.wait([work])
 
     assert is_failed(collected.span(PROMPT))
 
 
 async def test_a_prompt_that_waits_goes_on_elsewhere(collected: Collected) -> None:
-    """R43: the prompt's span ends when its calls wait, which is no failure; what is resumed is
-    under whoever resumes it.
+    """R43: the prompt's span ends when its calls wait, which is no failure; what is resumed has a
+    span of its own, under whoever resumes it.
     """
     session = Session()
     collected.watch(session)
@@ -125,8 +148,6 @@ async def test_a_prompt_that_waits_goes_on_elsewhere(collected: Collected) -> No
     with bench(response(call("pay")), ANSWER) as (adapter, _):
         work = asyncio.create_task(adapter.evaluate_async(prompt, session=session))
         assert (await work).status == "waiting"
-        # What is to be done when the task is done comes after whoever waited for it.
-        await asyncio.sleep(0)
         waited = collected.span(PROMPT)
         assert collected.names == [CHAT, PROMPT]
         await session.approvals.decide("call_1", Approve(), by="jo")
@@ -135,8 +156,13 @@ async def test_a_prompt_that_waits_goes_on_elsewhere(collected: Collected) -> No
 
     assert not is_failed(waited)
     assert attributes(waited)["toolcrib.prompt.outcome"] == "waiting"
-    assert collected.tree()["resumed"] == ["toolcrib.approval.wait", "execute_tool pay", CHAT]
-    assert len(collected.all(PROMPT)) == 1
+    _, resumed = collected.all(PROMPT)
+    tree = collected.tree()
+    assert tree["resumed"] == [PROMPT]
+    assert tree[PROMPT] == [CHAT, "toolcrib.approval.wait", "execute_tool pay", CHAT]
+    assert attributes(resumed)["toolcrib.prompt.resumed"] is True
+    assert attributes(resumed)["toolcrib.prompt.outcome"] == "completed"
+    assert attributes(collected.all(CHAT)[1])["gen_ai.provider.name"] == "openai"
 
 
 class Thinking(ScriptedOpenAI):

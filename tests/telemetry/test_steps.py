@@ -27,7 +27,13 @@ from toolcrib import (
 )
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.calls.failure import Failure
-from toolcrib.session.events import FilesStaged, ModelResponded, PromptStarted, ToolInvoked
+from toolcrib.session.events import (
+    FilesStaged,
+    ModelAsked,
+    ModelResponded,
+    PromptStarted,
+    ToolInvoked,
+)
 from toolcrib.testing import FakeClock, Recorder
 from toolcrib.tools import HostMount, VfsPath
 from toolcrib.tools.file_search import FileSearchConfig, file_search_tool
@@ -120,8 +126,9 @@ def test_a_step_begins_when_files_are_there(collected: Collected, tmp_path: Path
         adapter.close()
 
     (started,), (staged,) = heard.of(PromptStarted), heard.of(FilesStaged)
-    assert staged.at > started.at
-    assert seconds(collected.span(CHAT))[0] == pytest.approx(staged.at, abs=1e-6)
+    (asked,) = heard.of(ModelAsked)
+    assert asked.at >= staged.at > started.at
+    assert seconds(collected.span(CHAT))[0] == pytest.approx(asked.at, abs=1e-6)
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])

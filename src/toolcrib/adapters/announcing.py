@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from toolcrib.session.events import HostedToolProgress, TextDelta
+from toolcrib.session.events import HostedToolProgress, TextDelta, TurnEnded, TurnOutcome
 
 if TYPE_CHECKING:
     from toolcrib.adapters.credentials import Pieces
+    from toolcrib.adapters.response import PromptResponse
     from toolcrib.session.session import Session
+
+R = TypeVar("R", bound="PromptResponse[Any]")
 
 
 class Announcer:
@@ -57,3 +62,22 @@ class Announcer:
                 text=text,
             )
         )
+
+
+async def told_to_end(session: Session, turn: int, work: Awaitable[R]) -> R:
+    """Do the work of a turn, and announce how it ends, whichever way."""
+    outcome: TurnOutcome = "failed"
+    try:
+        response = await work
+        outcome = response.status
+    except asyncio.CancelledError:
+        outcome = "cancelled"
+        raise
+    finally:
+        if session.is_heard:
+            session.announce(
+                TurnEnded(
+                    session_id=session.session_id, at=session.clock(), turn=turn, outcome=outcome
+                )
+            )
+    return response

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from toolcrib.adapters.announcing import told_to_end
 from toolcrib.adapters.answer import (
     answer_items,
     answer_text,
@@ -25,7 +26,7 @@ from toolcrib.adapters.turn import Turn
 from toolcrib.adapters.withholding import record_withheld
 from toolcrib.errors import CallFailed, PromptEvaluationError
 from toolcrib.prompt.output import OutputMismatch
-from toolcrib.session.events import PromptAnswered, PromptStarted
+from toolcrib.session.events import PromptAnswered, PromptResumed, PromptStarted
 from toolcrib.session.record import events
 from toolcrib.session.turns import call_here, turn_here
 
@@ -100,9 +101,12 @@ class Evaluation(Generic[O]):
         with ExitStack() as stack:
             number = self._enter(stack, self._opening.executor.turn())
             await self._record_start(number)
-            await self._prepare(number)
-            turn = self._turn(await self._conversation_after(number), number)
-            return await self._respond(turn, await turn.run())
+            return await told_to_end(self._session, number, self._begin(number))
+
+    async def _begin(self, number: int) -> PromptResponse[O]:
+        await self._prepare(number)
+        turn = self._turn(await self._conversation_after(number), number)
+        return await self._respond(turn, await turn.run())
 
     async def _go_on(self) -> PromptResponse[O]:
         session = self._session
@@ -119,7 +123,8 @@ class Evaluation(Generic[O]):
             )
             self._enter(stack, again)
             self._evaluating.tokens = spent_within(happened, started.turn)
-            return await self._take_up(happened, started)
+            await self._record_resumption(started)
+            return await told_to_end(session, started.turn, self._take_up(happened, started))
 
     async def _take_up(
         self, happened: Sequence[Event], started: PromptStarted
@@ -191,7 +196,7 @@ class Evaluation(Generic[O]):
         )
 
     async def _record_start(self, turn: int) -> None:
-        session = self._session
+        session, caller = self._session, self._opening.executor.governance.caller
         here = turn_here(session)
         await session.record(
             PromptStarted(
@@ -206,9 +211,27 @@ class Evaluation(Generic[O]):
                 parent_call_id=here.parent_call_id if here else None,
                 parent_turn=here.parent_turn if here else None,
                 token_limits=self._options.token_limits or None,
+                principal=caller.principal if caller else None,
+                transport=caller.transport if caller else None,
             )
         )
         await record_withheld(session, turn, self._opening.withheld)
+
+    async def _record_resumption(self, started: PromptStarted) -> None:
+        session, caller = self._session, self._opening.executor.governance.caller
+        await session.record(
+            PromptResumed(
+                session_id=session.session_id,
+                at=session.clock(),
+                turn=started.turn,
+                prompt_name=self._prompt.name,
+                adapter=self._opening.provider,
+                model=self._options.model,
+                parent_call_id=started.parent_call_id,
+                principal=caller.principal if caller else None,
+                transport=caller.transport if caller else None,
+            )
+        )
 
     async def _respond(self, turn: Turn[O], waiting: Sequence[Outcome]) -> PromptResponse[O]:
         conversation, hosted = turn.conversation, self._opening.hosted

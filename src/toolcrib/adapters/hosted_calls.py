@@ -27,7 +27,7 @@ from toolcrib.tools.ref import ToolRef
 
 if TYPE_CHECKING:
     from toolcrib.adapters.credentials import Credentials
-    from toolcrib.calls.call import Call
+    from toolcrib.calls.call import Call, Caller
     from toolcrib.session.events import ModelStatus, ToolInvoked
     from toolcrib.session.session import Session
     from toolcrib.tools.prepared import PreparedTool
@@ -56,6 +56,7 @@ class HostedCalls:
         offered: Mapping[str, PreparedTool],
         make_call: MakeCall,
         credentials: Credentials,
+        caller: Caller | None = None,
     ) -> None:
         self._session = session
         self._sorter = sorter
@@ -64,6 +65,7 @@ class HostedCalls:
         self._offered = offered
         self._make_call = make_call
         self._credentials = credentials
+        self._caller = caller
         self._before: list[Item] = []
         self._open: list[tuple[Hosted, Item]] = []
         self.ran: list[Ran] = []
@@ -159,6 +161,7 @@ class HostedCalls:
             success=invocation.success,
             error=hide(invocation.error),
             raw=hide(dict(invocation.raw)),
+            caller=self._caller,
         )
 
     def _call_id(self, invocation: Invocation, turn: int) -> str:

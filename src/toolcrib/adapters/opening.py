@@ -84,6 +84,7 @@ def open_turn(
         offered=choosing.prepared,
         make_call=executor.provider_call,
         credentials=Credentials(declared.secrets),
+        caller=governance.caller,
     )
     return Opening(dialect.provider, executor, declared, sorter, hosted, tuple(choosing.withheld))
 

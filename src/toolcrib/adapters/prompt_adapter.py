@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
@@ -107,6 +108,9 @@ class PromptAdapter(ABC):
         given, outer = options.get("governance"), around(session)
         is_inherited = given is None and outer is not None
         governance = given or (outer.governance if outer else Governance())
+        if outer is not None and governance.caller is None:
+            # Whoever asked the prompt around this one asks this one too.
+            governance = replace(governance, caller=outer.governance.caller)
         return open_turn(
             rendered,
             session,

@@ -51,7 +51,10 @@ class PromptExecutor(Executor):
         """A call that the provider ran, with the context that its output hook gets: the one that a
         handler would have.
         """
-        call = Call(call_id, tool.ref.name, b"{}", self.session, deadline=self.deadline)
+        caller = self.governance.caller
+        call = Call(
+            call_id, tool.ref.name, b"{}", self.session, caller=caller, deadline=self.deadline
+        )
         call.turn = turn
         call.resolve(tool)
         call.context = self._context(call)

@@ -19,7 +19,7 @@ from toolcrib.adapters.recorded import recordable
 from toolcrib.adapters.replay import LOST
 from toolcrib.calls.batch import run_all
 from toolcrib.errors import EvaluationPhase, PromptEvaluationError, UsageError
-from toolcrib.session.events import ModelResponded
+from toolcrib.session.events import ModelAsked, ModelResponded
 
 if TYPE_CHECKING:
     from toolcrib.adapters.conversation import Conversation
@@ -95,6 +95,7 @@ class Turn(Generic[O]):
         conversation, name = self.conversation, self._prompt.name
         self._evaluating.check(conversation.steps)
         step = conversation.steps + 1
+        self._announce_request(step)
         answered = await self._line.ask(
             conversation,
             step=step,
@@ -113,6 +114,18 @@ class Turn(Generic[O]):
                 prompt_name=name,
                 phase="response",
                 request_id=answered.heard.request_id,
+            )
+
+    def _announce_request(self, step: int) -> None:
+        session = self._session
+        if session.is_heard:
+            session.announce(
+                ModelAsked(
+                    session_id=session.session_id,
+                    at=session.clock(),
+                    turn=self.number,
+                    step=step,
+                )
             )
 
     def _announcer(self, step: int) -> Announcer:
@@ -154,7 +167,11 @@ class Turn(Generic[O]):
 
     async def _call(self, asked: Asked) -> Outcome:
         return await self._executor.call(
-            asked.name, asked.arguments, call_id=asked.call_id, deadline=self._deadline
+            asked.name,
+            asked.arguments,
+            call_id=asked.call_id,
+            caller=self._executor.governance.caller,
+            deadline=self._deadline,
         )
 
     def _lost(self, missing: Sequence[Asked], known: Mapping[str, Ended]) -> dict[str, Ended]:

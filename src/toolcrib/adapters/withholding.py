@@ -14,6 +14,7 @@ from toolcrib.tools.mcp import McpConfig
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
+    from toolcrib.calls.call import Caller
     from toolcrib.calls.execute import Runner
     from toolcrib.calls.hooks import Hooks
     from toolcrib.calls.limits import Limits
@@ -32,6 +33,8 @@ class Governance:
     limits: Limits | None = None
     runners: Mapping[Place, Runner] | None = None
     """Who runs tools in places other than this process."""
+    caller: Caller | None = None
+    """On whose behalf the model makes its calls."""
 
 
 @dataclass(frozen=True, slots=True)

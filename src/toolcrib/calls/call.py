@@ -26,6 +26,8 @@ class Caller:
 
     principal: str | None = None
     transport: str | None = None
+    is_model: bool = False
+    """Whether a model calls, in a prompt of theirs, rather than they themselves."""
 
 
 class Call:

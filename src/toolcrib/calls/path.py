@@ -23,6 +23,7 @@ from toolcrib.calls.recording import (
     record_finish_soon,
     record_start,
     settle_start,
+    tell_unrecorded,
 )
 from toolcrib.calls.redact import shown_failure
 from toolcrib.calls.shape import shape
@@ -177,6 +178,9 @@ def end(call: Call, failure: Failure) -> None:
 def _leave(call: Call, error: BaseException) -> None:
     """Record a call that is torn down from outside. The signal goes on: nothing swallows it."""
     if call.is_over:
+        # It ended, and that could not be written down; a cancelled wait for it changes nothing.
+        if isinstance(error, Exception):
+            tell_unrecorded(call, error)
         return
     if isinstance(error, Exception) and not isinstance(error, asyncio.CancelledError):
         # A signal may stand for one of another library, which says more.

@@ -17,7 +17,7 @@ from toolcrib.session.events import ToolInvoked
 from toolcrib.session.turns import in_call, turn_here
 
 if TYPE_CHECKING:
-    from toolcrib.calls.call import Call
+    from toolcrib.calls.call import Call, Caller
     from toolcrib.session.session import Session
     from toolcrib.tools.ref import ToolRef
 
@@ -36,6 +36,7 @@ class ProviderCall:
     success: bool
     error: str | None
     raw: Any
+    caller: Caller | None = None
 
 
 async def record_provider_call(session: Session, call: ProviderCall, decided_by: Actor) -> None:
@@ -60,6 +61,8 @@ async def record_provider_call(session: Session, call: ProviderCall, decided_by:
             decided_by=decided_by,
             parent_call_id=here.parent_call_id if here else None,
             turn=session.turn,
+            principal=call.caller.principal if call.caller else None,
+            transport=call.caller.transport if call.caller else None,
             origin="provider",
             provider=call.provider,
             capability=call.capability,

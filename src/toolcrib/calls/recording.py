@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from toolcrib.calls.payloads import build_live, build_started, encode_invoked, encode_started
 from toolcrib.calls.redact import scrub
 from toolcrib.calls.validate import digest
-from toolcrib.session.events import CallStarted, ToolInvoked
+from toolcrib.session.events import CallStarted, CallUnrecorded, ToolInvoked
 from toolcrib.store.store import (
     ApprovalUsed,
     Artifact,
@@ -72,6 +72,21 @@ def record_finish_soon(call: Call) -> None:
         session.announce(build_live(call))
 
 
+def tell_unrecorded(call: Call, error: Exception) -> None:
+    """Say that the end of a call could not be written down, to whoever listens here."""
+    session = call.session
+    if session.is_heard:
+        session.announce(
+            CallUnrecorded(
+                session_id=session.session_id,
+                at=call.finished_at,
+                call_id=call.call_id,
+                tool=call.prepared.ref if call.prepared else call.frozen_ref,
+                reason=type(error).__name__,
+            )
+        )
+
+
 def put_down(call: Call) -> None:
     """The handler has nothing more to say or do: the call is over, or goes on as another one."""
     call.is_over = True
@@ -126,4 +141,5 @@ def open_call(call: Call, state: OpenCallState, decided: Decided | None = None) 
         decided=decided,
         principal=caller.principal if caller else None,
         transport=caller.transport if caller else None,
+        is_by_model=caller.is_model if caller else False,
     )

@@ -121,7 +121,7 @@ class Resumption:
             found.arguments,
             session,
             created_at=found.created_at,
-            caller=Caller(found.principal, found.transport),
+            caller=Caller(found.principal, found.transport, found.is_by_model),
             deadline=deadline,
         )
         call.approval_id = found.approval_id

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.session.encoding import encode_event, rendered
-from toolcrib.session.events import Event, HostedToolProgress, TextDelta, ToolInvoked
+from toolcrib.session.events import PASSING, Event, ToolInvoked
 
 if TYPE_CHECKING:
     from toolcrib.session.record import Record
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 GAP: Final = "events.gap"
 """What a reader is told that fell too far behind: the events after `seq` are in the ledger."""
-
-PASSING: Final = (TextDelta, HostedToolProgress)
-"""Events that are shown and not kept."""
 
 _PAGE: Final = 256
 """How many records are read at a time, so that a reader of a long ledger holds few of them."""

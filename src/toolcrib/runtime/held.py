@@ -15,6 +15,7 @@ from toolcrib.runtime.session_hooks import prompt_hooks, session_hooks
 from toolcrib.runtime.turn_slot import TurnSlot
 
 if TYPE_CHECKING:
+    from toolcrib.calls.call import Caller
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.messages import CreateSession
     from toolcrib.session.session import Session
@@ -62,7 +63,7 @@ class HeldSession:
         self._readers: set[Reader] = set()
         self._decision = asyncio.Event()
 
-    def governance(self, names: Collection[str]) -> Governance:
+    def governance(self, names: Collection[str], caller: Caller) -> Governance:
         """How the calls of a prompt that is offered `names` are governed: like all others."""
         config = self._config
         return Governance(
@@ -71,6 +72,7 @@ class HeldSession:
             hooks=prompt_hooks(self._hooks, self.executor, names),
             limits=config.limits,
             runners={"client": self.client},
+            caller=caller,
         )
 
     def follow(self, after: int, backlog: int) -> Reader:

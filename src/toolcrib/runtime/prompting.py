@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.prompt_adapter import PromptAdapter
     from toolcrib.adapters.response import PromptResponse
     from toolcrib.approval.request import ApprovalRequest
+    from toolcrib.calls.call import Caller
     from toolcrib.runtime.held import HeldSession
     from toolcrib.store.store import OpenCall
 
@@ -34,11 +35,14 @@ _UNFINISHED: Final = "prompt"
 
 @dataclass(frozen=True, slots=True)
 class Prompting:
-    """One session, the model that answers it, and what that is told before every prompt."""
+    """One session, the model that answers it, what that is told before every prompt, and on whose
+    behalf it calls tools.
+    """
 
     held: HeldSession
     adapter: PromptAdapter
     instructions: str
+    caller: Caller
 
     async def answer(self, text: str, *, waits: bool) -> PromptResult:
         """Have the model answer, waiting for the people whose approval it takes. A prompt that
@@ -85,7 +89,7 @@ class Prompting:
         session = self.held.session
         tools = {name: each.tool for name, each in self.held.executor.tools.items()}
         prompt = _prompt(list(tools.values()), self.instructions, text)
-        governance = self.held.governance(tools)
+        governance = self.held.governance(tools, self.caller)
         return await ask(prompt, session=session, governance=governance, stream=True, follows=True)
 
 
@@ -107,8 +111,8 @@ async def give_up(held: HeldSession) -> bool:
 
 
 def _is_of_prompt(call: OpenCall, turn: int) -> bool:
-    """Whether the model made a call in this turn. Who calls without a model has a name."""
-    return call.turn == turn and call.principal is None and call.state == "waiting"
+    """Whether the model made a call in this turn. Others may call meanwhile, without a model."""
+    return call.turn == turn and call.is_by_model and call.state == "waiting"
 
 
 async def turn_of(held: HeldSession) -> int:

@@ -14,7 +14,7 @@ from toolcrib.calls.call import Caller
 from toolcrib.errors import Refused
 from toolcrib.runtime import calling, deciding
 from toolcrib.runtime.asking import ask_store
-from toolcrib.runtime.envelope import GAP, PASSING, Reader, kept
+from toolcrib.runtime.envelope import GAP, Reader, kept
 from toolcrib.runtime.messages import (
     ApprovalFacts,
     CallResult,
@@ -47,7 +47,7 @@ from toolcrib.runtime.messages import (
     Tools,
 )
 from toolcrib.runtime.prompting import Prompting, ended, give_up
-from toolcrib.session.events import ALL_EVENTS
+from toolcrib.session.events import ALL_EVENTS, PASSING
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -158,7 +158,7 @@ class Service:
 
     async def send_prompt(self, asked: SendPrompt, who: Principal) -> PromptResult:
         """Have the model answer."""
-        prompting = self._prompting(asked.session_id)
+        prompting = self._prompting(asked.session_id, who)
         when_busy = asked.when_busy or self._config.when_busy
         return await self._once.do(
             who.name,
@@ -172,7 +172,7 @@ class Service:
 
     async def resume_prompt(self, asked: ResumePrompt, who: Principal) -> PromptResult:
         """Go on with a prompt that waits, or was cut off."""
-        prompting = self._prompting(asked.session_id)
+        prompting = self._prompting(asked.session_id, who)
         return await self._once.do(
             who.name,
             f"prompt.resume {asked.session_id}",
@@ -186,11 +186,12 @@ class Service:
         held = self._sessions.get(asked.session_id)
         return Cancelled(was_running=await held.slot.cancel() or await give_up(held))
 
-    def _prompting(self, session_id: str) -> Prompting:
+    def _prompting(self, session_id: str, who: Principal) -> Prompting:
         adapter, held = self._config.adapter, self._sessions.get(session_id)
         if adapter is None:
             raise Refused("unavailable", "this runtime has no model; configure an adapter")
-        return Prompting(held, adapter, self._config.instructions)
+        caller = Caller(who.name, who.transport, is_model=True)
+        return Prompting(held, adapter, self._config.instructions, caller)
 
     async def list_approvals(self, asked: ListApprovals, who: Principal) -> Inbox:
         """What waits for a decision."""

@@ -12,29 +12,65 @@ from typing import Any, ClassVar, Literal
 from toolcrib.approval.decision import Actor, Decided
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.failure import Failure
+from toolcrib.session.event import Event
+from toolcrib.session.prompt_events import (
+    FilesStaged,
+    HostedToolProgress,
+    ModelAsked,
+    ModelResponded,
+    ModelStatus,
+    PromptAnswered,
+    PromptResumed,
+    PromptStarted,
+    TextDelta,
+    ToolWithheld,
+    TurnEnded,
+    TurnOutcome,
+)
 from toolcrib.tools.ref import ToolRef
-from toolcrib.vfs.staged import StagedFile
+
+__all__ = [
+    "ALL_EVENTS",
+    "PASSING",
+    "ApprovalDecided",
+    "ApprovalRequested",
+    "CallInDoubt",
+    "CallStarted",
+    "CallUnrecorded",
+    "Event",
+    "FilesStaged",
+    "GrantChanged",
+    "HostedToolProgress",
+    "ModelAsked",
+    "ModelResponded",
+    "ModelStatus",
+    "Origin",
+    "PayloadsDeleted",
+    "PromptAnswered",
+    "PromptResumed",
+    "PromptStarted",
+    "SessionOpened",
+    "SessionRestored",
+    "TextDelta",
+    "ToolEmitted",
+    "ToolInvoked",
+    "ToolOutput",
+    "ToolProgress",
+    "ToolUnavailable",
+    "ToolWithheld",
+    "ToolsChanged",
+    "TurnEnded",
+    "TurnOutcome",
+    "TurnStarted",
+    "idempotency_key",
+]
 
 Origin = Literal["local", "provider"]
-
-ModelStatus = Literal["completed", "paused", "incomplete", "failed", "refused", "empty"]
-"""What came of a model request: an answer or calls, a pause after which the provider goes on, or
-why nothing can follow from it.
-"""
 
 
 def idempotency_key(session_id: str, call_id: str) -> str:
     """Names one call, and only that one, wherever and however often it is tried."""
     return f"{session_id}:{call_id}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Something that happened in `session_id` at `at` (seconds since the epoch)."""
-
-    kind: ClassVar[str]
-    session_id: str
-    at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,101 +185,16 @@ class CallInDoubt(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PromptStarted(Event):
-    """A prompt goes to a model. `digest` is of all that was rendered, attachments included."""
-
-    kind: ClassVar[str] = "prompt.started"
-    turn: int
-    prompt_name: str
-    text: str
-    digest: str
-    adapter: str
-    model: str
-    parent_call_id: str | None = None
-    """The call that evaluates the prompt: in its handler, in a hook, or in an approver."""
-    parent_turn: int | None = None
-    """The turn of that call."""
-    token_limits: dict[str, int] | None = None
-    """`max_tokens` of its budget and `max_output_tokens` of each request, where they are set."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolWithheld(Event):
-    """A tool was not offered to the model: one that the provider runs, because the session forbids
-    it or the provider has no such kind, or one of the host's that could not be mounted.
+class CallUnrecorded(Event):
+    """A call is over and its end could not be written down: the store failed, or another process
+    writes the session by now. On the bus only, for there is nowhere else to say it.
     """
 
-    kind: ClassVar[str] = "tool.withheld"
-    turn: int
-    tool: ToolRef
+    kind: ClassVar[str] = "call.unrecorded"
+    call_id: str
+    tool: ToolRef | None
     reason: str
-    replaced_by: ToolRef | None = None
-    """The local tool that is offered in its place."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesStaged(Event):
-    """Files of the host were given to a tool that the provider runs. Going on with the turn uses
-    them again.
-    """
-
-    kind: ClassVar[str] = "files.staged"
-    turn: int
-    tool: str
-    container_id: str | None
-    """None for a container that the provider makes itself."""
-    files: tuple[StagedFile, ...]
-    empty: tuple[str, ...] = ()
-    """Files of no bytes: there was nothing to give."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelResponded(Event):
-    """One model request was answered. `items` are the provider's own, verbatim: they are what a
-    conversation is replayed from. Unless the `status` is `completed`, it is asked again.
-    """
-
-    kind: ClassVar[str] = "model.responded"
-    turn: int
-    step: int
-    status: ModelStatus
-    response_id: str | None
-    request_id: str | None
-    model: str | None
-    items: list[Any]
-    usage: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptAnswered(Event):
-    """A prompt is done: the model gave its answer."""
-
-    kind: ClassVar[str] = "prompt.answered"
-    turn: int
-    prompt_name: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextDelta(Event):
-    """A piece of an answer while it is produced. On the bus only; the ledger keeps the whole."""
-
-    kind: ClassVar[str] = "model.text_delta"
-    turn: int
-    step: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostedToolProgress(Event):
-    """A provider-run call moves on while the answer is produced. On the bus only."""
-
-    kind: ClassVar[str] = "model.hosted_progress"
-    turn: int
-    step: int
-    item_id: str
-    item_type: str
-    what: str
+    """The class of what went wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,6 +281,7 @@ ALL_EVENTS: tuple[type[Event], ...] = (
     CallStarted,
     CallInDoubt,
     PromptStarted,
+    PromptResumed,
     ToolWithheld,
     FilesStaged,
     ModelResponded,
@@ -339,3 +291,13 @@ ALL_EVENTS: tuple[type[Event], ...] = (
     ToolEmitted,
     ToolInvoked,
 )
+"""Every event that a ledger keeps."""
+
+PASSING: tuple[type[Event], ...] = (
+    CallUnrecorded,
+    HostedToolProgress,
+    ModelAsked,
+    TextDelta,
+    TurnEnded,
+)
+"""Events that are shown and not kept."""

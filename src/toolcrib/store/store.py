@@ -41,6 +41,8 @@ class OpenCall:
     """The decision that was taken and has not been acted on yet."""
     principal: str | None = None
     transport: str | None = None
+    is_by_model: bool = False
+    """Whether a model made the call, in a prompt of the principal's."""
 
 
 @dataclass(frozen=True, slots=True)

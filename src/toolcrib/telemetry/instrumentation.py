@@ -19,12 +19,16 @@ from toolcrib.session.events import (
     ApprovalDecided,
     ApprovalRequested,
     CallStarted,
+    CallUnrecorded,
     Event,
     FilesStaged,
+    ModelAsked,
     ModelResponded,
     PromptAnswered,
+    PromptResumed,
     PromptStarted,
     ToolInvoked,
+    TurnEnded,
 )
 from toolcrib.session.turns import turn_here
 from toolcrib.telemetry.metrics import Metrics, labels_of
@@ -70,12 +74,16 @@ class Instrumentation:
         self._unsubscribe = [
             self._hear(CallStarted, self._runs.start),
             self._hear(ToolInvoked, self._on_invoked),
+            self._hear(CallUnrecorded, self._on_unrecorded),
             self._hear(ApprovalRequested, self._on_asked),
             self._hear(ApprovalDecided, self._on_decided),
             self._hear(PromptStarted, self._turns.start),
             self._hear(FilesStaged, self._on_staged),
             self._hear(ModelResponded, self._turns.answer),
             self._hear(PromptAnswered, self._turns.finish),
+            self._hear(PromptResumed, self._turns.start),
+            self._hear(ModelAsked, self._turns.request),
+            self._hear(TurnEnded, self._turns.end),
         ]
 
     def __enter__(self) -> Self:
@@ -112,6 +120,10 @@ class Instrumentation:
 
     def _on_staged(self, event: FilesStaged) -> None:
         self._turns.move(event.at)
+
+    def _on_unrecorded(self, event: CallUnrecorded) -> None:
+        self._runs.lose(event)
+        self._metrics.lost(labels_of(event.tool, self._turns.agent(turn_here())))
 
     def _on_invoked(self, event: ToolInvoked) -> None:
         self._runs.finish(event)

@@ -20,6 +20,7 @@ from toolcrib.telemetry.conventions import (
     OTHER,
     TOOL_NAME,
     TOOL_TYPE,
+    UNRECORDED,
     Attributes,
     tool_type,
 )
@@ -77,6 +78,11 @@ class Metrics:
         self._errors.add(1, _with_error(labels, failure))
         if failure.kind == "timeout":
             self._timeouts.add(1, labels)
+
+    def lost(self, labels: Attributes) -> None:
+        """A call is over and its end could not be written down: how it ended is not known."""
+        self._calls.add(1, labels)
+        self._errors.add(1, labels | {ERROR_TYPE: UNRECORDED})
 
     def asked(self, tool: ToolRef) -> None:
         """Somebody was asked about a call."""

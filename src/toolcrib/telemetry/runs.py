@@ -23,6 +23,7 @@ from toolcrib.telemetry.conventions import (
     TOOL_CALL_ID,
     TOOL_PLACE,
     TOOL_SOURCE,
+    UNRECORDED,
     Attributes,
 )
 from toolcrib.telemetry.here import Run, enter, leave, run_here
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from toolcrib.calls.failure import Failure
-    from toolcrib.session.events import ApprovalRequested, CallStarted, ToolInvoked
+    from toolcrib.session.events import ApprovalRequested, CallStarted, CallUnrecorded, ToolInvoked
     from toolcrib.telemetry.metrics import Metrics
     from toolcrib.telemetry.spans import Spans
     from toolcrib.telemetry.turns import Turns
@@ -80,6 +81,13 @@ class Runs:
         if run is not None and run.span.is_recording():
             run.span.set_attributes(self._end_facts(event))
         self._end(run, event.at, event.failure, "completed" if event.success else "failed")
+
+    def lose(self, event: CallUnrecorded) -> None:
+        """A call is over, and nobody could write down how."""
+        run = self._open.pop((event.session_id, event.call_id), None)
+        if run is not None:
+            fail(run.span, UNRECORDED)
+        self._end(run, event.at, None, "failed")
 
     def close(self) -> None:
         """End what still runs: nobody will hear how it goes on."""

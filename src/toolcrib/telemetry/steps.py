@@ -7,7 +7,7 @@ on the step's span, and spans of their own only where their time is known.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from opentelemetry.trace import SpanKind, set_span_in_context
 
@@ -18,6 +18,7 @@ from toolcrib.telemetry.conventions import (
     ERROR_TYPE,
     EXECUTE_TOOL,
     OPERATION_NAME,
+    OTHER,
     PROVIDER_CALL,
     PROVIDER_NAME,
     REQUEST_MODEL,
@@ -38,8 +39,18 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
-    from toolcrib.session.events import ModelResponded, PromptStarted, ToolInvoked
+    from toolcrib.session.events import (
+        ModelAsked,
+        ModelResponded,
+        PromptResumed,
+        PromptStarted,
+        ToolInvoked,
+    )
     from toolcrib.telemetry.spans import Spans
+
+
+Prompted: TypeAlias = "PromptStarted | PromptResumed"
+"""The prompt that a model answers, from its beginning or from where it stopped."""
 
 
 @dataclass(slots=True, eq=False)
@@ -57,23 +68,28 @@ class Step:
     def of(
         event: ModelResponded,
         asked_at: float,
-        prompt: PromptStarted | None,
+        prompt: Prompted | None,
         spans: Spans,
         parent: Context,
     ) -> Step:
         """The step that an event tells of, asked at `asked_at`."""
         model = prompt.model if prompt else event.model
-        span = spans.start(
-            f"{CHAT} {model}" if model else CHAT,
-            min(asked_at, event.at),
-            _facts(event, prompt),
-            parent,
-            kind=SpanKind.CLIENT,
-        )
+        began_at = min(asked_at, event.at)
+        span = _started(model, began_at, _facts(event, prompt) | _answer(event), spans, parent)
         problem = None if event.status in ("completed", "paused") else event.status
         if problem is not None:
             fail(span, problem)
         return Step(span, event.at, prompt.prompt_name if prompt else None, problem)
+
+    @staticmethod
+    def unanswered(
+        event: ModelAsked, at: float, prompt: Prompted | None, spans: Spans, parent: Context
+    ) -> None:
+        """A step that was asked for and never answered, until `at`."""
+        model = prompt.model if prompt else None
+        span = _started(model, event.at, _facts(event, prompt), spans, parent)
+        fail(span, OTHER)
+        span.end(nanoseconds(max(at, event.at)))
 
     def note(self, event: ToolInvoked, spans: Spans, *, captures_content: bool) -> None:
         """A call that the provider ran in this step."""
@@ -112,7 +128,14 @@ class Step:
         return facts
 
 
-def _facts(event: ModelResponded, prompt: PromptStarted | None) -> Attributes:
+def _started(
+    model: str | None, at: float, facts: Attributes, spans: Spans, parent: Context
+) -> Span:
+    name = f"{CHAT} {model}" if model else CHAT
+    return spans.start(name, at, facts, parent, kind=SpanKind.CLIENT)
+
+
+def _facts(event: ModelResponded | ModelAsked, prompt: Prompted | None) -> Attributes:
     facts: Attributes = {
         OPERATION_NAME: CHAT,
         CONVERSATION_ID: event.session_id,
@@ -122,6 +145,11 @@ def _facts(event: ModelResponded, prompt: PromptStarted | None) -> Attributes:
     if prompt is not None:
         facts[PROVIDER_NAME] = provider_name(prompt.adapter)
         facts[REQUEST_MODEL] = prompt.model
+    return facts
+
+
+def _answer(event: ModelResponded) -> Attributes:
+    facts: Attributes = {}
     if event.model is not None:
         facts[RESPONSE_MODEL] = event.model
     if event.response_id is not None:

@@ -1,7 +1,8 @@
 """Spans of prompts, and of the steps in which a model answers.
 
-No event says that a turn ended without an answer. Such a turn is found to be over when its task is
-done, when another prompt starts, or at the latest when the instrumentation is closed.
+A turn of an agent that is not ours says nothing when it ends without an answer. Such a turn is
+found to be over when its task is done, when another prompt starts, or at the latest when the
+instrumentation is closed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.context import get_current
 from opentelemetry.trace import set_span_in_context
 
+from toolcrib.session.events import PromptResumed
 from toolcrib.session.turns import OpenTurn, turn_here
 from toolcrib.telemetry.content import as_messages
 from toolcrib.telemetry.conventions import (
@@ -25,6 +27,7 @@ from toolcrib.telemetry.conventions import (
     OTHER,
     OUTPUT_MESSAGES,
     PROMPT_OUTCOME,
+    PROMPT_RESUMED,
     PROVIDER_NAME,
     REQUEST_MODEL,
     TURN,
@@ -40,23 +43,28 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from toolcrib.session.events import (
+        ModelAsked,
         ModelResponded,
         PromptAnswered,
-        PromptStarted,
         ToolInvoked,
+        TurnEnded,
+        TurnOutcome,
     )
     from toolcrib.telemetry.spans import Spans
+    from toolcrib.telemetry.steps import Prompted
 
 TaskDone = Callable[["asyncio.Task[Any]"], None]
 
 
 @dataclass(slots=True, eq=False)
 class TurnSpans:
-    """The spans of one turn. One that goes on from earlier has none of its own."""
+    """The spans of one turn. One that nobody announced has none of its own."""
 
     last_at: float
     span: Span | None = None
-    prompt: PromptStarted | None = None
+    prompt: Prompted | None = None
+    asked: ModelAsked | None = None
+    """The request that has no answer yet."""
     step: Step | None = None
     waiting: set[str] = field(default_factory=set[str])
     """Calls that somebody was asked about and nobody has decided."""
@@ -89,8 +97,8 @@ class Turns:
         found = None if turn is None else self._open.get(turn)
         return None if found is None or found.prompt is None else found.prompt.prompt_name
 
-    def start(self, event: PromptStarted) -> None:
-        """A prompt goes to a model."""
+    def start(self, event: Prompted) -> None:
+        """A prompt goes to a model, for the first time or again."""
         turn = turn_here()
         if turn is None:
             return
@@ -101,6 +109,12 @@ class Turns:
             self.parent(turn.outer),
         )
         self._keep(turn, TurnSpans(event.at, span, event))
+
+    def request(self, event: ModelAsked) -> None:
+        """The model is asked now."""
+        spans = self._here()
+        if spans is not None:
+            spans.asked, spans.last_at = event, event.at
 
     def answer(self, event: ModelResponded) -> None:
         """A step is over, but for the calls that the provider ran in it."""
@@ -115,7 +129,7 @@ class Turns:
             step.end()
             return
         _end_step(spans)
-        spans.step, spans.last_at = step, event.at
+        spans.step, spans.last_at, spans.asked = step, event.at, None
 
     def move(self, at: float) -> None:
         """Something else happened in this turn: the next request was not made before."""
@@ -150,14 +164,21 @@ class Turns:
         spans = None if turn is None else self._open.pop(turn, None)
         if spans is None:
             return
-        if spans.task is not None and spans.on_done is not None:
-            spans.task.remove_done_callback(spans.on_done)
+        _forget_task(spans)
         _end_step(spans)
         if spans.span is not None:
             spans.span.set_attribute(PROMPT_OUTCOME, "completed")
             if self._captures_content:
                 spans.span.set_attribute(OUTPUT_MESSAGES, as_messages("assistant", event.text))
             spans.span.end(nanoseconds(event.at))
+
+    def end(self, event: TurnEnded) -> None:
+        """Nobody works on a turn any more. If it was answered, that is known already."""
+        turn = turn_here()
+        spans = None if turn is None else self._open.get(turn)
+        if turn is not None and spans is not None:
+            _forget_task(spans)
+            self._give_up(turn, event.at, event.outcome)
 
     def close(self) -> None:
         """End what still goes on: nobody will hear how."""
@@ -182,21 +203,29 @@ class Turns:
         self._open[turn] = spans
         return spans
 
-    def _give_up(self, turn: OpenTurn, at: float | None = None) -> None:
+    def _give_up(
+        self, turn: OpenTurn, at: float | None = None, outcome: TurnOutcome | None = None
+    ) -> None:
         """End the spans of a turn that had no answer; without `at`, when it was last heard of."""
+        # Before it is forgotten: the request that has no answer belongs to its span.
+        parent = self.parent(turn)
         spans = self._open.pop(turn, None)
         if spans is None:
             return
+        ends_at = spans.last_at if at is None else max(at, spans.last_at)
         problem = None if spans.step is None else spans.step.problem
         _end_step(spans)
+        if spans.asked is not None:
+            Step.unanswered(spans.asked, ends_at, spans.prompt, self._spans, parent)
         if spans.span is None:
             return
-        spans.span.set_attribute(PROMPT_OUTCOME, "waiting" if spans.waiting else "failed")
-        if not spans.waiting:
-            fail(spans.span, problem or OTHER)
-        spans.span.end(nanoseconds(spans.last_at if at is None else max(at, spans.last_at)))
+        outcome = outcome or ("waiting" if spans.waiting else "failed")
+        spans.span.set_attribute(PROMPT_OUTCOME, outcome)
+        if outcome in ("failed", "cancelled"):
+            fail(spans.span, problem or ("cancelled" if outcome == "cancelled" else OTHER))
+        spans.span.end(nanoseconds(ends_at))
 
-    def _facts(self, event: PromptStarted) -> Attributes:
+    def _facts(self, event: Prompted) -> Attributes:
         facts: Attributes = {
             OPERATION_NAME: INVOKE_AGENT,
             AGENT_NAME: event.prompt_name,
@@ -205,7 +234,9 @@ class Turns:
             CONVERSATION_ID: event.session_id,
             TURN: event.turn,
         }
-        if self._captures_content:
+        if isinstance(event, PromptResumed):
+            facts[PROMPT_RESUMED] = True
+        elif self._captures_content:
             facts[INPUT_MESSAGES] = as_messages("user", event.text)
         return facts
 
@@ -214,6 +245,11 @@ def _end_step(spans: TurnSpans) -> None:
     if spans.step is not None:
         spans.step.end()
         spans.step = None
+
+
+def _forget_task(spans: TurnSpans) -> None:
+    if spans.task is not None and spans.on_done is not None:
+        spans.task.remove_done_callback(spans.on_done)
 
 
 def _task_here() -> asyncio.Task[Any] | None:

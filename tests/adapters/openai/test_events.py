@@ -205,7 +205,7 @@ def test_a_bus_hears_the_evaluation_and_nothing_after_it(stream: bool) -> None:
 
     assert recorder.kinds == heard
     assert heard[0] == "turn.started"
-    assert heard[-1] == "prompt.answered"
+    assert heard[-1] == "turn.ended"
 
 
 def test_a_bus_that_is_the_sessions_own_hears_everything_once() -> None:
