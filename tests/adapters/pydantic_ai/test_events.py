@@ -270,7 +270,7 @@ def test_a_bus_hears_the_evaluation_and_nothing_after_it(stream: bool) -> None:
         adapter.evaluate(ask(), session=session)
 
     assert recorder.kinds == heard
-    assert (heard[0], heard[-1]) == ("turn.started", "prompt.answered")
+    assert (heard[0], heard[-1]) == ("turn.started", "turn.ended")
 
 
 @pytest.mark.parametrize("arguments", ['{"user": "jo", "password": "hunter2"}', "{hunter2"])
