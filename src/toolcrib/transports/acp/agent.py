@@ -1,0 +1,187 @@
+"""A runtime as an agent: what each method of the Agent Client Protocol does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from acp import schema
+from acp.meta import PROTOCOL_VERSION
+
+from toolcrib._version import __version__
+from toolcrib.errors import Refused
+from toolcrib.transports.acp.client_tools import capabilities_of
+from toolcrib.transports.acp.content import text_of
+from toolcrib.transports.acp.extension import Extension
+from toolcrib.transports.acp.joined import JoinedSessions
+from toolcrib.transports.acp.listing import listed
+from toolcrib.transports.acp.mcp_servers import Given, mount_servers
+from toolcrib.transports.acp.opening import Opening
+from toolcrib.transports.acp.stopping import explained, response_to
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toolcrib.runtime.messages import SessionFacts
+    from toolcrib.runtime.principal import Principal
+    from toolcrib.runtime.runtime import Runtime
+    from toolcrib.transports.acp.editor import Editor
+    from toolcrib.transports.acp.joined import Joined
+
+_CAPABILITIES: Final = schema.AgentCapabilities(
+    load_session=True,
+    prompt_capabilities=schema.PromptCapabilities(embedded_context=True),
+    mcp_capabilities=schema.McpCapabilities(http=True),
+    session_capabilities=schema.SessionCapabilities(
+        list=schema.SessionListCapabilities(),
+        resume=schema.SessionResumeCapabilities(),
+        fork=schema.SessionForkCapabilities(),
+        close=schema.SessionCloseCapabilities(),
+        delete=schema.SessionDeleteCapabilities(),
+    ),
+)
+
+
+class Agent:
+    """Answers one client. Every method takes the request as the SDK reads it, and raises `Refused`
+    for what is not done.
+    """
+
+    def __init__(self, runtime: Runtime, who: Principal, editor: Editor) -> None:
+        self._runtime = runtime
+        self._who = who
+        self._editor = editor
+        self._joined = JoinedSessions(runtime, who, editor)
+        self._opening: Opening | None = None
+        self.extension = Extension(runtime, who, editor, self._joined)
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether the client has said what it can do."""
+        return self._opening is not None
+
+    def close(self) -> None:
+        """The client is gone. What it has begun goes on, and what waits for it stays undecided."""
+        self._joined.close()
+        self.extension.close()
+
+    async def initialize(self, asked: schema.InitializeRequest) -> schema.InitializeResponse:
+        """Agree on the protocol. There is one version: who speaks another may hang up."""
+        client = asked.client_capabilities or schema.ClientCapabilities()
+        self._opening = Opening(self._runtime, self._who, capabilities_of(client))
+        return schema.InitializeResponse(
+            protocol_version=PROTOCOL_VERSION,
+            agent_capabilities=_CAPABILITIES,
+            agent_info=schema.Implementation(
+                name="toolcrib", title="Toolcrib", version=__version__
+            ),
+            auth_methods=[],
+        )
+
+    async def new_session(self, asked: schema.NewSessionRequest) -> schema.NewSessionResponse:
+        """A new session with the host's tools, the client's, and those of its MCP servers."""
+        facts = await self._open.create(asked.cwd, asked.field_meta)
+        meta = await self._mount(facts, asked.mcp_servers)
+        self._join(facts, after=facts.last_seq)
+        return schema.NewSessionResponse(session_id=facts.session_id, field_meta=meta)
+
+    async def load_session(self, asked: schema.LoadSessionRequest) -> schema.LoadSessionResponse:
+        """Open a session again, and tell all that happened in it."""
+        facts = await self._open.resume(asked.session_id)
+        meta = await self._mount(facts, asked.mcp_servers)
+        joined = self._join(facts, after=0, replay_until=facts.last_seq)
+        await joined.following.told(facts.last_seq)
+        return schema.LoadSessionResponse(field_meta=meta)
+
+    async def resume_session(
+        self, asked: schema.ResumeSessionRequest
+    ) -> schema.ResumeSessionResponse:
+        """Open a session again, and tell only what happens from now on."""
+        facts = await self._open.resume(asked.session_id)
+        meta = await self._mount(facts, asked.mcp_servers or ())
+        self._join(facts, after=facts.last_seq)
+        return schema.ResumeSessionResponse(field_meta=meta)
+
+    async def fork_session(self, asked: schema.ForkSessionRequest) -> schema.ForkSessionResponse:
+        """A new session that begins with what another one holds."""
+        facts = await self._open.fork(asked.session_id)
+        meta = await self._mount(facts, asked.mcp_servers or ())
+        self._join(facts, after=facts.last_seq)
+        return schema.ForkSessionResponse(session_id=facts.session_id, field_meta=meta)
+
+    async def list_sessions(self, asked: schema.ListSessionsRequest) -> schema.ListSessionsResponse:
+        """The sessions of the store, the newest first."""
+        sessions = (await self._ask("session.list")).sessions
+        return listed(sessions, asked, self._runtime.config.cwd)
+
+    async def close_session(self, asked: schema.CloseSessionRequest) -> schema.CloseSessionResponse:
+        """Cancel what a session does and let go of it; it can be loaded again."""
+        self._joined.leave(asked.session_id)
+        await self._ask("session.close", session_id=asked.session_id)
+        return schema.CloseSessionResponse()
+
+    async def delete_session(
+        self, asked: schema.DeleteSessionRequest
+    ) -> schema.DeleteSessionResponse:
+        """Delete a session and everything it holds."""
+        self._joined.leave(asked.session_id)
+        await self._ask("session.delete", session_id=asked.session_id)
+        return schema.DeleteSessionResponse()
+
+    async def prompt(self, asked: schema.PromptRequest) -> schema.PromptResponse:
+        """Have the model answer. What happens on the way is told before the answer is given."""
+        joined, text = self._joined.get(asked.session_id), text_of(asked.prompt)
+        # Nothing is awaited up to here, so that a cancel that comes next finds the prompt.
+        turn = asyncio.ensure_future(
+            self._ask("prompt.send", session_id=asked.session_id, text=text)
+        )
+        joined.turns.add(turn)
+        turn.add_done_callback(joined.turns.discard)
+        try:
+            result = await turn
+        finally:
+            await self._tell_all(joined, asked.session_id)
+        response = response_to(result, joined.following.transcript.last_status)
+        if (why := explained(result)) is not None:
+            await self._editor.update(asked.session_id, why)
+        return response
+
+    async def cancel(self, asked: schema.CancelNotification) -> None:
+        """Stop the prompt of a session: the model's request, its tools, and what it waits for."""
+        joined = self._joined.find(asked.session_id)
+        if joined is None:
+            return
+        while joined.turns:
+            cancelled = await self._ask("prompt.cancel", session_id=asked.session_id)
+            if cancelled.was_running:
+                return
+            # Asked for, and not begun yet.
+            await asyncio.sleep(0)
+
+    async def _tell_all(self, joined: Joined, session_id: str) -> None:
+        try:
+            facts = await self._ask("session.get", session_id=session_id)
+        except Refused:
+            # Deleted, or closing: there is nothing more to tell.
+            return
+        await joined.following.told(facts.last_seq)
+
+    async def _mount(self, facts: SessionFacts, servers: Sequence[Given]) -> dict[str, Any] | None:
+        cwd = facts.cwd or self._runtime.config.cwd
+        missing = await mount_servers(self._runtime, facts.session_id, servers, cwd)
+        return {"toolcrib": {"unavailableServers": missing}} if missing else None
+
+    def _join(self, facts: SessionFacts, *, after: int, replay_until: int = 0) -> Joined:
+        capabilities = self._open.capabilities
+        return self._joined.join(
+            facts.session_id, capabilities, after=after, replay_until=replay_until
+        )
+
+    @property
+    def _open(self) -> Opening:
+        if self._opening is None:
+            raise Refused("invalid", "send initialize first")
+        return self._opening
+
+    async def _ask(self, operation: str, **params: Any) -> Any:
+        return await self._runtime.ask(operation, params, self._who)

@@ -1,0 +1,94 @@
+"""The runtime's own operations, beside those of the Agent Client Protocol.
+
+Methods that begin with an underscore are free for extensions: `_toolcrib/tools.call` is the
+operation `tools.call`, with the same parameters, results and errors as on every transport.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from toolcrib.runtime.client_calls import ClientGone
+from toolcrib.runtime.service import as_json
+from toolcrib.transports.peer_methods import PEER_METHODS, Subscribed, Unsubscribed
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.envelope import Reader
+    from toolcrib.runtime.principal import Principal
+    from toolcrib.runtime.runtime import Runtime
+    from toolcrib.transports.acp.editor import Editor
+    from toolcrib.transports.acp.joined import JoinedSessions
+
+PREFIX: Final = "_toolcrib/"
+EVENT: Final = "_toolcrib/event"
+"""The notification that carries one envelope."""
+ENDED: Final = "_toolcrib/events.ended"
+
+_log = logging.getLogger(__name__)
+
+
+class Extension:
+    """Answers the operations for one client, and sends it the events that it subscribes to."""
+
+    def __init__(
+        self, runtime: Runtime, who: Principal, editor: Editor, joined: JoinedSessions
+    ) -> None:
+        self._runtime = runtime
+        self._who = who
+        self._editor = editor
+        self._joined = joined
+        self._sending: dict[str, asyncio.Task[None]] = {}
+
+    async def answer(self, name: str, params: Mapping[str, Any]) -> Any:
+        """Do an operation. Raises `Refused`."""
+        match name:
+            case "events.subscribe" | "events.unsubscribe":
+                return as_json(self._subscription(name, params))
+            case "prompt.resume":
+                await self._ask_again(params)
+            case _:
+                pass
+        return as_json(await self._runtime.ask(name, dict(params), self._who))
+
+    def close(self) -> None:
+        """The client is gone."""
+        for task in self._sending.values():
+            task.cancel()
+
+    async def _ask_again(self, params: Mapping[str, Any]) -> None:
+        """What a prompt waits for that was cut off, nobody is being asked any more."""
+        session_id = params.get("session_id")
+        joined = self._joined.find(session_id) if isinstance(session_id, str) else None
+        if joined is None:
+            return
+        waiting = await self._runtime.ask("approvals.list", {"session_id": session_id}, self._who)
+        for each in waiting.approvals:
+            self._joined.permissions.ask(each.approval_id, joined.following.kind_of(each.tool))
+
+    def _subscription(self, name: str, params: Mapping[str, Any]) -> Subscribed | Unsubscribed:
+        self._who.check("read", name)
+        asked = PEER_METHODS[name].read(dict(params))
+        session_id: str = asked.session_id
+        earlier = self._sending.pop(session_id, None)
+        if name == "events.unsubscribe":
+            return Unsubscribed(was_subscribed=earlier is not None and earlier.cancel())
+        reader = self._runtime.service.follow(session_id, asked.after)
+        if earlier is not None:
+            earlier.cancel()
+        task = asyncio.ensure_future(self._send(session_id, reader))
+        task.add_done_callback(lambda _: reader.close())
+        self._sending[session_id] = task
+        return Subscribed(session_id=session_id, after=asked.after)
+
+    async def _send(self, session_id: str, reader: Reader) -> None:
+        try:
+            async for event in reader:
+                await self._editor.notify(EVENT, as_json(event))
+            await self._editor.notify(ENDED, {"session_id": session_id, "seq": reader.seq})
+        except ClientGone:
+            return
+        except Exception:
+            _log.exception("sending the events of %s failed", session_id)
