@@ -3,6 +3,7 @@
 from toolcrib.sandbox.choosing import find_sandbox
 from toolcrib.sandbox.command import BackendName, Command, Finished, KilledBy, Limits
 from toolcrib.sandbox.process import Process
+from toolcrib.sandbox.python import Python, find_python
 from toolcrib.sandbox.sandbox import Sandbox
 from toolcrib.sandbox.work import WorkDirectory, WorkFile
 
@@ -13,8 +14,10 @@ __all__ = [
     "KilledBy",
     "Limits",
     "Process",
+    "Python",
     "Sandbox",
     "WorkDirectory",
     "WorkFile",
+    "find_python",
     "find_sandbox",
 ]
