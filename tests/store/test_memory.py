@@ -11,16 +11,27 @@ from toolcrib.store import MemoryStore
 from toolcrib.store.store import CallOpened, FiledApproval
 
 
+class Kept:
+    """A ledger of its own that holds these records."""
+
+    def __init__(self, records: list[Record]) -> None:
+        self._records = records
+
+    def records(self, after: int = 0) -> Iterator[Record]:
+        return iter(self._records[after:])
+
+    def head(self) -> Head | None:
+        last = self._records[-1]
+        return Head(last.session_id, last.seq, last.hash)
+
+
 def test_an_attached_ledger_answers_for_its_session() -> None:
     """Records and head are the ledger's own, as long as they grow."""
     store = MemoryStore()
     store.acquire("s")
     kept = chain(2)
 
-    def read(after: int) -> Iterator[Record]:
-        return iter(kept[after:])
-
-    store.attach("s", read)
+    store.attach("s", Kept(kept))
     assert store.head("s") == Head("s", 2, kept[1].hash)
     kept.extend(chain(1, store.head("s")))
 
@@ -33,10 +44,10 @@ def test_a_second_ledger_takes_the_place_of_the_first() -> None:
     """After the session is opened again its new ledger answers."""
     store = MemoryStore()
     store.acquire("s")
-    store.attach("s", lambda after: iter(chain(5)[after:]))
+    store.attach("s", Kept(chain(5)))
     assert store.head("s") is not None
 
-    store.attach("s", lambda after: iter(chain(1)[after:]))
+    store.attach("s", Kept(chain(1)))
 
     assert store.head("s") == Head("s", 1, chain(1)[0].hash)
 

@@ -85,7 +85,7 @@ class MemoryLedger:
         self._sealed = [_sealed(record) for record in restored]
         self._sealing = threading.Lock()
         self._is_closed = False
-        store.attach(lease.session_id, self.records)
+        store.attach(lease.session_id, self)
 
     def append(self, entry: Entry, effects: Sequence[Effect] = ()) -> None:
         if self._is_closed:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 from toolcrib.approval.grant import Grant
 from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound
@@ -29,8 +29,17 @@ from toolcrib.store.store import (
     SessionInfo,
 )
 
-ReadRecords = Callable[[int], Iterator[Record]]
-"""Gives the records with a greater sequence number, in order."""
+
+class Keeps(Protocol):
+    """A ledger that keeps its own records."""
+
+    def records(self, after: int = 0) -> Iterator[Record]:
+        """The records with a greater sequence number, in order."""
+        ...
+
+    def head(self) -> Head | None:
+        """The end of them."""
+        ...
 
 
 @dataclass(slots=True)
@@ -40,18 +49,20 @@ class _Session:
     fence: int
     is_open: bool = True
     records: list[Record] = field(default_factory=list[Record])
-    attached: ReadRecords | None = None
-    last_head: Head | None = None
+    attached: Keeps | None = None
     open_calls: dict[str, OpenCall] = field(default_factory=dict[str, OpenCall])
     artifacts: dict[str, Artifact] = field(default_factory=dict[str, Artifact])
 
     def read(self, after: int) -> Iterator[Record]:
-        return self.attached(after) if self.attached else iter(self.records[after:])
+        if self.attached is not None:
+            return self.attached.records(after)
+        return iter(self.records[after:])
 
     def head(self) -> Head | None:
-        for record in self.read(self.last_head.seq if self.last_head else 0):
-            self.last_head = Head(record.session_id, record.seq, record.hash)
-        return self.last_head
+        if self.attached is not None:
+            return self.attached.head()
+        last = self.records[-1] if self.records else None
+        return Head(last.session_id, last.seq, last.hash) if last else None
 
 
 class MemoryStore(MemoryInbox):
@@ -113,12 +124,11 @@ class MemoryStore(MemoryInbox):
             self._apply(session, lease.session_id, commit.effects)
             session.records.extend(commit.records)
 
-    def attach(self, session_id: str, read: ReadRecords) -> None:
+    def attach(self, session_id: str, ledger: Keeps) -> None:
         """Let a ledger that keeps its own records answer for this session's."""
         with self._lock:
             session = self._known(session_id)
-            session.attached = read
-            session.last_head = None
+            session.attached = ledger
             session.records.clear()
 
     def apply(self, lease: Lease, effects: Sequence[Effect]) -> None:
