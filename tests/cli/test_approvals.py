@@ -11,6 +11,8 @@ from typer.testing import CliRunner, Result
 from tests.store.facts import grant, request, write
 from toolcrib.approval.decision import Actor, Approve, Decided, Deny
 from toolcrib.cli.app import app
+from toolcrib.session.events import GrantChanged
+from toolcrib.session.record import events
 from toolcrib.store import SqliteStore
 from toolcrib.store.store import ApprovalFiled
 
@@ -45,6 +47,13 @@ def decided(path: Path, approval_id: str = "a1") -> Decided | None:
     return filed.decided
 
 
+def revocations(path: Path, session_id: str) -> list[tuple[str, Actor]]:
+    with SqliteStore(path) as store:
+        found = list(events(store.records(session_id)))
+    changes = [each for each in found if isinstance(each, GrantChanged)]
+    return [(each.grant_id, each.actor) for each in changes if each.change == "revoked"]
+
+
 class TestReading:
     def test_what_waits_is_listed(self, crib: Path) -> None:
         """One line a request, oldest first; with --all decided ones too."""
@@ -62,7 +71,7 @@ class TestReading:
         """A program gets the whole requests."""
         listed = json.loads(invoke("approvals", "list", "--store", crib, "--json").stdout)
 
-        assert [each["request"]["approval_id"] for each in listed] == ["a1", "a2"]
+        assert [each["approval_id"] for each in listed] == ["a1", "a2"]
 
     def test_a_request_is_shown_with_its_decision(self, crib: Path) -> None:
         """Who decided what, and what it was about."""
@@ -71,9 +80,9 @@ class TestReading:
         done = invoke("approvals", "show", "a1", "--store", crib)
 
         assert 'arguments: {"path":"a"}' in done.stdout
-        assert "approve by person ada" in done.stdout
+        assert "approve by ada" in done.stdout
         shown = json.loads(invoke("approvals", "show", "a1", "--store", crib, "--json").stdout)
-        assert shown["state"] == "decided"
+        assert (shown["state"], shown["decision"]) == ("decided", "approve")
 
     def test_an_unknown_request_fails(self, crib: Path) -> None:
         """A mistyped request is an error on stderr."""
@@ -81,7 +90,8 @@ class TestReading:
             done = invoke("approvals", command, "a9", "--store", crib)
 
             assert (done.exit_code, done.stdout) == (1, "")
-            assert "there is no request 'a9'" in done.stderr
+            assert "there is no request for approval 'a9'" in done.stderr
+            assert "toolcrib approvals list" in done.stderr
 
 
 class TestDeciding:
@@ -162,3 +172,24 @@ class TestGrants:
         assert again.exit_code == 1
         assert "there is no live grant 'g1'" in again.stderr
         assert invoke("grants", "list", "--store", crib).stdout == ""
+
+    def test_a_revocation_has_a_name(self, crib: Path) -> None:
+        """R46: who took back a grant for all sessions is in the operator's own ledger."""
+        invoke("grants", "revoke", "g1", "--store", crib, "--by", "bob")
+
+        assert revocations(crib, "operator") == [("g1", Actor("person", "bob"))]
+
+    def test_a_revocation_is_in_the_ledger_of_the_grants_session(self, crib: Path) -> None:
+        """R46: there it is looked for; in the operator's while another process writes that."""
+        with SqliteStore(crib) as store:
+            store.add_grant(replace(grant("g3"), scope="session", session_id="s"))
+            store.add_grant(replace(grant("g4"), scope="session", session_id="busy"))
+            write(store, store.acquire("busy"), 1, [])
+            store.release(store.acquire("s"))
+
+            for each in ("g3", "g4"):
+                assert invoke("grants", "revoke", each, "--store", crib).exit_code == 0
+
+        me = Actor("person", getpass.getuser())
+        assert revocations(crib, "s") == [("g3", me)]
+        assert revocations(crib, "operator") == [("g4", me)]

@@ -188,7 +188,7 @@ class TestSessions:
 
         lines = done.stdout.splitlines()
         assert lines[0].startswith("one closed ")
-        assert lines[0].endswith("records=5")
+        assert lines[0].endswith("records=5 pending=0")
         assert len(lines) == 2
         assert len(json.loads(invoke("sessions", "list", "--store", crib, "--json").stdout)) == 2
 

@@ -10,13 +10,18 @@ from toolcrib._version import __version__
 from toolcrib.cli.lazy import LazyGroup
 
 COMMANDS: Final = {
+    "init": "toolcrib.cli.init:init",
     "serve": "toolcrib.cli.serve:serve",
+    "acp": "toolcrib.cli.acp:acp",
+    "run": "toolcrib.cli.run:run",
+    "tools": "toolcrib.cli.tools:app",
     "approvals": "toolcrib.cli.approvals:app",
     "grants": "toolcrib.cli.grants:app",
     "sessions": "toolcrib.cli.sessions:app",
     "policy": "toolcrib.cli.policy:app",
     "audit": "toolcrib.cli.audit:app",
     "support": "toolcrib.cli.support:support",
+    "doctor": "toolcrib.cli.doctor:doctor",
 }
 """Where each command is: a function, or a Typer with commands of its own."""
 

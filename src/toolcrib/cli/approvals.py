@@ -1,25 +1,18 @@
-"""`toolcrib approvals`: the inbox of a store, from the command line."""
+"""`toolcrib approvals`: the inbox of a store or of a server, from the command line."""
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Annotated
+import json as json_text
+from typing import Annotated, Any, Literal
 
 import typer
 
-from toolcrib.approval.decision import Approve, Decided, Decision, Deny
-from toolcrib.approval.edit import check_edit
 from toolcrib.cli.arguments import read_arguments
-from toolcrib.cli.opened import AnySession, By, Json, StoreFile, opened, person, time_text
+from toolcrib.cli.desk import Desk, MaybeStore, RuntimeDesk, opened_desk
+from toolcrib.cli.opened import AnySession, By, Json, time_text
+from toolcrib.cli.remote import TokenFile, Url
 from toolcrib.cli.streams import note, show, show_json
-from toolcrib.errors import InvalidDecision
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from toolcrib.approval.request import ApprovalRequest
-    from toolcrib.store.sqlite import SqliteStore
-    from toolcrib.store.store import ApprovalState, FiledApproval
+from toolcrib.errors import Refused
 
 app = typer.Typer(help="See what waits for a decision, and decide.", no_args_is_help=True)
 
@@ -28,118 +21,146 @@ ApprovalId = Annotated[str, typer.Argument(metavar="APPROVAL", help="The request
 
 @app.command("list")
 def list_command(
-    store: StoreFile,
+    store: MaybeStore = None,
     session: AnySession = None,
     is_all: Annotated[bool, typer.Option("--all", help="Decided and used ones too.")] = False,
+    url: Url = None,
+    token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Print the requests that wait, oldest first.
 
     Example: toolcrib approvals list --store crib.sqlite3
     """
-    state: ApprovalState | None = None if is_all else "pending"
-    with opened(store) as crib:
-        inbox = crib.approvals(session_id=session, state=state)
+    with opened_desk(store, url, token_file) as desk:
+        asked = {"session_id": session, "is_all": is_all}
+        inbox: list[dict[str, Any]] = desk.ask("approvals.list", asked)["approvals"]
     if json:
         show_json(inbox)
         return
-    for filed in inbox:
-        request = filed.request
-        about = [request.approval_id, filed.state, request.tool.id, time_text(request.created_at)]
-        show(" ".join([*about, _arguments_text(request)]))
+    for each in inbox:
+        about = [each["approval_id"], each["state"], each["tool"], time_text(each["created_at"])]
+        show(" ".join([*about, _compact(each["arguments"])]))
 
 
 @app.command("show")
-def show_command(approval: ApprovalId, store: StoreFile, json: Json = False) -> None:
+def show_command(
+    approval: ApprovalId,
+    store: MaybeStore = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
     """Print everything about one request.
 
     Example: toolcrib approvals show apr_1 --store crib.sqlite3
     """
-    with opened(store) as crib:
-        filed = _find(crib, approval)
+    with opened_desk(store, url, token_file) as desk:
+        found = _ask(desk, "approvals.get", {"approval_id": approval})
+        if isinstance(desk, RuntimeDesk):
+            found |= _decision(desk, approval)
     if json:
-        show_json(filed)
+        show_json(found)
         return
-    for name, value in _facts(filed):
+    for name, value in _facts(found):
         show(f"{name + ':':<10} {value}")
 
 
 @app.command()
 def approve(
     approval: ApprovalId,
-    store: StoreFile,
+    store: MaybeStore = None,
     arguments: Annotated[
         str | None, typer.Option("--arguments", help="Run it with these instead: a JSON object.")
     ] = None,
     by: By = None,
+    url: Url = None,
+    token_file: TokenFile = None,
 ) -> None:
     """Let a call run, as it is or with other arguments.
 
     Example: toolcrib approvals approve apr_1 --store crib.sqlite3
     """
     edited = None if arguments is None else read_arguments(arguments)
-    _decide(store, approval, Approve(edited), by)
+    with opened_desk(store, url, token_file, by=by) as desk:
+        params = {"approval_id": approval, "decision": "approve", "arguments": edited}
+        _told("approved", _ask(desk, "approvals.decide", params))
 
 
 @app.command()
 def deny(
     approval: ApprovalId,
-    store: StoreFile,
-    reason: Annotated[str, typer.Option("--reason", help="What the model reads.")] = Deny().reason,
+    store: MaybeStore = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="What the model reads.")] = None,
     by: By = None,
+    url: Url = None,
+    token_file: TokenFile = None,
 ) -> None:
     """Refuse a call.
 
     Example: toolcrib approvals deny apr_1 --store crib.sqlite3 --reason "not today"
     """
-    _decide(store, approval, Deny(reason), by)
+    with opened_desk(store, url, token_file, by=by) as desk:
+        params = {"approval_id": approval, "decision": "deny", "reason": reason}
+        _told("denied", _ask(desk, "approvals.decide", params))
 
 
-def _decide(store: Path, approval: str, decision: Decision, by: str | None) -> None:
-    actor = person(by)
-    with opened(store) as crib:
-        request = _find(crib, approval).request
-        now = time.time()
-        if request.deadline is not None and now >= request.deadline:
-            raise InvalidDecision(f"request {approval} expired {time_text(request.deadline)}")
-        if isinstance(decision, Approve) and decision.arguments is not None:
-            check_edit(request, decision.arguments)
-        if not crib.decide(Decided(approval, request.digest, decision, actor, now)):
-            raise InvalidDecision(f"request {approval} is decided already; a decision is final")
-    verb = "approved" if isinstance(decision, Approve) else "denied"
-    note(f"{verb} {request.tool.name} ({approval}) as {actor.name}")
+def _ask(desk: Desk, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return desk.ask(operation, params)
+    except Refused as refused:
+        if refused.kind != "not_found":
+            raise
+        raise Refused("not_found", f"{refused}; see `toolcrib approvals list --all`") from None
 
 
-def _find(crib: SqliteStore, approval: str) -> FiledApproval:
-    filed = crib.approval(approval)
+def _decision(desk: RuntimeDesk, approval: str) -> dict[str, Any]:
+    """What only the store tells: which decision it was, and what exactly it is about."""
+    filed = desk.store.approval(approval)
     if filed is None:
-        raise InvalidDecision(f"there is no request {approval!r}; see `toolcrib approvals list`")
-    return filed
+        return {}
+    tool, decided = filed.request.tool, filed.decided
+    return {
+        "tool_version": tool.version,
+        "tool_source": tool.source,
+        "place": tool.place,
+        "decision": None if decided is None else decided.decision.kind,
+        "decided_at": None if decided is None else decided.at,
+    }
 
 
-def _facts(filed: FiledApproval) -> list[tuple[str, str]]:
-    request = filed.request
+def _told(verb: Literal["approved", "denied"], decided: dict[str, Any]) -> None:
+    about = f"{decided['tool']} ({decided['approval_id']})"
+    note(f"{verb} {about} as {decided['decided_by']}")
+
+
+def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     facts = [
-        ("request", request.approval_id),
-        ("state", filed.state),
-        ("session", request.session_id),
-        ("call", request.call_id),
-        ("tool", f"{request.tool.id} {request.tool.version} ({request.tool.place})"),
-        ("arguments", _arguments_text(request)),
-        ("rule", request.rule),
-        ("reason", request.reason),
-        ("asked", time_text(request.created_at)),
+        ("request", found["approval_id"]),
+        ("state", found["state"]),
+        ("session", found["session_id"]),
+        ("call", found["call_id"]),
+        ("tool", _tool_text(found)),
+        ("arguments", _compact(found["arguments"])),
+        ("rule", found["rule"]),
+        ("reason", found["reason"]),
+        ("asked", time_text(found["created_at"])),
     ]
-    if request.deadline is not None:
-        facts.append(("deadline", time_text(request.deadline)))
-    if filed.decided is not None:
-        actor = filed.decided.actor
-        facts.append(("decided", f"{filed.decided.decision.kind} by {actor.kind} {actor.name}"))
-        facts.append(("at", time_text(filed.decided.at)))
+    if found["metadata"]:
+        facts.append(("details", _compact(found["metadata"])))
+    if found["deadline"] is not None:
+        facts.append(("deadline", time_text(found["deadline"])))
+    if found["decided_by"] is not None:
+        facts.append(("decided", f"{found.get('decision') or ''} by {found['decided_by']}".strip()))
     return facts
 
 
-def _arguments_text(request: ApprovalRequest) -> str:
-    from pydantic_core import to_json
+def _tool_text(found: dict[str, Any]) -> str:
+    if "place" not in found:
+        return found["tool"]
+    version = f"version {found['tool_version']}"
+    return f"{found['tool']}, {version}, of {found['tool_source']} ({found['place']})"
 
-    return to_json(request.arguments).decode()
+
+def _compact(value: Any) -> str:
+    return json_text.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from toolcrib.cli.exits import Exit
 from toolcrib.cli.opened import AnySession, Json, OneSession, StoreFile, opened, time_text
-from toolcrib.cli.streams import fail, note, show, show_json
+from toolcrib.cli.streams import fail, note, show, show_json, show_json_line
 from toolcrib.errors import LedgerBroken, SessionNotFound
 from toolcrib.session.record import Head, Record, verify
 
@@ -18,9 +22,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Prove that ledgers are whole, and read them.", no_args_is_help=True)
 
+LOOK_SECONDS: Final = 0.5
+"""How often `tail --follow` looks for more."""
+
 
 @app.command()
-def head(store: StoreFile, session: OneSession) -> None:
+def head(store: StoreFile, session: OneSession, json: Json = False) -> None:
     """Print where a ledger ends, to be kept elsewhere: session, number and hash.
 
     Example: toolcrib audit head --store crib.sqlite3 --session ses_1 >> heads.txt
@@ -29,7 +36,10 @@ def head(store: StoreFile, session: OneSession) -> None:
         found = crib.head(session)
     if found is None:
         fail(f"the ledger of session {session} is empty; there is nothing to prove")
-    show(str(found))
+    if json:
+        show_json(found)
+    else:
+        show(str(found))
 
 
 @app.command("verify")
@@ -45,6 +55,7 @@ def verify_command(
             "--head-file", exists=True, dir_okay=False, help="A file with one head a line."
         ),
     ] = None,
+    json: Json = False,
 ) -> None:
     """Check hash chains, of all sessions or of one; status 1 names the first record that is wrong.
 
@@ -57,9 +68,16 @@ def verify_command(
         heads = [each for each in _heads(kept, file) if session in (None, each.session_id)]
         known = [session] if session else [info.session_id for info in crib.sessions()]
         ids = dict.fromkeys([*known, *(each.session_id for each in heads)])
-        broken = [each for each in ids if not _is_whole(crib, each, heads)]
-    if broken:
-        raise typer.Exit(1)
+        found = [_checked(crib, each, heads) for each in ids]
+    for each in found:
+        if each.fault is not None:
+            note(f"{each.session_id}: {each.fault}", "red")
+        elif not json:
+            show(str(each.head) if each.head else f"{each.session_id} 0 -")
+    if json:
+        show_json(found)
+    if any(each.fault is not None for each in found):
+        raise typer.Exit(Exit.FAILED)
 
 
 @app.command()
@@ -67,20 +85,40 @@ def tail(
     store: StoreFile,
     session: OneSession,
     count: Annotated[int, typer.Option("-n", min=1, help="How many records.")] = 20,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what is added, until Ctrl-C.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Print the last records of a ledger.
+    """Print the last records of a ledger. With --follow, JSON comes as one record a line.
 
-    Example: toolcrib audit tail --store crib.sqlite3 --session ses_1 -n 5
+    Example: toolcrib audit tail --store crib.sqlite3 --session ses_1 -n 5 --follow
     """
     with opened(store) as crib:
         end = crib.head(session)
         after = max(0, end.seq - count) if end else 0
         records = deque(crib.records(session, after=after), maxlen=count)
-    if json:
-        show_json([_as_json(record) for record in records])
-        return
+        if json and not follow:
+            show_json([_as_json(record) for record in records])
+            return
+        _print(records, json=json)
+        if follow:
+            _follow(crib, session, records[-1].seq if records else 0, json=json)
+
+
+def _follow(crib: SqliteStore, session: str, after: int, *, json: bool) -> None:
+    while True:
+        time.sleep(LOOK_SECONDS)
+        found = list(crib.records(session, after=after))
+        _print(found, json=json)
+        after = found[-1].seq if found else after
+
+
+def _print(records: Iterable[Record], *, json: bool) -> None:
     for record in records:
+        if json:
+            show_json_line(_as_json(record))
+            continue
         payload = "(payload deleted)" if record.payload is None else record.payload.decode()
         about = [f"{record.seq:>6}", time_text(record.at), record.kind, record.call_id or "-"]
         show(" ".join([*about, payload]))
@@ -93,21 +131,26 @@ def _heads(kept: str | None, file: Path | None) -> list[Head]:
     return [Head.parse(line) for line in lines if line.strip()]
 
 
-def _is_whole(crib: SqliteStore, session_id: str, heads: list[Head]) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A ledger whose chain was checked: where it ends, or what is wrong with it."""
+
+    session_id: str
+    head: Head | None = None
+    fault: str | None = None
+
+
+def _checked(crib: SqliteStore, session_id: str, heads: list[Head]) -> _Checked:
     try:
         end = crib.head(session_id)
         for kept in heads:
             if kept.session_id == session_id:
                 verify(crib.records(session_id), kept)
-        verified = verify(crib.records(session_id), end)
+        return _Checked(session_id, verify(crib.records(session_id), end))
     except SessionNotFound:
-        note(f"{session_id}: this session is not in the store", "red")
-        return False
+        return _Checked(session_id, fault="this session is not in the store")
     except LedgerBroken as error:
-        note(f"{session_id}: {error}", "red")
-        return False
-    show(str(verified) if verified else f"{session_id} 0 -")
-    return True
+        return _Checked(session_id, fault=str(error))
 
 
 def _as_json(record: Record) -> dict[str, Any]:

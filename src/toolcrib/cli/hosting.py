@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from toolcrib.cli.streams import fail, note
-from toolcrib.errors import StoreError, UsageError
+from toolcrib.errors import Refused, StoreError, UsageError
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
@@ -47,6 +47,10 @@ AdapterName = Annotated[
     str | None,
     typer.Option("--adapter", metavar="MODULE:NAME", help="The adapter of a model."),
 ]
+Instructions = Annotated[
+    str,
+    typer.Option("--instructions", metavar="TEXT", help="What the model is told before a prompt."),
+]
 Reload = Annotated[
     bool, typer.Option("--reload", help="Load the files of --host-tools again when they change.")
 ]
@@ -62,9 +66,17 @@ class Hosting:
     store: Path | None = None
     policy: Path | None = None
     adapter: str | None = None
+    instructions: str = ""
     reload: bool = False
     approver: Approver | None = None
     """Who is asked while a call waits; None leaves it to whoever looks into the store."""
+    drain_seconds: float | None = None
+    """How long closing waits for what runs; None is as long as a runtime does."""
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether they name any tools."""
+        return any((self.files, self.modules, self.plugins))
 
 
 def run_hosted(
@@ -86,7 +98,7 @@ def run_hosted(
     try:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             return runner.run(served())
-    except (UsageError, StoreError, OSError) as error:
+    except (Refused, UsageError, StoreError, OSError) as error:
         fail(str(error))
 
 
@@ -128,10 +140,13 @@ def _runtime(asked: Hosting, registry: HostToolRegistry) -> Runtime:
         host_tool_registry=registry,
         policy=policy,
         adapter=adapter,
+        instructions=asked.instructions,
         approver=asked.approver,
         # Last, because it is the one that has to be closed.
         store=None if asked.store is None else SqliteStore(asked.store),
     )
+    if asked.drain_seconds is not None:
+        config = replace(config, drain_seconds=asked.drain_seconds)
     return create_runtime(config)
 
 

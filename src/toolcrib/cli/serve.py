@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Final
 
 import typer
 
@@ -11,15 +12,23 @@ from toolcrib.cli.hosting import (
     Hosting,
     HostToolFiles,
     HostToolModules,
+    Instructions,
     KeepIn,
     Plugins,
     PolicyFile,
     Reload,
     run_hosted,
 )
+from toolcrib.cli.serving_http import Door, serve_over_http
+
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 8420
 
 
 def serve(
+    http: Annotated[
+        bool, typer.Option("--http", help="REST, server-sent events and WebSocket.")
+    ] = False,
     stdio: Annotated[
         bool, typer.Option("--stdio", help="JSON-RPC lines on stdin and stdout.")
     ] = False,
@@ -29,14 +38,41 @@ def serve(
     store: KeepIn = None,
     policy: PolicyFile = None,
     adapter: AdapterName = None,
+    instructions: Instructions = "",
     reload: Reload = False,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")
+    ] = DEFAULT_HOST,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any free one.")
+    ] = DEFAULT_PORT,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file", metavar="FILE", help="The tokens; made on loopback if not there."
+        ),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="NAME", help="A Host to answer to; may be repeated."),
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-origin", metavar="ORIGIN", help="Pages that may ask; may be repeated."
+        ),
+    ] = None,
 ) -> None:
-    """Serve tools to a client until it ends its input, or this process is told to stop.
+    """Serve tools to clients until this process is told to stop; over stdio, until the client ends
+    its input.
 
-    Example: toolcrib serve --stdio --host-tools tools.yaml --store crib.sqlite3
+    The token is never printed: a file has it that only you can read. With an address that others
+    can reach, --token-file or TOOLCRIB_TOKEN must name one that you chose.
+
+    Example: toolcrib serve --http --host-tools host-tools.yaml --store crib.sqlite3 --reload
     """
-    if not stdio:
-        raise typer.BadParameter("say how to serve: --stdio")
+    if http == stdio:
+        raise typer.BadParameter("say how to serve: --http or --stdio")
     asked = Hosting(
         files=host_tools,
         modules=host_tools_module,
@@ -44,8 +80,17 @@ def serve(
         store=store,
         policy=policy,
         adapter=adapter,
+        instructions=instructions,
         reload=reload,
     )
+    if http:
+        door = Door(host, port, token_file, allow_host or (), allow_origin or ())
+        serve_over_http(asked, door)
+    else:
+        _serve_stdio(asked)
+
+
+def _serve_stdio(asked: Hosting) -> None:
     from toolcrib.transports.stdio import serve_stdio
     from toolcrib.transports.stdio_pipes import claim_pipes
 

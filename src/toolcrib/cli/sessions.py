@@ -1,60 +1,157 @@
-"""`toolcrib sessions`: what a store holds."""
+"""`toolcrib sessions`: what a store or a server holds, and going on with it."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from toolcrib.cli.opened import Json, StoreFile, opened, time_text
-from toolcrib.cli.streams import show, show_json
+from toolcrib.cli.approving import Approving, approver_for
+from toolcrib.cli.desk import Desk, MaybeStore, RuntimeDesk, hosted_desk, opened_desk
+from toolcrib.cli.hosting import (
+    AdapterName,
+    Hosting,
+    HostToolFiles,
+    HostToolModules,
+    Plugins,
+    PolicyFile,
+)
+from toolcrib.cli.opened import Json, time_text
+from toolcrib.cli.prompted import finish_prompt
+from toolcrib.cli.remote import TokenFile, Url
+from toolcrib.cli.streams import show, show_json, show_json_line
 
-app = typer.Typer(help="See the sessions of a store.", no_args_is_help=True)
+app = typer.Typer(help="See sessions, and go on with them.", no_args_is_help=True)
+
+SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="The session, as listed.")]
+
+PAGE = 1_000
+"""How many events are asked for at a time."""
 
 
 @app.command("list")
-def list_command(store: StoreFile, json: Json = False) -> None:
+def list_command(
+    store: MaybeStore = None, url: Url = None, token_file: TokenFile = None, json: Json = False
+) -> None:
     """Print every session, oldest first.
 
     Example: toolcrib sessions list --store crib.sqlite3
     """
-    with opened(store) as crib:
-        sessions = crib.sessions()
+    with opened_desk(store, url, token_file) as desk:
+        found: list[dict[str, Any]] = desk.ask("session.list")["sessions"]
+        sessions = [_with_store(desk, each) for each in found]
     if json:
         show_json(sessions)
         return
-    for info in sessions:
-        state = "open" if info.is_open else "closed"
-        records = info.head.seq if info.head else 0
-        show(f"{info.session_id} {state} {time_text(info.created_at)} records={records}")
+    for each in sessions:
+        created = [time_text(each["created_at"])] if "created_at" in each else []
+        counts = [f"records={each['last_seq']}", f"pending={each['pending_approvals']}"]
+        show(" ".join([each["session_id"], each["state"], *created, *counts]))
 
 
 @app.command("show")
 def show_command(
-    session: Annotated[str, typer.Argument(metavar="SESSION", help="The session, as listed.")],
-    store: StoreFile,
+    session: SessionId,
+    store: MaybeStore = None,
+    url: Url = None,
+    token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Print one session with its open calls and what waits for a decision.
 
     Example: toolcrib sessions show ses_1 --store crib.sqlite3
     """
-    with opened(store) as crib:
-        info = crib.session(session)
-        calls = crib.open_calls(session)
-        waiting = crib.approvals(session_id=session, state="pending")
-    # The arguments of an open call are the real ones, secrets included; they are not shown.
-    open_calls = [
-        {"call_id": call.call_id, "tool": call.tool.id, "state": call.state} for call in calls
-    ]
-    pending = [filed.request.approval_id for filed in waiting]
+    with opened_desk(store, url, token_file) as desk:
+        facts = _with_store(desk, desk.ask("session.get", {"session_id": session}))
+        waiting = desk.ask("approvals.list", {"session_id": session})["approvals"]
+        calls = _open_calls(desk, session)
+    pending = [each["approval_id"] for each in waiting]
     if json:
-        show_json({"session": info, "open_calls": open_calls, "pending": pending})
+        show_json({"session": facts, "open_calls": calls, "pending": pending})
         return
-    show(f"session:  {info.session_id} ({'open' if info.is_open else 'closed'})")
-    show(f"created:  {time_text(info.created_at)}")
-    show(f"head:     {info.head or 'none'}")
-    for call in open_calls:
+    show(f"session:  {facts['session_id']} ({facts['state']})")
+    if "created_at" in facts:
+        show(f"created:  {time_text(facts['created_at'])}")
+    show(f"records:  {facts['last_seq']}")
+    show(f"turn:     {facts['turn']}")
+    for call in calls:
         show(f"call:     {call['call_id']} {call['tool']} {call['state']}")
     for approval_id in pending:
         show(f"pending:  {approval_id}")
+
+
+@app.command()
+def export(
+    session: SessionId, store: MaybeStore = None, url: Url = None, token_file: TokenFile = None
+) -> None:
+    """Print everything that happened in a session: one event a line, as JSON.
+
+    Example: toolcrib sessions export ses_1 --store crib.sqlite3 > ses_1.jsonl
+    """
+    with opened_desk(store, url, token_file) as desk:
+        # A session that is not there is refused; one without events is only empty.
+        desk.ask("session.get", {"session_id": session})
+        after = 0
+        while page := _page(desk, session, after):
+            for event in page:
+                show_json_line(event)
+            after = page[-1]["seq"]
+
+
+@app.command()
+def resume(
+    session: SessionId,
+    store: MaybeStore = None,
+    host_tools: HostToolFiles = None,
+    host_tools_module: HostToolModules = None,
+    plugins: Plugins = False,
+    policy: PolicyFile = None,
+    adapter: AdapterName = None,
+    approve: Approving = "ask",
+    url: Url = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Go on with the prompt of a session that waits for a decision, or was cut off. What ran is
+    not repeated. The exit status is 4 while it still waits.
+
+    Example: toolcrib sessions resume ses_1 --store crib.sqlite3 --host-tools host-tools.yaml
+    --adapter model:adapter
+    """
+    asked = Hosting(
+        files=host_tools,
+        modules=host_tools_module,
+        plugins=plugins,
+        store=store,
+        policy=policy,
+        adapter=adapter,
+        approver=approver_for(approve),
+    )
+    if asked.has_tools and (store is None or adapter is None):
+        raise typer.BadParameter("to go on here, name --store FILE and --adapter MODULE:NAME")
+    with hosted_desk(asked, url, token_file) as desk:
+        desk.ask("session.resume", {"session_id": session})
+        result = desk.ask("prompt.resume", {"session_id": session, "waits": False})
+    finish_prompt(result, f"--url {url}" if url else f"--store {store}", json=json)
+
+
+def _page(desk: Desk, session: str, after: int) -> list[dict[str, Any]]:
+    asked = {"session_id": session, "after": after, "limit": PAGE}
+    return desk.ask("events.list", asked)["events"]
+
+
+def _with_store(desk: Desk, facts: dict[str, Any]) -> dict[str, Any]:
+    """What only the store knows: when it was made, and whether any process writes it."""
+    if not isinstance(desk, RuntimeDesk):
+        return facts
+    info = desk.store.session(facts["session_id"])
+    state = "open" if info.is_open else "closed"
+    return {**facts, "state": state, "created_at": info.created_at}
+
+
+def _open_calls(desk: Desk, session: str) -> list[dict[str, Any]]:
+    # The arguments of an open call are the real ones, secrets included; they are not shown.
+    if not isinstance(desk, RuntimeDesk):
+        return []
+    calls = desk.store.open_calls(session)
+    return [{"call_id": each.call_id, "tool": each.tool.id, "state": each.state} for each in calls]

@@ -5,35 +5,59 @@ from __future__ import annotations
 from typing import NoReturn
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from toolcrib.approval.panel import showable
+from toolcrib.cli.exits import Exit
 
 
 def show(text: str, style: str | None = None) -> None:
     """Print one line of the answer."""
-    _print(Console(highlight=False, soft_wrap=True), text, style)
+    _print(text, style, is_error=False)
+
+
+def show_text(text: str) -> None:
+    """Print text of several lines. Whoever wrote it cannot steer the terminal."""
+    for line in text.split("\n"):
+        show(line)
+
+
+def stream(text: str) -> None:
+    """Print a piece of text at once, without ending the line."""
+    pieces = (each if each in "\n\t" else showable(each) for each in text)
+    typer.echo("".join(pieces), nl=False)
 
 
 def show_json(value: object) -> None:
     """Print the answer as JSON, never coloured and never wrapped."""
     from pydantic_core import to_json
 
-    typer.echo(to_json(value, indent=2).decode())
+    text = to_json(value, indent=2, inf_nan_mode="strings").decode()
+    typer.echo("\n".join(showable(line) for line in text.split("\n")))
+
+
+def show_json_line(value: object) -> None:
+    """Print one of many answers as JSON on a line of its own, at once."""
+    from pydantic_core import to_json
+
+    typer.echo(showable(to_json(value, inf_nan_mode="strings").decode()))
 
 
 def note(text: str, style: str | None = None) -> None:
     """Say something to the person, beside the answer."""
-    _print(Console(stderr=True, highlight=False, soft_wrap=True), text, style)
+    for line in text.split("\n"):
+        _print(line, style, is_error=True)
 
 
-def fail(text: str) -> NoReturn:
-    """Say what went wrong and exit with status 1."""
+def fail(text: str, status: Exit = Exit.FAILED) -> NoReturn:
+    """Say what went wrong and exit."""
     note(text, "red")
-    raise typer.Exit(1)
+    raise typer.Exit(status)
 
 
-def _print(console: Console, text: str, style: str | None) -> None:
+def _print(text: str, style: str | None, *, is_error: bool) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
     # Text, not markup: file names and rules may hold brackets, and worse.
+    console = Console(stderr=is_error, highlight=False, soft_wrap=True)
     console.print(Text(showable(text), style=style or ""))

@@ -1,0 +1,56 @@
+"""Who answers when a call needs approval and a command is waiting for it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Final, Literal, assert_never
+
+import typer
+
+if TYPE_CHECKING:
+    from toolcrib.approval.approvers import Approver, Reply
+    from toolcrib.approval.request import ApprovalRequest
+
+ApproveMode = Literal["ask", "deny", "policy"]
+
+Approving = Annotated[
+    ApproveMode,
+    typer.Option(
+        "--approve",
+        help="When a call needs approval: ask here, deny it, or leave it to policy and inbox.",
+    ),
+]
+
+_DENIED: Final = "Nobody is asked here, so what needs approval does not run."
+
+
+def approver_for(mode: ApproveMode) -> Approver | None:
+    """Who is asked. Off a terminal nobody is: then the request waits in the store."""
+    from toolcrib.approval.approvers import CallbackApprover
+
+    match mode:
+        case "ask":
+            return _person() if is_terminal() else None
+        case "deny":
+            return CallbackApprover(_deny)
+        case "policy":
+            return None
+    assert_never(mode)
+
+
+def is_terminal() -> bool:
+    """Whether a person can both read a question and type an answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _person() -> Approver:
+    from toolcrib.approval.terminal import TerminalApprover
+
+    return TerminalApprover()
+
+
+def _deny(request: ApprovalRequest) -> Reply:
+    from toolcrib.approval.approvers import Reply
+    from toolcrib.approval.decision import Actor, Deny
+
+    return Reply(Deny(_DENIED), Actor("rule", "--approve deny"))

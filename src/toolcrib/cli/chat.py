@@ -1,0 +1,39 @@
+"""A chat in the terminal, prompt by prompt."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from toolcrib.approval.console import Console, EndOfInput
+from toolcrib.cli.exits import Exit
+from toolcrib.cli.prompted import prompt_status
+from toolcrib.cli.screen import Screen
+from toolcrib.cli.streams import note
+
+if TYPE_CHECKING:
+    from toolcrib.cli.conversation import Conversation
+
+
+async def chat(talk: Conversation) -> None:
+    """Ask what is typed until the input ends, or `/exit`."""
+    console = Console(sys.stdin, sys.stderr)
+    note(f"session {talk.session_id}; /exit or Ctrl-D ends it", "dim")
+    while True:
+        try:
+            text = await console.ask("> ")
+        except EndOfInput:
+            return
+        if text == "/exit":
+            return
+        if text:
+            await _answer(talk, text)
+
+
+async def _answer(talk: Conversation, text: str) -> None:
+    result = await talk.answer(text, Screen())
+    status = prompt_status(result)
+    if status is Exit.WAITING:
+        note(f"waits for approval: {', '.join(result['pending'])}", "yellow")
+    elif status is not Exit.OK:
+        note(f"no answer: {result['error'] or result['status']}", "red")

@@ -1,0 +1,65 @@
+"""`toolcrib doctor`: whether this machine has what the commands need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from toolcrib.cli import doctor_checks as checks
+from toolcrib.cli.exits import Exit
+from toolcrib.cli.findings import Finding, Level
+from toolcrib.cli.hosting import HostToolFiles, HostToolModules, PolicyFile
+from toolcrib.cli.opened import Json
+from toolcrib.cli.streams import show, show_json
+
+_COLOURS: Final[dict[Level, str | None]] = {
+    "ok": "green",
+    "absent": "dim",
+    "warning": "yellow",
+    "failure": "red",
+}
+
+
+def doctor(
+    store: Annotated[
+        Path | None, typer.Option("--store", metavar="FILE", help="Whether it can be written.")
+    ] = None,
+    host_tools: HostToolFiles = None,
+    host_tools_module: HostToolModules = None,
+    policy: PolicyFile = None,
+    port: Annotated[
+        int, typer.Option("--port", min=1, max=65535, help="Whether it is free.")
+    ] = 8420,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
+    json: Json = False,
+) -> None:
+    """Look at Python, extras, store, tools, policy, keys (only whether they are set), the file of
+    tokens, the port and a few programs. The exit status is 1 when anything failed.
+
+    Example: toolcrib doctor --store crib.sqlite3 --host-tools host-tools.yaml
+    """
+    found = [
+        *checks.of_python(),
+        *checks.of_extras(),
+        *checks.of_store(store),
+        *checks.of_tools(host_tools or [], host_tools_module or []),
+        *checks.of_policy(policy),
+        *checks.of_keys(),
+        *checks.of_token_file(),
+        *checks.of_port(port),
+        *checks.of_programs(),
+    ]
+    if json:
+        show_json(found)
+    else:
+        for each in found:
+            show(f"{each.level:<8} {each.name}: {each.text}", _COLOURS[each.level])
+    raise typer.Exit(_status(found, strict=strict))
+
+
+def _status(found: list[Finding], *, strict: bool) -> Exit:
+    levels = {each.level for each in found}
+    is_bad = "failure" in levels or (strict and "warning" in levels)
+    return Exit.FAILED if is_bad else Exit.OK

@@ -1,0 +1,93 @@
+"""A prompt as it is answered: the model's text on stdout, what its tools do on stderr."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from toolcrib.cli.streams import note, stream
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.envelope import Envelope
+
+MOST_CHARS: Final = 200
+"""How much of a call's arguments or result stands on a line."""
+
+
+class Screen:
+    """Shows events. `is_silent` keeps the text back, for whoever wants the whole of it."""
+
+    def __init__(self, *, is_silent: bool = False) -> None:
+        self._is_silent = is_silent
+        self._written = ""
+        self._step: object = None
+
+    async def watch(self, events: AsyncIterable[Envelope]) -> None:
+        """Show what happens until there is no more."""
+        async for event in events:
+            self.show(event)
+
+    def show(self, event: Envelope) -> None:
+        """Show one event, if it is for people."""
+        data = event.data
+        match event.kind:
+            case "model.text_delta":
+                self._write(data)
+            case "tool.invoked":
+                self._note(_invoked(data), None if data["success"] else "red")
+            case "tool.progress":
+                self._note(_progress(data), "dim")
+            case "tool.output":
+                self._note(f"{data['tool']}: {_cut(data['chunk'].rstrip())}", "dim")
+            case "tool.withheld" | "tool.unavailable":
+                self._note(f"{data['tool']['name']} is not there: {data['reason']}", "yellow")
+            case _:
+                pass
+
+    def finish(self, text: str) -> None:
+        """End the answer. Whatever of it did not come in pieces is written now."""
+        if self._is_silent:
+            return
+        if self._written.strip() != text.strip():
+            self._end_line()
+            stream(text)
+            self._written = text
+        self._end_line()
+
+    def _write(self, data: Mapping[str, Any]) -> None:
+        if self._is_silent:
+            return
+        step = (data["turn"], data["step"])
+        if step != self._step:
+            # What the model said before it called a tool is not part of its answer.
+            self._end_line()
+            self._step, self._written = step, ""
+        stream(data["text"])
+        self._written += data["text"]
+
+    def _note(self, text: str, style: str | None) -> None:
+        self._end_line()
+        note(text, style)
+
+    def _end_line(self) -> None:
+        if self._written and not self._written.endswith("\n"):
+            stream("\n")
+            self._written += "\n"
+
+
+def _invoked(data: Mapping[str, Any]) -> str:
+    given = json.dumps(data.get("params"), ensure_ascii=False)
+    took = f"{data.get('duration_seconds', 0.0):.2f} s"
+    return f"{data['name']} {_cut(given)} -> {_cut(data['message'])} ({took})"
+
+
+def _progress(data: Mapping[str, Any]) -> str:
+    total, message = data.get("total"), data.get("message")
+    far = f"{data['current']:g}" + (f" of {total:g}" if total is not None else "")
+    return f"{data['tool']}: {far}" + (f" {_cut(message)}" if message else "")
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split("\n"))
+    return line if len(line) <= MOST_CHARS else f"{line[:MOST_CHARS]}..."

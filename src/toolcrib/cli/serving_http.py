@@ -1,0 +1,105 @@
+"""Serving over HTTP from the command line: where, to whom, and what is said about it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from toolcrib.cli.extras import need
+from toolcrib.cli.hosting import Hosting, run_hosted
+from toolcrib.cli.remote import TOKEN_VARIABLE
+from toolcrib.cli.streams import note
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.runtime import Runtime
+    from toolcrib.transports.security import Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where a server listens, and who may come in."""
+
+    host: str
+    port: int
+    token_file: Path | None = None
+    allowed_hosts: Sequence[str] = ()
+    allowed_origins: Sequence[str] = ()
+
+
+def serve_over_http(asked: Hosting, door: Door) -> None:
+    """Serve until SIGINT or SIGTERM. What cannot be served ends the command with status 1."""
+    from toolcrib.transports.security_origins import is_loopback
+
+    need("server", "serve --http")
+    has_token = door.token_file is not None or bool(os.environ.get(TOKEN_VARIABLE))
+    if not is_loopback(door.host) and not has_token:
+        raise typer.BadParameter(
+            f"{door.host} can be reached from other machines; name tokens with --token-file FILE "
+            f"or {TOKEN_VARIABLE}, or listen on 127.0.0.1"
+        )
+
+    async def served(runtime: Runtime) -> None:
+        from toolcrib.transports.http import serve_http
+
+        tokens = _chosen_tokens(door)
+        async with runtime:
+            await serve_http(
+                runtime,
+                door.host,
+                door.port,
+                tokens=tokens,
+                token_file=door.token_file,
+                allowed_hosts=_names(door),
+                allowed_origins=door.allowed_origins or None,
+                on_ready=lambda url: _tell(url, _token_place(door)),
+            )
+
+    run_hosted(asked, served, loop_factory=_loop_factory())
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    import uvloop
+
+    return uvloop.new_event_loop
+
+
+def _chosen_tokens(door: Door) -> Tokens | None:
+    """Tokens that somebody chose; None leaves it to a file that is made on loopback."""
+    from toolcrib.transports.security import Token, Tokens, read_tokens
+    from toolcrib.transports.security_origins import is_loopback
+
+    if door.token_file is not None:
+        may_be_made = is_loopback(door.host) and not door.token_file.exists()
+        return None if may_be_made else read_tokens(door.token_file)
+    given = os.environ.get(TOKEN_VARIABLE)
+    return Tokens([Token(given)]) if given else None
+
+
+def _names(door: Door) -> list[str] | None:
+    """The names to answer to: those that are given, besides its own."""
+    from toolcrib.transports.security_origins import LOOPBACK_HOSTS
+
+    if not door.allowed_hosts:
+        return None
+    own = f"[{door.host}]" if ":" in door.host else door.host
+    return [*LOOPBACK_HOSTS, own, *door.allowed_hosts]
+
+
+def _token_place(door: Door) -> str:
+    from toolcrib.transports.security import default_token_file
+
+    if door.token_file is None and os.environ.get(TOKEN_VARIABLE):
+        return f"the token is that of {TOKEN_VARIABLE}"
+    return f"the token is in {door.token_file or default_token_file()}"
+
+
+def _tell(url: str, where: str) -> None:
+    note(f"serving on {url}")
+    note(where)
+    note(f"see what it offers at {url}/openapi.json; stop with Ctrl-C")
