@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -19,10 +18,17 @@ from toolcrib.cli.hosting import (
     Reload,
     run_hosted,
 )
-from toolcrib.cli.serving_http import Door, serve_over_http
-
-DEFAULT_HOST: Final = "127.0.0.1"
-DEFAULT_PORT: Final = 8420
+from toolcrib.cli.serving_http import (
+    DEFAULT_HOST,
+    DEFAULT_PORT,
+    AllowHost,
+    AllowOrigin,
+    Door,
+    Host,
+    Port,
+    ServerTokens,
+    serve_over_http,
+)
 
 
 def serve(
@@ -40,28 +46,11 @@ def serve(
     adapter: AdapterName = None,
     instructions: Instructions = "",
     reload: Reload = False,
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")
-    ] = DEFAULT_HOST,
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any free one.")
-    ] = DEFAULT_PORT,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--token-file", metavar="FILE", help="The tokens; made on loopback if not there."
-        ),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option("--allow-host", metavar="NAME", help="A Host to answer to; may be repeated."),
-    ] = None,
-    allow_origin: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-origin", metavar="ORIGIN", help="Pages that may ask; may be repeated."
-        ),
-    ] = None,
+    host: Host = DEFAULT_HOST,
+    port: Port = DEFAULT_PORT,
+    token_file: ServerTokens = None,
+    allow_host: AllowHost = None,
+    allow_origin: AllowOrigin = None,
 ) -> None:
     """Serve tools to clients until this process is told to stop; over stdio, until the client ends
     its input.

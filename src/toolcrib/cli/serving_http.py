@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -19,6 +19,26 @@ from toolcrib.cli.streams import note
 if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.security import Tokens
+
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 8420
+
+Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")]
+Port = Annotated[
+    int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any free one.")
+]
+ServerTokens = Annotated[
+    Path | None,
+    typer.Option("--token-file", metavar="FILE", help="The tokens; made on loopback if not there."),
+]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", metavar="NAME", help="A Host to answer to; may be repeated."),
+]
+AllowOrigin = Annotated[
+    list[str] | None,
+    typer.Option("--allow-origin", metavar="ORIGIN", help="Pages that may ask; may be repeated."),
+]
 
 
 @dataclass(frozen=True, slots=True)
