@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,11 @@ class Connections:
         self.heartbeat = heartbeat
         self._readers: set[Reader] = set()
         self._peers: set[Peer] = set()
+        self._ends: list[Callable[[float], Awaitable[None]]] = []
+
+    def on_close(self, end: Callable[[float], Awaitable[None]]) -> None:
+        """Have something else end too, in no more than the seconds that it is given."""
+        self._ends.append(end)
 
     @asynccontextmanager
     async def reading(
@@ -56,4 +61,7 @@ class Connections:
             reader.close()
         for peer in tuple(self._peers):
             peer.say_closing()
-        await asyncio.gather(*(peer.drain(drain_seconds) for peer in tuple(self._peers)))
+        await asyncio.gather(
+            *(peer.drain(drain_seconds) for peer in tuple(self._peers)),
+            *(end(drain_seconds) for end in self._ends),
+        )

@@ -13,7 +13,8 @@ _ALLOWED: Final = (
     (b"access-control-allow-methods", b"GET, POST, DELETE"),
     (
         b"access-control-allow-headers",
-        b"authorization, content-type, idempotency-key, last-event-id",
+        b"authorization, content-type, idempotency-key, last-event-id, mcp-method, mcp-name, "
+        b"mcp-protocol-version, mcp-session-id, toolcrib-session",
     ),
     (b"access-control-max-age", b"600"),
 )
@@ -49,4 +50,8 @@ def allow(send: Send, origin: str | None) -> Send:
 
 def _named(origin: str | None) -> list[tuple[bytes, bytes]]:
     name = (origin or "").encode("latin-1")
-    return [(b"access-control-allow-origin", name), (b"vary", b"Origin")]
+    return [
+        (b"access-control-allow-origin", name),
+        (b"access-control-expose-headers", b"mcp-session-id"),
+        (b"vary", b"Origin"),
+    ]

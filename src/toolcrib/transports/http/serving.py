@@ -22,6 +22,7 @@ from toolcrib.transports.security_origins import LOOPBACK_HOSTS, check_bind
 
 if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
+    from toolcrib.transports.mcp.server import McpServer
 
 DEFAULT_PORT: Final = 8420
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -45,6 +46,7 @@ class HttpServer:
         allowed_hosts: Iterable[str] | None = None,
         allowed_origins: Iterable[str] | None = None,
         heartbeat: float = 15.0,
+        mcp: McpServer | None = None,
     ) -> None:
         check_bind(host, has_explicit_token=tokens is not None)
         self._host, self._port = host, port
@@ -55,6 +57,7 @@ class HttpServer:
             allowed_hosts=allowed_hosts or _own_names(host),
             allowed_origins=allowed_origins,
             connections=connections,
+            mcp=mcp,
         )
         config = uvicorn.Config(
             app,
@@ -108,6 +111,7 @@ async def serve_http(
     allowed_hosts: Iterable[str] | None = None,
     allowed_origins: Iterable[str] | None = None,
     on_ready: Callable[[str], None] | None = None,
+    mcp: McpServer | None = None,
 ) -> None:
     """Serve a started runtime until SIGINT or SIGTERM, then drain. `on_ready` gets the URL."""
     server = HttpServer(
@@ -118,6 +122,7 @@ async def serve_http(
         token_file=token_file,
         allowed_hosts=allowed_hosts,
         allowed_origins=allowed_origins,
+        mcp=mcp,
     )
     with _stopped_by_signals(server.stop):
         async with server:

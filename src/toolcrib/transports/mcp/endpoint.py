@@ -1,0 +1,86 @@
+"""Streamable HTTP, behind the gate that every route of the server is behind."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+from toolcrib.errors import Refused
+from toolcrib.runtime.held import wait_at_most
+from toolcrib.transports.http.answers import send_refusal
+from toolcrib.transports.http.gate import principal_of
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from toolcrib.transports.mcp.server import McpServer
+
+
+class McpEndpoint:
+    """An ASGI application. It begins with its first request, so that nobody has to start it, and
+    ends with `close`.
+    """
+
+    def __init__(self, server: McpServer) -> None:
+        config, options = server.runtime.config, server.options
+        self._server = server
+        self._manager = StreamableHTTPSessionManager(
+            server.sdk,
+            session_idle_timeout=options.idle_seconds,
+            max_request_body_size=config.max_payload_bytes,
+            max_sessions=config.max_sessions,
+        )
+        self._running: asyncio.Task[None] | None = None
+        self._is_ready = asyncio.Event()
+        self._is_stopped = asyncio.Event()
+        self._open: set[object] = set()
+        self._quiet = asyncio.Event()
+        self._users: dict[str, AuthenticatedUser] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if self._is_stopped.is_set():
+            await send_refusal(send, Refused("closing", "the server is closing"))
+            return
+        if self._running is None:
+            self._running = asyncio.ensure_future(self._run())
+        await self._is_ready.wait()
+        # With it the SDK lets nobody into a session that somebody else has begun.
+        scope["user"] = self._user(principal_of(scope).name)
+        mark = object()
+        if scope["method"] == "POST":
+            self._open.add(mark)
+        try:
+            await self._manager.handle_request(scope, receive, send)
+        finally:
+            self._open.discard(mark)
+            if not self._open:
+                self._quiet.set()
+
+    async def close(self, drain_seconds: float) -> None:
+        """Take nothing new, let what runs end for a while, and end the rest."""
+        self._is_stopped.set()
+        self._server.end_listening()
+        if self._running is None:
+            return
+        if self._open:
+            self._quiet.clear()
+            await wait_at_most(self._quiet, drain_seconds)
+        self._running.cancel()
+        await asyncio.wait([self._running])
+
+    async def _run(self) -> None:
+        async with self._manager.run():
+            self._is_ready.set()
+            await asyncio.Event().wait()
+
+    def _user(self, name: str) -> AuthenticatedUser:
+        known = self._users.get(name)
+        if known is None:
+            token = AccessToken(token="", client_id=name, scopes=[])
+            known = self._users[name] = AuthenticatedUser(token)
+        return known

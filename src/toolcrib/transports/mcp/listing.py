@@ -1,0 +1,87 @@
+"""`tools/list`, made ready once for each session until its tools change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.subscriptions import ToolsListChanged
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+
+from toolcrib.errors import Refused
+from toolcrib.runtime.messages import ListTools
+from toolcrib.transports.mcp.offering import Offering, offering
+from toolcrib.transports.mcp.refusing import as_error
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp_types import PaginatedRequestParams
+
+    from toolcrib.runtime.runtime import Runtime
+    from toolcrib.transports.mcp.seats import Seat, Seats
+    from toolcrib.transports.mcp.telling import Telling
+
+
+class Listing:
+    """Answers `tools/list`, and knows what the tools promise to give."""
+
+    def __init__(self, runtime: Runtime, seats: Seats, telling: Telling) -> None:
+        self._runtime = runtime
+        self._seats = seats
+        self._telling = telling
+        self._publishing: set[asyncio.Future[None]] = set()
+
+    async def __call__(
+        self, ctx: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
+    ) -> dict[str, Any]:
+        """Answer one request."""
+        if params is not None and params.cursor is not None:
+            raise MCPError(INVALID_PARAMS, "there is one page of tools; leave the cursor out")
+        try:
+            self._seats.who_asks(ctx).check("read", "tools/list")
+            self._telling.hear(ctx)
+            found = await self.of(await self._seats.of(ctx))
+        except Refused as refused:
+            raise as_error(refused) from None
+        return {"resultType": "complete", "tools": found.tools}
+
+    async def of(self, seat: Seat) -> Offering:
+        """The tools of a seat."""
+        found = seat.offering
+        if found is None:
+            asked = ListTools(session_id=seat.session_id)
+            told = await self._runtime.service.list_tools(asked, seat.who)
+            found = offering(told, self._runtime.registry, seat.session_id)
+            seat.offering = found
+        return found
+
+    def input_schema(self, name: str) -> dict[str, Any] | None:
+        """The schema of a tool's arguments, for headers that repeat some of them."""
+        found = self._runtime.registry.get(name)
+        return found.parameters if found else None
+
+    @contextmanager
+    def following(self) -> Generator[None]:
+        """Hear of changes for as long as somebody is served."""
+        loop = asyncio.get_running_loop()
+
+        def hear(_: object) -> None:
+            # In whichever thread changes the registry, and after the sessions were told.
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._changed)
+
+        end = self._runtime.registry.subscribe(hear)
+        try:
+            yield
+        finally:
+            end()
+
+    def _changed(self) -> None:
+        for seat in self._seats:
+            seat.offering = None
+        publishing = asyncio.ensure_future(self._telling.publish(ToolsListChanged()))
+        self._publishing.add(publishing)
+        publishing.add_done_callback(self._publishing.discard)

@@ -1,0 +1,82 @@
+"""The request of an MCP client, for handlers that want to talk back while they run."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp.server.connection import allowed_log_levels
+from mcp.shared.message import ServerMessageMetadata
+from mcp_types import (
+    CreateMessageRequest,
+    CreateMessageResult,
+    LoggingMessageNotification,
+    LoggingMessageNotificationParams,
+)
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.session import ServerSession
+    from mcp_types import (
+        CallToolRequestParams,
+        CallToolResult,
+        CreateMessageRequestParams,
+        ElicitResult,
+        InputRequiredResult,
+        LoggingLevel,
+    )
+
+HERE: Final[ContextVar[McpRequest | None]] = ContextVar("toolcrib_mcp_request", default=None)
+
+
+@dataclass(slots=True, eq=False)
+class McpRequest:
+    """One `tools/call`. `context` and `params` are the SDK's own.
+
+    `sample` and `elicit` need a client of the handshake protocol. In the stateless one a handler
+    answers with an `InputRequiredResult` instead, and finds the responses in `params` when the
+    client calls again.
+    """
+
+    context: ServerRequestContext[Any, Any]
+    params: CallToolRequestParams
+    reply: CallToolResult | InputRequiredResult | None = None
+
+    @property
+    def session(self) -> ServerSession:
+        """The SDK's session: what else the protocol knows is there."""
+        return self.context.session
+
+    def answer(self, result: CallToolResult | InputRequiredResult) -> None:
+        """Answer the client with this, once the handler has returned. What the handler returns is
+        what the ledger keeps.
+        """
+        self.reply = result
+
+    async def log(self, level: LoggingLevel, data: Any, logger: str | None = None) -> None:
+        """Send a log message with this request, if the client wants messages of that level."""
+        context = self.context
+        if level in allowed_log_levels(context.protocol_version, context.meta):
+            said = LoggingMessageNotificationParams(level=level, data=data, logger=logger)
+            message = LoggingMessageNotification(params=said)
+            await context.session.send_notification(message, context.request_id)
+
+    async def sample(self, params: CreateMessageRequestParams) -> CreateMessageResult:
+        """Have the client's model answer."""
+        context = self.context
+        return await context.session.send_request(
+            CreateMessageRequest(params=params),
+            CreateMessageResult,
+            metadata=ServerMessageMetadata(related_request_id=context.request_id),
+        )
+
+    async def elicit(self, message: str, schema: dict[str, Any]) -> ElicitResult:
+        """Ask the person at the client to fill in a form."""
+        context = self.context
+        return await context.session.elicit_form(message, schema, context.request_id)
+
+
+def current_request() -> McpRequest | None:
+    """The request that the running handler serves; None when the call came another way."""
+    return HERE.get()

@@ -1,0 +1,58 @@
+"""Word to clients that something is not what it was."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.shared.subscriptions import event_to_notification
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from toolcrib.transports.mcp.seats import connection_of
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.session import ServerSession
+    from mcp.server.subscriptions import ServerEvent
+
+_HEARS: Final = "toolcrib.hears"
+
+
+class Telling:
+    """Tells who listens (`subscriptions/listen`, the stateless protocol) and every connection of
+    the handshake protocol that has asked for a list.
+    """
+
+    def __init__(self) -> None:
+        self._bus = InMemorySubscriptionBus()
+        self.listen = ListenHandler(self._bus)
+        self._hearers: set[ServerSession] = set()
+        self._telling: dict[ServerSession, asyncio.Task[None]] = {}
+
+    def hear(self, ctx: ServerRequestContext[Any, Any]) -> None:
+        """Tell this connection of changes from now on, if its protocol has no way to listen."""
+        connection = connection_of(ctx)
+        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or _HEARS in connection.state:
+            return
+        session = connection.state[_HEARS] = ctx.session
+        self._hearers.add(session)
+        connection.exit_stack.callback(self._hearers.discard, session)
+
+    async def publish(self, event: ServerEvent) -> None:
+        """Tell it. A connection of the handshake protocol hears of lists only: which resources it
+        subscribed to, the author's handler knows.
+        """
+        await self._bus.publish(event)
+        if isinstance(event, ResourceUpdated):
+            return
+        for session in self._hearers:
+            # One that has not been read yet says as much as two.
+            if session not in self._telling:
+                task = asyncio.ensure_future(_tell(session, event))
+                self._telling[session] = task
+                task.add_done_callback(lambda _, key=session: self._telling.pop(key, None))
+
+
+async def _tell(session: ServerSession, event: ServerEvent) -> None:
+    await session.send_notification(event_to_notification(event, {}))
