@@ -13,6 +13,7 @@ from toolcrib.cli.hosting import (
     Reload,
     run_hosted,
 )
+from toolcrib.cli.streams import fail
 
 
 def acp(
@@ -30,6 +31,10 @@ def acp(
 
     Example: toolcrib acp --host-tools tools.yaml --adapter mymodel:adapter --store crib.sqlite3
     """
+    from importlib.util import find_spec
+
+    if find_spec("acp") is None:
+        fail("the Agent Client Protocol is not installed here; pip install 'toolcrib[acp]'")
     asked = Hosting(
         files=host_tools,
         modules=host_tools_module,
@@ -42,13 +47,6 @@ def acp(
     from toolcrib.transports.stdio_pipes import claim_pipes
 
     pipes = claim_pipes()
-    # After the claim: the SDK is optional, and what is missing is told on stderr.
-    from toolcrib.cli.streams import fail
+    from toolcrib.transports.acp.serving import serve_acp
 
-    try:
-        from toolcrib.transports.acp.serving import serve_acp
-    except ModuleNotFoundError as error:
-        if error.name != "acp":
-            raise
-        fail("toolcrib acp needs the extra: pip install 'toolcrib[acp]'")
     run_hosted(asked, lambda runtime: serve_acp(runtime, pipes))

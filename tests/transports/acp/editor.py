@@ -113,11 +113,10 @@ class TheEditor:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """An editor, the way to its agent, and the agent's process."""
+    """An editor and the way to its agent."""
 
     editor: TheEditor
     agent: ClientSideConnection
-    process: asyncio.subprocess.Process
 
     async def ask(self, operation: str, **params: Any) -> Any:
         """An operation of the runtime, by the extension."""
@@ -141,7 +140,7 @@ async def desk(
     command: tuple[str, ...] = SHOP,
     capabilities: schema.ClientCapabilities | None = None,
     cwd: str | Path = ROOT,
-) -> AsyncGenerator[Desk]:
+) -> AsyncGenerator[tuple[Desk, asyncio.subprocess.Process]]:
     """An agent in a process of its own, initialized."""
     editor = TheEditor()
     options = {"stderr": None, "limit": 50_000_000, "shutdown_timeout": PATIENCE}
@@ -156,4 +155,4 @@ async def desk(
     )
     async with spawned as (agent, process):
         await agent.initialize(protocol_version=1, client_capabilities=capabilities)
-        yield Desk(editor, agent, process)
+        yield Desk(editor, agent), process
