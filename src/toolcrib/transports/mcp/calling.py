@@ -156,6 +156,10 @@ class Calling:
         if failure is not None and failure.kind == "not_found":
             facts = {**meta_of(result), "failure": asdict(failure)}
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {result.tool[:128]}", {CALL_META: facts})
-        if request.reply is not None and result.status == "completed":
-            return request.reply
+        reply = request.reply
+        if isinstance(reply, MCPError):
+            if result.status == "failed":
+                raise reply
+        elif reply is not None and result.status == "completed":
+            return reply
         return told(result, offering.outputs.get(result.tool))

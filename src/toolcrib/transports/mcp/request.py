@@ -6,14 +6,18 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp.server.connection import allowed_log_levels
+from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types import (
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
     CreateMessageRequest,
     CreateMessageResult,
     LoggingMessageNotification,
     LoggingMessageNotificationParams,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from toolcrib.transports.mcp.log_levels import wants
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from mcp_types import (
         CallToolRequestParams,
         CallToolResult,
+        ClientCapabilities,
         CreateMessageRequestParams,
         ElicitResult,
         InputRequiredResult,
@@ -41,7 +46,7 @@ class McpRequest:
 
     context: ServerRequestContext[Any, Any]
     params: CallToolRequestParams
-    reply: CallToolResult | InputRequiredResult | None = None
+    reply: CallToolResult | InputRequiredResult | MCPError | None = None
 
     @property
     def session(self) -> ServerSession:
@@ -54,10 +59,25 @@ class McpRequest:
         """
         self.reply = result
 
+    def require(self, needed: ClientCapabilities) -> None:
+        """Go on only if the client has said that it can do this. If not, the call fails, and in the
+        stateless protocol its answer is the error that names what is missing.
+        """
+        if self.session.check_client_capability(needed):
+            return
+        missing = needed.model_dump(by_alias=True, mode="json", exclude_none=True)
+        message = f"the client cannot do what this call needs: {', '.join(missing)}"
+        error = MCPError(
+            MISSING_REQUIRED_CLIENT_CAPABILITY, message, {"requiredCapabilities": missing}
+        )
+        if self.context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            self.reply = error
+        raise error
+
     async def log(self, level: LoggingLevel, data: Any, logger: str | None = None) -> None:
         """Send a log message with this request, if the client wants messages of that level."""
         context = self.context
-        if level in allowed_log_levels(context.protocol_version, context.meta):
+        if wants(context, level):
             said = LoggingMessageNotificationParams(level=level, data=data, logger=logger)
             message = LoggingMessageNotification(params=said)
             await context.session.send_notification(message, context.request_id)

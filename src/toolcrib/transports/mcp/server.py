@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from mcp.server.caching import CacheHint
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from mcp_types import ReadResourceRequestParams
+from mcp_types import ReadResourceRequestParams, SetLevelRequestParams
 from pydantic import BaseModel
 
 from toolcrib.runtime.principal import Principal
@@ -17,6 +17,7 @@ from toolcrib.transports.mcp.approving import Approving
 from toolcrib.transports.mcp.artifacts import ArtifactReader, no_resources
 from toolcrib.transports.mcp.calling import Calling
 from toolcrib.transports.mcp.listing import Listing
+from toolcrib.transports.mcp.log_levels import set_level
 from toolcrib.transports.mcp.options import McpOptions
 from toolcrib.transports.mcp.seats import Seats
 from toolcrib.transports.mcp.telling import Telling
@@ -75,6 +76,8 @@ class McpServer:
             on_read_resource=cast("Any", self._artifacts),
             on_subscriptions_listen=self._telling.listen,
         )
+        # The SDK warns of the parameter for it: the stateless protocol has no such method.
+        self.sdk.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
         security = self._state_security()
         self.sdk.middleware.append(RequestStateBoundary(security, default_audience=options.name))
 
@@ -85,7 +88,7 @@ class McpServer:
         handler: Callable[[ServerRequestContext[Any, Any], P], Awaitable[HandlerResult]],
     ) -> None:
         """Answer a method of the protocol with the SDK's own types: resources, prompts,
-        completions, log levels. What the method makes possible is told to clients.
+        completions. What the method makes possible is told to clients.
         """
         if method == "resources/read":
             self._artifacts.others = cast("Any", handler)
