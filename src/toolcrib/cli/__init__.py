@@ -11,7 +11,13 @@ Install what it needs with: pip install 'toolcrib[cli]'"""
 
 
 def main() -> None:
-    """Run the command line and exit: 0 done, 1 failed, 2 wrongly called."""
+    """Run the command line and exit with one of the statuses of `toolcrib.cli.exits`."""
+    if sys.argv[1:] == ["--version"]:
+        from toolcrib._version import __version__
+
+        # Asked by installers and scripts, often, and in need of nothing.
+        print(f"toolcrib {__version__}")
+        return
     try:
         import_module("rich")
         import_module("typer")

@@ -12,6 +12,7 @@ from toolcrib.cli.lazy import LazyGroup
 COMMANDS: Final = {
     "init": "toolcrib.cli.init:init",
     "serve": "toolcrib.cli.serve:serve",
+    "mcp": "toolcrib.cli.mcp:mcp",
     "acp": "toolcrib.cli.acp:acp",
     "run": "toolcrib.cli.run:run",
     "tools": "toolcrib.cli.tools:app",

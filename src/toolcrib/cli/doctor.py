@@ -35,8 +35,9 @@ def doctor(
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
     json: Json = False,
 ) -> None:
-    """Look at Python, extras, store, tools, policy, keys (only whether they are set), the file of
-    tokens, the port and a few programs. The exit status is 1 when anything failed.
+    """Look whether this machine has what the commands need.
+
+    Of keys it says only whether they are set. The exit status is 1 when anything failed.
 
     Example: toolcrib doctor --store crib.sqlite3 --host-tools host-tools.yaml
     """

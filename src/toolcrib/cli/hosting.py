@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from toolcrib.cli.extras import need
+from toolcrib.cli.reloading import watched
 from toolcrib.cli.streams import fail, note
 from toolcrib.errors import Refused, StoreError, UsageError
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
     from toolcrib.host_tools.loading import LoadedHostTools
+    from toolcrib.host_tools.mcp_servers import McpServerConfig
     from toolcrib.host_tools.registry import HostToolRegistry
-    from toolcrib.host_tools.watching import Reload as Reloaded
     from toolcrib.runtime.runtime import Runtime
 
 T = TypeVar("T")
@@ -112,23 +114,27 @@ async def hosted(asked: Hosting) -> AsyncGenerator[Runtime]:
     files, modules = asked.files or (), asked.modules or ()
     loaded = await load_host_tools(registry, files=files, modules=modules, plugins=asked.plugins)
     _report(loaded)
-    runtime = _runtime(asked, registry)
+    runtime = _runtime(asked, registry, loaded.mcp_servers)
     try:
-        async with _watched(registry, files if asked.reload else ()):
+        async with watched(registry, loaded.files if asked.reload else ()):
             yield runtime
     finally:
+        if runtime.config.adapter is not None:
+            await runtime.config.adapter.aclose()
         runtime.store.close()
 
 
 def _report(loaded: LoadedHostTools) -> None:
+    if loaded.mcp_servers:
+        need("mcp", "mcp_servers")
     for plugin in loaded.plugins:
         if plugin.fault is not None:
             note(f"the plugin {plugin.name} was not loaded: {plugin.fault}", "yellow")
-    for server in loaded.mcp_servers:
-        note(f"mcp_servers.{server.name} is not mounted: this command serves host tools", "yellow")
 
 
-def _runtime(asked: Hosting, registry: HostToolRegistry) -> Runtime:
+def _runtime(
+    asked: Hosting, registry: HostToolRegistry, mcp_servers: Sequence[McpServerConfig]
+) -> Runtime:
     from toolcrib.approval.policy_file import load_policy
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.runtime import create_runtime
@@ -138,6 +144,7 @@ def _runtime(asked: Hosting, registry: HostToolRegistry) -> Runtime:
     adapter = None if asked.adapter is None else _adapter(asked.adapter)
     config = RuntimeConfig(
         host_tool_registry=registry,
+        mcp_servers=mcp_servers,
         policy=policy,
         adapter=adapter,
         instructions=asked.instructions,
@@ -159,27 +166,3 @@ def _adapter(place: str) -> Any:
     if not isinstance(found, PromptAdapter):
         raise UsageError(f"--adapter {place}: there is no adapter; write MODULE:NAME of one")
     return found
-
-
-@asynccontextmanager
-async def _watched(registry: HostToolRegistry, files: Sequence[Path]) -> AsyncGenerator[None]:
-    from toolcrib.host_tools.watching import HostToolsWatcher
-
-    watchers = [HostToolsWatcher(registry, file, on_reload=_tell) for file in files]
-    for watcher in watchers:
-        await watcher.load()
-    watching = [asyncio.create_task(watcher.watch()) for watcher in watchers]
-    try:
-        yield
-    finally:
-        for task in watching:
-            task.cancel()
-        await asyncio.gather(*watching, return_exceptions=True)
-
-
-def _tell(found: Reloaded) -> None:
-    if found.fault is not None:
-        note(f"{found.file} was not loaded, the tools of before stay:\n{found.fault}", "red")
-        return
-    names = ", ".join(change.name for change in found.changes) or "none"
-    note(f"{found.file} was loaded again; changed tools: {names}")

@@ -18,8 +18,9 @@ def init(
         Path, typer.Argument(metavar="FOLDER", help="Where to put it; else here.")
     ] = Path(),
 ) -> None:
-    """Write a project with two tools, a policy and a README of three commands. Nothing that is
-    there already is changed.
+    """Write a small project that runs.
+
+    It has two tools, a policy and a README of three commands. Nothing that is there is changed.
 
     Example: toolcrib init workshop
     """

@@ -50,8 +50,10 @@ def run(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Have a model answer with the host's tools: one prompt, or a chat. The answer goes to stdout
-    as it comes, what the tools do to stderr. The exit status is 4 when it waits for approval.
+    """Have a model answer with the host's tools: one prompt, or a chat.
+
+    The answer goes to stdout as it comes, what the tools do to stderr. The exit status is 4 when it
+    waits for approval.
 
     Example: toolcrib run "How many bolts are left?" --adapter model:adapter
     --host-tools host-tools.yaml

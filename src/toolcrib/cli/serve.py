@@ -52,8 +52,9 @@ def serve(
     allow_host: AllowHost = None,
     allow_origin: AllowOrigin = None,
 ) -> None:
-    """Serve tools to clients until this process is told to stop; over stdio, until the client ends
-    its input.
+    """Serve tools to clients, over HTTP or stdio.
+
+    It ends when the process is told to stop; over stdio also when the client ends its input.
 
     The token is never printed: a file has it that only you can read. With an address that others
     can reach, --token-file or TOOLCRIB_TOKEN must name one that you chose.

@@ -112,8 +112,9 @@ def resume(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Go on with the prompt of a session that waits for a decision, or was cut off. What ran is
-    not repeated. The exit status is 4 while it still waits.
+    """Go on with the prompt of a session that waits for a decision, or was cut off.
+
+    What ran is not repeated. The exit status is 4 while it still waits.
 
     Example: toolcrib sessions resume ses_1 --store crib.sqlite3 --host-tools host-tools.yaml
     --adapter model:adapter

@@ -121,10 +121,12 @@ def call(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Call one tool, under policy and approval like any other call. What it gives goes to stdout;
-    the exit status is 0 when it ran, 1 when it failed, 3 when it was denied, 4 while it waits.
+    """Call one tool, under policy and approval like any other call.
 
-    Example: toolcrib tools call stock_level item=bolts --host-tools host-tools.yaml
+    What it gives goes to stdout. The exit status is 0 when it ran, 1 when it failed, 3 when it was
+    denied, 4 while it waits.
+
+    Example: toolcrib tools call stock_level part=bolts --host-tools host-tools.yaml
     """
     asked = Hosting(
         files=host_tools,
