@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from toolcrib.errors import UsageError
+from toolcrib.local.containers.shelf import ContainerShelf
 from toolcrib.local.database import Database
+from toolcrib.local.files.shelf import FileShelf
+from toolcrib.local.hosted.code_interpreter import CodeInterpreter
+from toolcrib.local.hosted.shell import Shell
 from toolcrib.local.responses.kept import Kept
 from toolcrib.local.responses.service import Responses
 from toolcrib.local.responses.tools import Kinds
@@ -28,7 +32,9 @@ class LocalProvider:
     """Answers requests with the brains that it has, and runs the hosted tools itself.
 
     State is kept in the folder `data`; without one it lives in a temporary folder that is gone
-    when the provider is closed. Use it as an async context manager.
+    when the provider is closed. Use it as an async context manager. `kinds` are hosted tools
+    beyond those that it has. Containers have no network unless `allow_network` says that they may,
+    and code runs without a sandbox only with `allow_unconfined`.
     """
 
     def __init__(
@@ -37,6 +43,8 @@ class LocalProvider:
         *,
         data: str | os.PathLike[str] | None = None,
         kinds: Sequence[HostedKind] = (),
+        allow_network: bool = False,
+        allow_unconfined: bool = False,
         clock: Clock = time.time,
     ) -> None:
         listed = list(brains) if isinstance(brains, Sequence) else [brains]
@@ -45,6 +53,8 @@ class LocalProvider:
             raise UsageError("a provider needs brains, each with a name of its own")
         self._data = data
         self._kinds = kinds
+        self._allow_network = allow_network
+        self._allow_unconfined = allow_unconfined
         self._clock = clock
         self._started_at = int(clock())
         self._stack = AsyncExitStack()
@@ -68,7 +78,19 @@ class LocalProvider:
         self._stack.callback(database.close)
         for brain in self._brains.values():
             self._stack.push_async_callback(brain.aclose)
-        responses = Responses(self._brains, Kinds(self._kinds), Kept(database), self._clock)
+        self.files = FileShelf(database, Path(folder) / "files", self._clock)
+        self.containers = ContainerShelf(
+            database,
+            Path(folder) / "containers",
+            self.files,
+            self._clock,
+            allow_network=self._allow_network,
+            allow_unconfined=self._allow_unconfined,
+        )
+        self._stack.push_async_callback(self.containers.close)
+        await self.containers.sweep()
+        kinds = Kinds([CodeInterpreter(self.containers), Shell(self.containers), *self._kinds])
+        responses = Responses(self._brains, kinds, Kept(database), self._clock)
         self._stack.push_async_callback(responses.close)
         await responses.recover()
         self._responses = responses

@@ -10,6 +10,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount
 
 from toolcrib.local.faults import ApiFault
+from toolcrib.local.http.containers import ContainerRoutes
+from toolcrib.local.http.files import FileRoutes
 from toolcrib.local.http.responses import ResponseRoutes
 
 if TYPE_CHECKING:
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 
 def create_provider_app(provider: LocalProvider) -> Starlette:
     """Every route of a provider. It has no gate: whoever serves it puts one before it."""
-    routes = [*ResponseRoutes(provider).routes]
+    parts = (ResponseRoutes, FileRoutes, ContainerRoutes)
+    routes = [route for part in parts for route in part(provider).routes]
     app = Starlette(
         routes=[Mount("/v1", routes=routes)],
         exception_handlers={404: _nothing, 405: _nothing},

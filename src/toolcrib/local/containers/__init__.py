@@ -1,0 +1,1 @@
+"""Containers: folders that sandboxed code works in, for as long as they are used."""

@@ -1,0 +1,128 @@
+"""Runs inside the sandbox: executes code that comes in lines of JSON, and keeps its variables.
+
+It is started as a plain script, so it imports nothing of this package.
+"""
+
+import ast
+import contextlib
+import json
+import os
+import sys
+import threading
+import traceback
+from typing import Any
+
+FIGURES = ".figures"
+
+
+def main() -> None:
+    """Answer one request after the other until the input ends."""
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    namespace: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
+    for line in requests:
+        request = json.loads(line)
+        with Captured(request["most_output"]) as output:
+            succeeded = _execute(request["code"], namespace)
+            figures = _figures(request["run"])
+        answer = {
+            "run": request["run"],
+            "logs": output.text,
+            "was_cut": output.was_cut,
+            "succeeded": succeeded,
+            "figures": figures,
+        }
+        answers.write(json.dumps(answer).encode() + b"\n")
+        answers.flush()
+
+
+def _execute(code: str, namespace: dict[str, Any]) -> bool:
+    """Run code and show the value of its last expression; False when it raised."""
+    try:
+        tree = ast.parse(code, "<code>")
+        last = tree.body[-1] if tree.body else None
+        if isinstance(last, ast.Expr):
+            tree.body.pop()
+        exec(compile(tree, "<code>", "exec"), namespace)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), "<code>", "eval"), namespace)
+            if value is not None:
+                print(repr(value))
+        return True
+    except SystemExit as error:
+        return error.code in (None, 0)
+    except BaseException:
+        kind, error, trace = sys.exc_info()
+        while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+            trace = trace.tb_next
+        traceback.print_exception(kind, error, trace)
+        return False
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+
+
+def _figures(run: int) -> list[str]:
+    """Save the figures that were drawn and not closed; returns their files."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is None or not pyplot.get_fignums():
+        return []
+    saved: list[str] = []
+    try:
+        os.makedirs(FIGURES, exist_ok=True)
+        for number in pyplot.get_fignums():
+            name = f"{FIGURES}/{run}-{number}.png"
+            pyplot.figure(number).savefig(name, format="png", dpi=100)
+            saved.append(name)
+        pyplot.close("all")
+    except Exception:
+        traceback.print_exc()
+    return saved
+
+
+class Captured:
+    """Everything that is written to stdout and stderr, by children too, up to a limit."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept = bytearray()
+        self.was_cut = False
+
+    @property
+    def text(self) -> str:
+        """What was written, as far as it was kept."""
+        return self._kept.decode("utf-8", "replace")
+
+    def __enter__(self) -> "Captured":
+        self._saved = [os.dup(1), os.dup(2)]
+        reads, writes = os.pipe()
+        os.dup2(writes, 1)
+        os.dup2(writes, 2)
+        os.close(writes)
+        self._reader = threading.Thread(target=self._read, args=(reads,), daemon=True)
+        self._reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for saved, number in zip(self._saved, (1, 2), strict=True):
+            os.dup2(saved, number)
+            os.close(saved)
+        # A child that was left behind may hold the pipe open for ever.
+        self._reader.join(0.5)
+
+    def _read(self, reads: int) -> None:
+        with os.fdopen(reads, "rb", buffering=0) as pipe:
+            while True:
+                piece = pipe.read(65536)
+                if not piece:
+                    return
+                room = self._most - len(self._kept)
+                self._kept += piece[:room]
+                self.was_cut = self.was_cut or len(piece) > room
+
+
+if __name__ == "__main__":
+    main()
