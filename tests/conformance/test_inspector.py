@@ -1,0 +1,104 @@
+"""The MCP Inspector lists and calls, over stdio and HTTP, in every era of the protocol."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.inspector import ERAS, TOOL_FAILED, Era, Inspector, over_http, over_stdio
+from tests.node.peers import needs_node
+from tests.transports.http.served import CALLERS, OWNERS, TOKENS
+from tests.transports.shop import TOOLS, shop
+from toolcrib.runtime.runtime import Runtime
+from toolcrib.transports.http.serving import HttpServer
+
+pytestmark = needs_node
+NAMES = [each.name for each in TOOLS]
+
+
+def stdio(home: Path) -> Inspector:
+    toolcrib = Path(sys.executable).with_name("toolcrib")
+    return over_stdio(home, str(toolcrib), ["mcp", "--host-tools-module", "tests.transports.shop"])
+
+
+@asynccontextmanager
+async def served() -> AsyncGenerator[tuple[Runtime, str]]:
+    async with shop() as runtime, HttpServer(runtime, port=0, tokens=TOKENS) as server:
+        yield runtime, f"{server.url}/mcp"
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+async def lists_and_calls(inspector: Inspector, era: Era) -> None:
+    listed = await inspector.run(era, "tools/list", "--strict")
+    called = await inspector.call(era, "greet", name="Ada")
+
+    assert (listed.status, [each["name"] for each in listed.result["tools"]]) == (0, NAMES)
+    assert listed.findings == []
+    assert (called.status, called.result["content"]) == (
+        0,
+        [{"type": "text", "text": "Hello, Ada!"}],
+    )
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_it_lists_and_calls_over_stdio(era: Era, tmp_path: Path) -> None:
+    """`toolcrib mcp` is a server to a real client in every era, and its schemas are portable."""
+    await lists_and_calls(stdio(tmp_path), era)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_it_lists_and_calls_over_http(era: Era, tmp_path: Path) -> None:
+    """So is `/mcp` of a served runtime, for whoever has a token."""
+    async with served() as (_, url):
+        await lists_and_calls(over_http(tmp_path, url, **bearer(OWNERS)), era)
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_failed_call_is_told_as_one(era: Era, tmp_path: Path) -> None:
+    """A tool that fails, and one that policy denies, are results that say so."""
+    async with served() as (_, url):
+        inspector = over_http(tmp_path, url, **bearer(OWNERS))
+        failed = await inspector.call(era, "broken")
+        denied = await inspector.call(era, "forbidden", name="Ada")
+
+    assert (failed.status, failed.result["isError"]) == (TOOL_FAILED, True)
+    assert "the till is jammed" in failed.result["content"][0]["text"]
+    assert (denied.status, denied.result["isError"]) == (TOOL_FAILED, True)
+    assert "not in this shop" in denied.result["content"][0]["text"]
+
+
+@pytest.mark.parametrize("headers", [{}, bearer("somebody-elses-token")])
+async def test_nobody_comes_in_without_a_token(headers: dict[str, str], tmp_path: Path) -> None:
+    """Neither era has a way round the token."""
+    async with served() as (_, url):
+        inspector = over_http(tmp_path, url, **headers)
+        ended = [await inspector.run(era, "tools/list") for era in ("legacy", "modern")]
+
+    assert [each.status for each in ended if each.status == 0] == []
+    assert [each.stdout for each in ended if "greet" in each.stdout] == []
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_retry_takes_up_the_call_that_was_approved(era: Era, tmp_path: Path) -> None:
+    """A client that may not approve is told what its call waits for; once somebody else has
+    approved it, the same call again gives its result.
+    """
+    async with served() as (runtime, url):
+        headers = {**bearer(CALLERS), "toolcrib-session": "inspected"}
+        inspector = over_http(tmp_path, url, **headers)
+        waiting = await inspector.call(era, "guarded", name="Ada")
+        [pending] = (await runtime.ask("approvals.list", {})).approvals
+        asked = {"approval_id": pending.approval_id, "decision": "approve"}
+        await runtime.ask("approvals.decide", asked)
+        done = await inspector.call(era, "guarded", name="Ada")
+
+    assert waiting.status == TOOL_FAILED
+    assert pending.approval_id in waiting.result["content"][0]["text"]
+    assert (done.status, done.result["content"][0]["text"]) == (0, "Hello, Ada!")
