@@ -111,6 +111,12 @@ class TheEditor:
         return [each.status for each in mine if each.status]
 
 
+def why(refused: RequestError) -> str:
+    """The kind of a refusal."""
+    assert isinstance(refused.data, dict)
+    return refused.data["kind"]
+
+
 @dataclass(frozen=True, slots=True)
 class Desk:
     """An editor and the way to its agent."""

@@ -9,7 +9,7 @@ import pytest
 from acp import schema
 from acp.exceptions import RequestError
 
-from tests.transports.acp.editor import Desk, desk
+from tests.transports.acp.editor import Desk, desk, why
 from tests.transports.acp.shop_agent import scripted
 from tests.transports.acp.wired import wired_desk
 from tests.transports.shop import shop
@@ -157,7 +157,7 @@ async def test_a_provider_that_fails_is_an_error_with_its_reason() -> None:
         with pytest.raises(RequestError, match="the script is over") as told:
             await at.prompt(await at.open(), "Go.")
 
-        assert told.value.data["kind"] == "failed"
+        assert why(told.value) == "failed"
 
 
 async def test_without_a_model_a_prompt_is_refused_clearly() -> None:
@@ -167,7 +167,7 @@ async def test_without_a_model_a_prompt_is_refused_clearly() -> None:
 
         with pytest.raises(RequestError, match="configure an adapter") as told:
             await at.prompt(session_id, "Greet Ada.")
-        assert (told.value.code, told.value.data["kind"]) == (-32011, "unavailable")
+        assert (told.value.code, why(told.value)) == (-32011, "unavailable")
 
         greeted = await at.ask(
             "tools.call", session_id=session_id, name="greet", arguments={"name": "Ada"}
@@ -183,7 +183,7 @@ async def test_a_second_prompt_is_refused_while_one_is_answered() -> None:
 
         with pytest.raises(RequestError) as told:
             await at.prompt(session_id, "Me too.")
-        assert told.value.data["kind"] == "busy"
+        assert why(told.value) == "busy"
         assert not turn.done()
 
         await at.agent.cancel(session_id=session_id)

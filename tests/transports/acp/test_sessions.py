@@ -11,7 +11,7 @@ import pytest
 from acp import schema
 from acp.exceptions import RequestError
 
-from tests.transports.acp.editor import Desk, desk
+from tests.transports.acp.editor import Desk, desk, why
 from tests.transports.acp.shop_agent import scripted
 from tests.transports.acp.wired import connected, wired_desk
 from tests.transports.shop import shop
@@ -191,7 +191,7 @@ async def test_a_closed_session_ends_its_prompt_and_can_be_loaded() -> None:
             await turn
         with pytest.raises(RequestError) as told:
             await at.prompt(session_id, "More.")
-        assert told.value.data["kind"] == "not_found"
+        assert why(told.value) == "not_found"
         assert (await history(at, session_id))[0] == ("user_message_chunk", "Greet Bob.")
 
 

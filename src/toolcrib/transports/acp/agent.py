@@ -15,7 +15,7 @@ from toolcrib.transports.acp.content import text_of
 from toolcrib.transports.acp.extension import Extension
 from toolcrib.transports.acp.joined import JoinedSessions
 from toolcrib.transports.acp.listing import listed
-from toolcrib.transports.acp.mcp_servers import Given, mount_servers
+from toolcrib.transports.acp.mcp_servers import ClientServers, Given
 from toolcrib.transports.acp.opening import Opening
 from toolcrib.transports.acp.stopping import explained, response_to
 
@@ -52,6 +52,7 @@ class Agent:
         self._who = who
         self._editor = editor
         self._joined = JoinedSessions(runtime, who, editor)
+        self._servers = ClientServers(runtime)
         self._opening: Opening | None = None
         self.extension = Extension(runtime, who, editor, self._joined)
 
@@ -87,7 +88,7 @@ class Agent:
 
     async def load_session(self, asked: schema.LoadSessionRequest) -> schema.LoadSessionResponse:
         """Open a session again, and tell all that happened in it."""
-        facts = await self._open.resume(asked.session_id)
+        facts = await self._reopen(asked.session_id)
         meta = await self._mount(facts, asked.mcp_servers)
         joined = self._join(facts, after=0, replay_until=facts.last_seq)
         await joined.following.told(facts.last_seq)
@@ -97,7 +98,7 @@ class Agent:
         self, asked: schema.ResumeSessionRequest
     ) -> schema.ResumeSessionResponse:
         """Open a session again, and tell only what happens from now on."""
-        facts = await self._open.resume(asked.session_id)
+        facts = await self._reopen(asked.session_id)
         meta = await self._mount(facts, asked.mcp_servers or ())
         self._join(facts, after=facts.last_seq)
         return schema.ResumeSessionResponse(field_meta=meta)
@@ -166,10 +167,19 @@ class Agent:
             return
         await joined.following.told(facts.last_seq)
 
+    async def _reopen(self, session_id: str) -> SessionFacts:
+        if (await self._ask("session.get", session_id=session_id)).state == "closed":
+            self._servers.forget(session_id)
+        return await self._open.resume(session_id)
+
     async def _mount(self, facts: SessionFacts, servers: Sequence[Given]) -> dict[str, Any] | None:
-        cwd = facts.cwd or self._runtime.config.cwd
-        missing = await mount_servers(self._runtime, facts.session_id, servers, cwd)
-        return {"toolcrib": {"unavailableServers": missing}} if missing else None
+        """Give a session the client's servers, and tell what it lacks all the same."""
+        session_id, cwd = facts.session_id, facts.cwd or self._runtime.config.cwd
+        unfit = await self._servers.mount(session_id, servers, cwd)
+        lacks = (await self._ask("session.get", session_id=session_id)).unavailable_tools
+        found = {"unavailableServers": unfit, "unavailableTools": lacks}
+        told = {name: each for name, each in found.items() if each}
+        return {"toolcrib": told} if told else None
 
     def _join(self, facts: SessionFacts, *, after: int, replay_until: int = 0) -> Joined:
         capabilities = self._open.capabilities

@@ -69,13 +69,12 @@ class Extension:
             self._joined.permissions.ask(each.approval_id, joined.following.kind_of(each.tool))
 
     def _subscription(self, name: str, params: Mapping[str, Any]) -> Subscribed | Unsubscribed:
-        self._who.check("read", name)
         asked = PEER_METHODS[name].read(dict(params))
         session_id: str = asked.session_id
         earlier = self._sending.pop(session_id, None)
         if name == "events.unsubscribe":
             return Unsubscribed(was_subscribed=earlier is not None and earlier.cancel())
-        reader = self._runtime.service.follow(session_id, asked.after)
+        reader = self._runtime.service.follow(session_id, asked.after, self._who)
         if earlier is not None:
             earlier.cancel()
         task = asyncio.ensure_future(self._send(session_id, reader))

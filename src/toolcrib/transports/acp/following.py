@@ -81,7 +81,7 @@ class Following:
 
     async def _follow(self) -> bool:
         """Tell what comes; whether to begin again where that ended."""
-        reader = self._runtime.service.follow(self._session_id, self._seen)
+        reader = self._runtime.service.follow(self._session_id, self._seen, self._who)
         try:
             async for event in reader:
                 if event.kind == GAP:

@@ -45,7 +45,7 @@ class JoinedSessions:
         detach = _nothing
         if tools_of(capabilities):
             link = EditorLink(session_id, self._editor)
-            detach = self._runtime.service.attach(session_id, link)
+            detach = self._runtime.service.attach(session_id, link, self._who)
         following = Following(
             session_id,
             self._runtime,

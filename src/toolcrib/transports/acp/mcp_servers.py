@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from acp.schema import AcpMcpServer, HttpMcpServer, McpServerStdio, SseMcpServer
 
 from toolcrib.errors import InvalidTool
-from toolcrib.host_tools.mcp_servers import HttpServer, McpServerConfig, MountTerms, StdioServer
+from toolcrib.host_tools.mcp_servers import McpServerConfig, client_server, client_source
 
 if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
@@ -17,47 +16,48 @@ if TYPE_CHECKING:
 Given: TypeAlias = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 
 
-async def mount_servers(
-    runtime: Runtime, session_id: str, given: Sequence[Given], cwd: str
-) -> dict[str, str]:
-    """Give a session the tools of these servers; those that it does not get, with the reason."""
-    missing: dict[str, str] = {}
-    for server in given:
-        try:
-            as_config(server, cwd)
-        except InvalidTool as error:
-            missing[server.name] = str(error)
-        else:
-            missing[server.name] = "this runtime mounts no MCP servers for a session"
-    return missing
+class ClientServers:
+    """Mounts servers in sessions, each once for as long as the session is open."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._mounted: dict[str, set[str]] = {}
+
+    async def mount(self, session_id: str, given: Sequence[Given], cwd: str) -> dict[str, str]:
+        """Give a session the tools of these servers. Those that cannot be mounted at all are told
+        with the reason; one that is only away brings its tools when it comes.
+        """
+        wanted: list[McpServerConfig] = []
+        unfit: dict[str, str] = {}
+        have = self._mounted.setdefault(session_id, set())
+        for server in given:
+            try:
+                config = _config(server, cwd)
+            except InvalidTool as error:
+                unfit[server.name] = str(error)
+                continue
+            if (source := client_source(config)) not in have:
+                have.add(source)
+                wanted.append(config)
+        if wanted:
+            await self._runtime.service.mount_servers(session_id, wanted)
+        return unfit
+
+    def forget(self, session_id: str) -> None:
+        """The session was closed, and its servers were left."""
+        self._mounted.pop(session_id, None)
 
 
-def as_config(given: Given, cwd: str) -> McpServerConfig:
-    """How to reach a server. A person approves its calls. Raises `InvalidTool`."""
-    terms = MountTerms(prefix=re.sub(r"[^A-Za-z0-9_-]", "_", given.name) + "_")
+def _config(given: Given, cwd: str) -> McpServerConfig:
+    """How to reach a server. Raises `InvalidTool`."""
     match given:
-        case McpServerStdio():
-            env = {each.name: _verbatim(given.name, each.value) for each in given.env}
-            return StdioServer(
-                name=given.name,
-                terms=terms,
-                command=given.command,
-                args=tuple(given.args),
-                env=env,
-                cwd=cwd,
-            )
-        case HttpMcpServer():
-            headers = {each.name: _verbatim(given.name, each.value) for each in given.headers}
-            url = _verbatim(given.name, given.url)
-            return HttpServer(name=given.name, terms=terms, url=url, headers=headers)
+        case McpServerStdio(name=name, command=command, args=args):
+            env = {each.name: each.value for each in given.env}
+            return client_server(name, command=command, args=args, env=env, cwd=cwd)
+        case HttpMcpServer(name=name, url=url):
+            headers = {each.name: each.value for each in given.headers}
+            return client_server(name, url=url, headers=headers)
         case SseMcpServer():
-            raise InvalidTool("servers over SSE are not mounted; use HTTP")
+            raise InvalidTool("a server over SSE cannot be mounted; use HTTP")
         case AcpMcpServer():
-            raise InvalidTool("servers over ACP are not mounted; use stdio or HTTP")
-
-
-def _verbatim(server: str, value: str) -> str:
-    """A client has filled in its variables; ours are not for it to read."""
-    if "${" in value:
-        raise InvalidTool(f"MCP server {server!r}: fill in ${{...}} before you send it")
-    return value
+            raise InvalidTool("a server over ACP cannot be mounted; use stdio or HTTP")

@@ -106,7 +106,9 @@ class Permissions:
             if asked.state == "pending":
                 self._of_call[asked.session_id, asked.call_id] = approval_id
                 await self._decide(asked, await self._answer(asked, kind))
-        except (EditorFailed, ClientGone) as error:
+        except ClientGone:
+            return
+        except EditorFailed as error:
             _log.warning("nobody was asked for approval %s: %s", approval_id, error)
         except Refused as refused:
             _log.warning("approval %s was not decided: %s", approval_id, refused.message)
