@@ -1,0 +1,187 @@
+"""The `toolcrib` command in tests: in this process, as a real process, and at a real terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from typer.testing import CliRunner, Result
+
+from tests.approval.pseudo_terminal import PseudoTerminal, pseudo_terminal
+from toolcrib.cli.app import app
+
+MAIN = (sys.executable, "-c", "from toolcrib.cli import main; main()")
+PATIENCE = 60.0
+MODULES = ("cli_tools", "cli_model", "workshop")
+
+TOOLS = '''
+from toolcrib import tool
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers.
+
+    Args:
+        a: One.
+        b: Another.
+    """
+    return a + b
+
+
+@tool(requires_approval=True)
+def shout(text: str) -> str:
+    """Shout a text.
+
+    Args:
+        text: What to shout.
+    """
+    return text.upper()
+
+
+@tool
+def hack() -> str:
+    """Write what a terminal would obey."""
+    return "safe\\x1b[2Jcleared\\x9bm\\u202eback"
+'''
+
+MODEL = """
+from toolcrib.adapters.openai import OpenAIAdapter
+from toolcrib.testing import ScriptedOpenAI, calls, says
+
+script = ScriptedOpenAI(
+    [calls("add", {"a": 2, "b": 3})],
+    [calls("shout", {"text": "five"}, call_id="call_2")],
+    [says("It is 5.\\x1b[2J")],
+    [says("You are welcome.")],
+)
+adapter = OpenAIAdapter(model="scripted", client=script.client())
+
+again = OpenAIAdapter(
+    model="scripted", client=ScriptedOpenAI([says("It was 5.")]).client()
+)
+"""
+
+
+def write_modules(folder: Path) -> None:
+    """Put the tools and the scripted model where the command can import them."""
+    (folder / "cli_tools.py").write_text(TOOLS, "utf-8")
+    (folder / "cli_model.py").write_text(MODEL, "utf-8")
+
+
+def environment(**more: str) -> dict[str, str]:
+    """No colour and no server of whoever runs the tests."""
+    dropped = ("TOOLCRIB_URL", "TOOLCRIB_TOKEN", "FORCE_COLOR")
+    kept = {name: value for name, value in os.environ.items() if name not in dropped}
+    return kept | {"NO_COLOR": "1", "COLUMNS": "200", **more}
+
+
+def invoke(*arguments: str | Path, env: Mapping[str, str | None] | None = None) -> Result:
+    """The command in this process."""
+    return CliRunner().invoke(app, [str(each) for each in arguments], env=env)
+
+
+def run(
+    *arguments: str | Path, cwd: Path | None = None, stdin: str = "", **env: str
+) -> subprocess.CompletedProcess[str]:
+    """The command as a process whose three streams are pipes."""
+    return subprocess.run(
+        [*MAIN, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env=environment(**env),
+        timeout=PATIENCE,
+    )
+
+
+class Served:
+    """A process that serves: its address, and what it has said so far."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.said: list[str] = []
+        self.url = ""
+
+    async def hear(self, text: str) -> str:
+        """Wait for a line of stderr with `text` in it."""
+        assert self.process.stderr is not None
+        async with asyncio.timeout(PATIENCE):
+            while line := (await self.process.stderr.readline()).decode():
+                self.said.append(line)
+                if text in line:
+                    return line
+        raise AssertionError(f"ended without {text!r}: {''.join(self.said)}")
+
+    async def stop(self) -> int:
+        """Ask it to stop, and wait for its exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(PATIENCE):
+            rest, errors = await self.process.communicate()
+        self.said.append(errors.decode())
+        assert rest == b""
+        return await self.process.wait()
+
+
+@asynccontextmanager
+async def serving(*arguments: str | Path, cwd: Path) -> AsyncGenerator[Served]:
+    """`toolcrib serve --http` on a free port, with a token in `cwd`."""
+    process = await asyncio.create_subprocess_exec(
+        *MAIN,
+        *("serve", "--http", "--port", "0", "--token-file", "token"),
+        *map(str, arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=cwd,
+        env=environment(),
+    )
+    served = Served(process)
+    try:
+        served.url = (await served.hear("serving on")).split()[-1]
+        yield served
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+class AtTerminal:
+    """A process whose three streams are one terminal."""
+
+    def __init__(self, terminal: PseudoTerminal, process: subprocess.Popen[bytes]) -> None:
+        self.terminal = terminal
+        self.process = process
+
+    async def exit_code(self) -> int:
+        """Wait for its end. Somebody has to read the screen meanwhile, or it could not write."""
+        return await asyncio.to_thread(self.process.wait, PATIENCE)
+
+
+@contextmanager
+def at_terminal(*arguments: str | Path, cwd: Path) -> Generator[AtTerminal]:
+    """The command as a process at a real terminal, which is its controlling one."""
+    with pseudo_terminal() as terminal:
+        process = subprocess.Popen(
+            [*MAIN, *map(str, arguments)],
+            stdin=terminal.stream,
+            stdout=terminal.stream,
+            stderr=terminal.stream,
+            cwd=cwd,
+            env=environment(TERM="xterm"),
+            start_new_session=True,
+        )
+        try:
+            yield AtTerminal(terminal, process)
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()

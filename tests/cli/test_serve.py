@@ -1,0 +1,180 @@
+"""`toolcrib serve --http`, as a real process, and the commands that ask it."""
+
+import asyncio
+import json
+import os
+import signal
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Served, invoke, run, serving
+
+pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("folder")]
+
+MODULE = ("--host-tools-module", "cli_tools")
+
+
+async def ask(served: Served, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Another process that asks the server."""
+    where = ("--url", served.url, "--token-file", "token")
+    return await asyncio.to_thread(run, *arguments, *where, cwd=folder)
+
+
+async def test_a_server_is_asked_by_other_processes(folder: Path) -> None:
+    """The same commands work on a server: list, call, wait, approve, go on, revoke, export."""
+    async with serving(*MODULE, cwd=folder) as served:
+        listed = json.loads((await ask(served, folder, "tools", "list", "--json")).stdout)
+        added = await ask(served, folder, "tools", "call", "add", "a=2", "b=3")
+        waiting = await ask(served, folder, "tools", "call", "shout", "text=hi", "--json")
+        told = json.loads(waiting.stdout)
+        inbox = json.loads((await ask(served, folder, "approvals", "list", "--json")).stdout)
+        approved = await ask(served, folder, "approvals", "approve", told["approval_id"])
+        session = inbox[0]["session_id"]
+        again = ("--session", session, "--call-id", told["call_id"])
+        done = await ask(served, folder, "tools", "call", "shout", "text=hi", *again)
+        exported = await ask(served, folder, "sessions", "export", session)
+        assert await served.stop() == 0
+
+    assert [each["name"] for each in listed["tools"]] == ["add", "shout", "hack"]
+    assert (added.returncode, added.stdout) == (0, "5\n")
+    assert waiting.returncode == 4
+    assert [each["approval_id"] for each in inbox] == [told["approval_id"]]
+    assert approved.returncode == 0
+    assert "as owner" in approved.stderr
+    assert (done.returncode, done.stdout) == (0, "HI\n")
+    kinds = [json.loads(line)["kind"] for line in exported.stdout.splitlines()]
+    assert kinds[0] == "session.opened"
+    assert "tool.invoked" in kinds
+
+
+async def test_the_token_is_in_a_file_and_never_printed(folder: Path) -> None:
+    """Where the token is stands on stderr; what it is stands nowhere."""
+    async with serving(*MODULE, cwd=folder) as served:
+        await served.hear("the token is in token")
+        await served.stop()
+
+    token = (folder / "token").read_text("ascii").strip()
+    assert stat.S_IMODE((folder / "token").stat().st_mode) == 0o600
+    assert token not in "".join(served.said)
+
+
+async def test_a_wrong_token_is_refused(folder: Path) -> None:
+    """Status 1, and the refusal of the server."""
+    async with serving(*MODULE, cwd=folder) as served:
+        done = await asyncio.to_thread(
+            run, "tools", "list", "--url", served.url, cwd=folder, TOOLCRIB_TOKEN="x" * 20
+        )
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "token" in done.stderr
+
+
+TOOL = """
+tools:
+  - name: {name}
+    description: Says what it is.
+    module: cli_handlers
+    function: handle
+    parameters: {{type: object}}
+"""
+
+
+async def test_changed_files_take_effect_and_broken_ones_do_not(folder: Path) -> None:
+    """R32: --reload swaps the tools of a file in one step; a broken file changes nothing."""
+    (folder / "cli_handlers.py").write_text("def handle(given, context):\n    return 1\n", "utf-8")
+    file = folder / "tools.yaml"
+    file.write_text(TOOL.format(name="before"), "utf-8")
+
+    async def names() -> list[str]:
+        done = await ask(served, folder, "tools", "list", "--json")
+        return [each["name"] for each in json.loads(done.stdout)["tools"]]
+
+    async with serving("--host-tools", "tools.yaml", "--reload", cwd=folder) as served:
+        assert await names() == ["before"]
+        file.write_text(TOOL.format(name="after"), "utf-8")
+        await served.hear("was loaded again; changed tools")
+        assert await names() == ["after"]
+        file.write_text("tools: [", "utf-8")
+        await served.hear("was not loaded, the tools of before stay")
+        assert await names() == ["after"]
+        assert await served.stop() == 0
+
+
+async def test_ctrl_c_stops_it(folder: Path) -> None:
+    """SIGINT drains and ends it like SIGTERM."""
+    async with serving(*MODULE, cwd=folder) as served:
+        served.process.send_signal(signal.SIGINT)
+        assert await asyncio.wait_for(served.process.wait(), 30) == 0
+
+
+def test_another_address_needs_a_token_that_somebody_chose() -> None:
+    """Nothing is served to other machines under a token that was only made."""
+    done = invoke("serve", "--http", "--host", "0.0.0.0", *MODULE)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "TOOLCRIB_TOKEN" in done.stderr
+
+
+def test_a_token_file_for_other_machines_is_not_made(folder: Path) -> None:
+    """A file that is not there was not chosen by anybody."""
+    done = invoke("serve", "--http", "--host", "0.0.0.0", "--token-file", "none", *MODULE)
+
+    assert done.exit_code == 1
+    assert "none" in done.stderr
+    assert not (folder / "none").exists()
+
+
+@pytest.mark.parametrize("how", [(), ("--http", "--stdio")])
+def test_one_way_to_serve_is_named(how: tuple[str, ...]) -> None:
+    """Neither and both are wrong use."""
+    done = invoke("serve", *how, *MODULE)
+
+    assert done.exit_code == 2
+    assert "--http or --stdio" in done.stderr
+
+
+def test_a_port_that_is_taken_is_told(folder: Path) -> None:
+    """Status 1, with the address that could not be had."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = run("serve", "--http", "--port", port, "--token-file", "token", *MODULE, cwd=folder)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"port {port}" in done.stderr
+
+
+class TestTheTokenGoesNowhereElse:
+    def test_the_token_of_this_machine_is_not_sent_to_others(self, folder: Path) -> None:
+        """Without a token for it, a server elsewhere is not asked at all."""
+        token = folder / "state" / "toolcrib" / "token"
+        token.parent.mkdir(parents=True)
+        token.write_text("t" * 32, "ascii")
+        os.chmod(token, 0o600)
+
+        done = invoke("tools", "list", "--url", "https://tools.example.org")
+
+        assert done.exit_code == 1
+        assert "no token for https://tools.example.org" in done.stderr
+
+    def test_a_server_that_is_not_there_is_told(self) -> None:
+        """Status 1, and what to look at."""
+        env = {"TOOLCRIB_TOKEN": "t" * 32}
+
+        done = invoke("tools", "list", "--url", "http://127.0.0.1:1", env=env)
+
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert "is `toolcrib serve --http` running there?" in done.stderr
+
+    def test_what_is_no_address_is_told(self) -> None:
+        """An address has a scheme and a host."""
+        env = {"TOOLCRIB_TOKEN": "t" * 32}
+
+        done = invoke("tools", "list", "--url", "localhost:8420", env=env)
+
+        assert done.exit_code == 1
+        assert "is no address" in done.stderr

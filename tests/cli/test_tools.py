@@ -1,0 +1,142 @@
+"""`toolcrib tools`: what is there, and calling it, with an exit status for every end."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from tests.cli.command import invoke
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+MODULE = ("--host-tools-module", "cli_tools")
+
+
+def call(*words: str) -> Result:
+    return invoke("tools", "call", *words, *MODULE)
+
+
+class TestSeeing:
+    def test_tools_are_listed(self) -> None:
+        """R37: each with its version and place, and whether it asks."""
+        lines = invoke("tools", "list", *MODULE).stdout.splitlines()
+
+        assert lines == [
+            "add 0.0.0 local - Add two numbers.",
+            "shout 0.0.0 local requires_approval - Shout a text.",
+            "hack 0.0.0 local - Write what a terminal would obey.",
+        ]
+
+    def test_a_list_as_json(self) -> None:
+        """R37, R47: a program gets what every transport tells of a tool."""
+        found = json.loads(invoke("tools", "list", *MODULE, "--json").stdout)
+
+        assert [each["name"] for each in found["tools"]] == ["add", "shout", "hack"]
+        assert found["tools"][0]["parameters"]["required"] == ["a", "b"]
+        assert found["unavailable"] == {}
+
+    def test_one_tool_is_shown_with_its_schema(self) -> None:
+        """What it takes, and who made it."""
+        done = invoke("tools", "show", "add", *MODULE)
+
+        assert "source:            host" in done.stdout
+        assert '"a"' in done.stdout
+        shown = json.loads(invoke("tools", "show", "add", *MODULE, "--json").stdout)
+        assert shown["parameters"]["properties"]["a"]["type"] == "integer"
+
+    def test_without_tools_it_says_what_to_name(self) -> None:
+        """Wrong use is status 2, and the error says what to do."""
+        done = invoke("tools", "list")
+
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "--host-tools FILE" in done.stderr
+
+    def test_an_unknown_tool_fails(self) -> None:
+        """A mistyped tool is an error on stderr."""
+        for command in ("show", "call"):
+            done = invoke("tools", command, "ad", *MODULE)
+
+            assert (done.exit_code, done.stdout) == (1, "")
+            assert "no tool 'ad'" in done.stderr
+
+
+class TestCalling:
+    def test_words_are_read_by_the_schema(self) -> None:
+        """`key=value` is a number where the schema says so."""
+        done = call("add", "a=2", "b=3")
+
+        assert (done.exit_code, done.stdout, done.stderr) == (0, "5\n", "")
+
+    def test_arguments_as_json(self) -> None:
+        """All arguments at once, and the whole result for a program."""
+        done = call("add", "--arguments", '{"a": 2, "b": 3}', "--json")
+
+        told = json.loads(done.stdout)
+        assert (told["status"], told["value"]) == ("completed", 5)
+
+    def test_invalid_arguments_are_told_by_pointer(self) -> None:
+        """R45: the handler is not called, and stderr names what was wrong."""
+        done = call("add", "a=two", "b=3")
+
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert "invalid_arguments" in done.stderr
+        assert "/a" in done.stderr
+
+    @pytest.mark.parametrize(
+        "words",
+        [("a",), ("=2",), ("a=1", "a=2"), ("a=1", "--arguments", "{}"), ("--arguments", "[1]")],
+    )
+    def test_words_that_cannot_be_read_are_wrong_use(self, words: tuple[str, ...]) -> None:
+        """Status 2: the tool was never asked for."""
+        assert call("add", *words).exit_code == 2
+
+    def test_a_denied_call_has_its_own_status(self) -> None:
+        """R42: nobody is asked, so it did not run: status 3."""
+        done = call("shout", "text=hi", "--approve", "deny")
+
+        assert (done.exit_code, done.stdout) == (3, "")
+        assert "denied" in done.stderr
+
+    def test_a_policy_that_refuses_is_a_denial(self, folder: Path) -> None:
+        """A rule's no is status 3 like a person's."""
+        (folder / "no.yaml").write_text("version: 1\nrules:\n  - deny: add\n", "utf-8")
+
+        done = call("add", "a=2", "b=3", "--policy", "no.yaml", "--json")
+
+        assert done.exit_code == 3
+        assert json.loads(done.stdout)["failure"]["kind"] == "not_permitted"
+
+    def test_a_waiting_call_is_taken_up_again(self) -> None:
+        """R42: status 4 and how to go on; after the yes, the same call runs."""
+        store = ("--store", "crib.sqlite3")
+        waiting = call("shout", "text=hi", *store, "--json")
+        assert waiting.exit_code == 4
+        told = json.loads(waiting.stdout)
+        assert f"toolcrib approvals approve {told['approval_id']} --store crib.sqlite3" in (
+            waiting.stderr
+        )
+        session = waiting.stderr.split("--session ")[1].split()[0]
+
+        assert invoke("approvals", "approve", told["approval_id"], *store).exit_code == 0
+        again = ("--session", session, "--call-id", told["call_id"])
+        done = call("shout", "text=hi", *store, *again)
+
+        assert (done.exit_code, done.stdout) == (0, "HI\n")
+
+    def test_without_a_store_nobody_else_could_approve(self) -> None:
+        """What waits in memory is lost, and it says so."""
+        done = call("shout", "text=hi")
+
+        assert done.exit_code == 4
+        assert "--store FILE" in done.stderr
+
+    def test_output_cannot_steer_the_terminal(self) -> None:
+        """Control characters that a tool gives are written out, as text and as JSON."""
+        done = call("hack")
+        as_json = call("hack", "--json")
+
+        assert done.stdout == "safe\\u001b[2Jcleared\\u009bm\\u202eback\n"
+        assert json.loads(as_json.stdout)["value"] == "safe\x1b[2Jcleared\x9bm\u202eback"
+        for unsafe in ("\x1b", "\x9b", "\u202e"):
+            assert unsafe not in as_json.stdout
