@@ -16,7 +16,7 @@ from tests.transports.shop import TOOLS, shop
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.transports.http.serving import HttpServer
 
-pytestmark = needs_node
+pytestmark = [needs_node, pytest.mark.timeout(150)]
 NAMES = [each.name for each in TOOLS]
 
 
