@@ -1,0 +1,1 @@
+"""Search in text: reading documents, cutting them into chunks, and finding those that answer."""

@@ -1,0 +1,138 @@
+"""The text of a document: plain text, Markdown, HTML, PDF, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import PurePosixPath
+from typing import Final
+
+MOST_CHARACTERS: Final = 20_000_000
+TEXT: Final = frozenset(
+    {"", ".txt", ".text", ".log", ".md", ".markdown", ".rst", ".json", ".jsonl", ".yaml", ".yml"}
+    | {".py", ".js", ".ts", ".java", ".c", ".cpp", ".h", ".go", ".rs", ".rb", ".sh", ".css", ".tex"}
+)
+HTML: Final = frozenset({".html", ".htm", ".xhtml"})
+CSV: Final = frozenset({".csv", ".tsv"})
+SUPPORTED: Final = TEXT | HTML | CSV | {".pdf"}
+
+_SILENT: Final = frozenset({"script", "style", "template", "noscript", "svg", "head"})
+_BLOCKS: Final = frozenset(
+    {"p", "div", "section", "article", "li", "tr", "br", "table", "ul", "ol", "pre", "blockquote"}
+    | {"h1", "h2", "h3", "h4", "h5", "h6", "main", "header", "footer", "nav", "aside"}
+)
+
+
+class Unreadable(Exception):
+    """A document whose text cannot be had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A title, if the document has one, and its text."""
+
+    title: str | None
+    text: str
+
+
+def read_document(filename: str, data: bytes) -> Document:
+    """The text of a file, by the ending of its name. Raises `Unreadable`."""
+    ending = PurePosixPath(filename).suffix.lower()
+    if ending == ".pdf":
+        document = _pdf(data)
+    elif ending in HTML:
+        document = _html(_decoded(data))
+    elif ending in CSV:
+        document = Document(None, _table(_decoded(data), "\t" if ending == ".tsv" else ","))
+    elif ending in TEXT:
+        text = _decoded(data)
+        document = Document(_heading(text), text)
+    else:
+        raise Unreadable(f"files that end in {ending!r} cannot be read")
+    if not document.text.strip():
+        raise Unreadable("there is no text in it")
+    return Document(document.title, document.text[:MOST_CHARACTERS])
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        pass
+    if b"\0" in data[:4096]:
+        raise Unreadable("it is not text")
+    return data.decode("cp1252", "replace")
+
+
+def _heading(text: str) -> str | None:
+    for line in text.splitlines()[:20]:
+        if line.startswith("# "):
+            return line[2:].strip() or None
+    return None
+
+
+def _table(text: str, delimiter: str) -> str:
+    """Every row as a line that names its columns, so that a row can be found on its own."""
+    rows = csv.reader(io.StringIO(text), delimiter=delimiter)
+    try:
+        header = next(rows, list[str]())
+        lines = [
+            "; ".join(f"{name}: {value}" for name, value in zip(header, row, strict=False))
+            for row in rows
+        ]
+    except csv.Error as error:
+        raise Unreadable(f"it is not a table: {error}") from None
+    return "\n".join(lines) or "; ".join(header)
+
+
+def _pdf(data: bytes) -> Document:
+    try:
+        from pypdf import PdfReader
+        from pypdf.errors import PyPdfError
+    except ImportError:
+        raise Unreadable("PDF needs pypdf; run: pip install 'toolcrib[search]'") from None
+    try:
+        reader = PdfReader(io.BytesIO(data))
+        title = reader.metadata.title if reader.metadata else None
+        return Document(title, "\n\n".join(page.extract_text() for page in reader.pages))
+    except (PyPdfError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise Unreadable(f"it is not a PDF that can be read: {type(error).__name__}") from None
+
+
+def _html(text: str) -> Document:
+    parser = _Page()
+    parser.feed(text)
+    parser.close()
+    lines = (" ".join(line.split()) for line in "".join(parser.pieces).splitlines())
+    title = " ".join("".join(parser.title).split())
+    return Document(title or None, "\n".join(line for line in lines if line))
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.pieces: list[str] = []
+        self.title: list[str] = []
+        self._silent = 0
+        self._in_title = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._in_title = tag == "title"
+        self._silent += tag in _SILENT
+        if tag in _BLOCKS:
+            self.pieces.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_title = False
+        if tag in _SILENT:
+            self._silent = max(0, self._silent - 1)
+        if tag in _BLOCKS:
+            self.pieces.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if self._in_title:
+            self.title.append(data)
+        elif not self._silent:
+            self.pieces.append(data)
