@@ -71,7 +71,7 @@ class TestMounting:
 
         result = await desk.mounted.tools["look"].execute({"query": "x"})
 
-        assert desk.tools == ["local", "look"]
+        assert desk.tools == ["look", "local"]
         assert (result.value, seen[0].cwd, seen[0].environment) == ("looked", "/shop", {"K": "v"})
         assert [entry.tool for entry in desk.session.transcript()] == ["look"]
         assert desk.changes() == []
@@ -165,7 +165,7 @@ class TestCollisions:
         desk = Desk(registry, others=[local])
 
         await registry.register(define("local"))
-        assert "already" in desk.mounted.unavailable["local"]
+        assert "from 'python'" in desk.mounted.unavailable["local"]
         assert (await desk.executor.call("local", {"text": "mine"})).value == "mine"
         await registry.unregister("local")
         assert desk.mounted.unavailable == {}

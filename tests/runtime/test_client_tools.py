@@ -19,7 +19,9 @@ from tests.runtime.bench import (
     refusal,
     serving,
 )
+from toolcrib.errors import Refused
 from toolcrib.runtime.client_calls import ClientGone
+from toolcrib.runtime.principal import Principal
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.testing import calls, run_in_virtual_time, says
 
@@ -237,3 +239,118 @@ async def test_what_the_client_raises_is_the_tools_failure() -> None:
 
     assert result.failure.kind == "tool_error"
     assert "the editor says no" in result.failure.message
+
+
+ANN = Principal("ann", frozenset({"read", "call"}))
+BOB = Principal("bob", frozenset({"read", "call"}))
+ADMIN = Principal("root", frozenset({"admin"}))
+READER = Principal("eve", frozenset({"read"}))
+APPROVER = Principal("lou", frozenset({"approve"}))
+
+
+async def brought_by_ann(runtime: Runtime) -> str:
+    asked = {"client_tools": [client_tool("plus")]}
+    return (await runtime.ask("session.create", asked, ANN)).session_id
+
+
+@pytest.mark.parametrize(("who", "is_let"), [(ANN, True), (ADMIN, True), (BOB, False)])
+async def test_tools_are_run_by_the_client_of_who_brought_them(
+    who: Principal, is_let: bool
+) -> None:
+    """R49: somebody else with the scope `call` may not attach as the client: they would see the
+    arguments of every call, and models would believe their answers.
+    """
+    async with serving() as runtime:
+        session_id = await brought_by_ann(runtime)
+        mine = Adding()
+        runtime.service.attach(session_id, mine, ANN)
+        other = Adding()
+        if is_let:
+            runtime.service.attach(session_id, other, who)
+        else:
+            with pytest.raises(Refused) as refused:
+                runtime.service.attach(session_id, other, who)
+            assert refused.value.kind == "forbidden"
+        result = await call(runtime, session_id, "plus", a=1, b=2)
+
+    assert result.value == 3
+    assert (mine.asked, other.asked) == (([], ["plus"]) if is_let else (["plus"], []))
+
+
+async def test_nobody_brings_other_tools_to_anothers_client() -> None:
+    """R49: who may not attach may not replace the tools either, and nothing has changed."""
+    async with serving() as runtime:
+        session_id = await brought_by_ann(runtime)
+        tools = [client_tool("plus", requires_approval=False), client_tool("minus")]
+        asked = {"session_id": session_id, "client_tools": tools}
+        refused = await refusal(runtime, "session.resume", asked, BOB)
+        listed = await runtime.ask("tools.list", {"session_id": session_id})
+
+    assert refused.kind == "forbidden"
+    assert [each.name for each in listed.tools] == ["plus"]
+
+
+async def test_who_brings_tools_is_not_answered_by_whoever_was_there_first() -> None:
+    """R49: a link that was attached when there were no tools is let go when somebody else brings
+    some.
+    """
+    async with serving() as runtime:
+        session_id = await new_session(runtime)
+        early = Adding()
+        runtime.service.attach(session_id, early, BOB)
+        asked = {"session_id": session_id, "client_tools": [client_tool("plus")]}
+        await runtime.ask("session.resume", asked, ANN)
+        result = await call(runtime, session_id, "plus", a=1, b=2)
+
+    assert result.failure.kind == "unavailable"
+    assert early.asked == []
+
+
+@pytest.mark.parametrize("who", [READER, APPROVER])
+async def test_attaching_needs_the_scope_to_call(who: Principal) -> None:
+    """R49: who may not call may not answer calls."""
+    async with serving() as runtime:
+        session_id = await new_session(runtime)
+        with pytest.raises(Refused, match="needs the scope 'call'") as refused:
+            runtime.service.attach(session_id, Adding(), who)
+
+    assert refused.value.kind == "forbidden"
+
+
+async def test_following_needs_the_scope_to_read() -> None:
+    """R38: who may not read hears no events either."""
+    async with serving() as runtime:
+        session_id = await new_session(runtime)
+        with pytest.raises(Refused, match="needs the scope 'read'") as refused:
+            runtime.service.follow(session_id, who=APPROVER)
+
+    assert refused.value.kind == "forbidden"
+
+
+async def test_a_tool_of_the_host_may_stand_before_a_clients() -> None:
+    """R25: without `override` a host tool of that name is withheld and the client's stays; with it
+    the host's takes its place, and the client's comes back when that is gone.
+    """
+    async with serving() as runtime:
+        session_id = await with_tool(runtime)
+        link = Adding()
+        runtime.service.attach(session_id, link)
+
+        await runtime.registry.register(host_tool("plus"))
+        beside = await runtime.ask("tools.list", {"session_id": session_id})
+        await runtime.registry.unregister("plus")
+        await runtime.registry.register(host_tool("plus"), override=True)
+        before = await runtime.ask("tools.list", {"session_id": session_id})
+        await call(runtime, session_id, "plus", a=1, b=2)
+        assert link.asked == []
+        again = {"session_id": session_id, "client_tools": [client_tool("plus")]}
+        await runtime.ask("session.resume", again)
+        await runtime.registry.unregister("plus")
+        after = await runtime.ask("tools.list", {"session_id": session_id})
+        await call(runtime, session_id, "plus", a=1, b=2)
+
+    assert [each.source for each in beside.tools] == ["client"]
+    assert "client" in beside.unavailable["plus"]
+    assert [(each.source, each.scope) for each in before.tools] == [("host", "global")]
+    assert [(each.source, each.scope) for each in after.tools] == [("client", "session")]
+    assert (after.unavailable, link.asked) == ({}, ["plus"])

@@ -122,6 +122,30 @@ async def test_a_tool_of_one_session_is_nowhere_else() -> None:
     assert left is None
 
 
+async def test_a_shadowed_tool_comes_back() -> None:
+    """R14: a session's own tool stands before its namesake for all, which comes back when it is
+    gone; other sessions notice nothing.
+    """
+
+    async def mine(given: Json, context: ToolContext) -> str:
+        return "mine"
+
+    async with serving(host_tool("add")) as runtime:
+        one, other = await new_session(runtime), await new_session(runtime)
+        own = host_tool("add", mine, scope=ToolScope.SESSION)
+        await runtime.registry.register(own, session_id=one, override=True)
+        before = await call(runtime, one, "add", a=1, b=2)
+        scoped = await runtime.ask("tools.info", {"session_id": one, "name": "add"})
+        await runtime.registry.unregister("add", session_id=one)
+        after = await call(runtime, one, "add", a=1, b=2)
+        info = await runtime.ask("tools.info", {"session_id": one, "name": "add"})
+        theirs = await events(runtime, other, "tools.changed")
+
+    assert (before.value, scoped.scope) == ("mine", "session")
+    assert (after.value, info.scope) == (3, "global")
+    assert theirs == []
+
+
 async def test_a_factory_makes_one_handler_for_each_session() -> None:
     """R14: called once per session, with its context; closed on delete and on shutdown."""
     log: list[str] = []

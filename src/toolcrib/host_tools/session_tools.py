@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import DuplicateTool, UsageError
-from toolcrib.host_tools.definition import AnyTool, HostToolDefinition
+from toolcrib.host_tools.definition import AnyTool, HostToolDefinition, ToolScope
 from toolcrib.host_tools.host_tool import HostTool
 from toolcrib.host_tools.offer import Offered, Withheld, describe
 from toolcrib.host_tools.registration import RegistryChange
 from toolcrib.session.events import ToolWithheld
 from toolcrib.tools.context import ToolContext
-from toolcrib.tools.prepared import as_tool
+from toolcrib.tools.prepared import as_tool, prepare
 
 if TYPE_CHECKING:
     from toolcrib.calls.executor import Executor
@@ -32,6 +32,8 @@ class SessionTools:
 
     Give `for_executor` to the session's executor and then the executor to `follow`. A tool that
     cannot be mounted is in `unavailable` with the reason, and the session goes on without it.
+    Tools of the host that are not `is_wanted` are as if there were none of that name. `on_gone`
+    hears that one went and left its place empty.
     """
 
     def __init__(
@@ -41,11 +43,15 @@ class SessionTools:
         others: Iterable[AnyTool] = (),
         *,
         capabilities: Collection[str] = (),
+        is_wanted: Callable[[str], bool] = lambda name: True,
+        on_gone: Callable[[str], None] = lambda name: None,
     ) -> None:
         self._registry = registry
         self._session = session
         self._context = context_of(session)
         self._capabilities = frozenset(capabilities)
+        self.is_wanted = is_wanted
+        self._on_gone = on_gone
         self._others = _by_name(others)
         self._mounted: dict[str, Offered] = {}
         self._withheld: dict[str, Withheld] = {}
@@ -59,9 +65,9 @@ class SessionTools:
 
     @property
     def for_executor(self) -> tuple[Tool[Any, Any] | HostToolDefinition, ...]:
-        """Every tool of the session: those from elsewhere, then the host's."""
+        """Every tool of the session: the host's, then those from elsewhere."""
         others = [tool for name, tool in self._others.items() if name not in self._mounted]
-        return (*others, *(each.definition for each in self._mounted.values()))
+        return (*(each.definition for each in self._mounted.values()), *others)
 
     @property
     def tools(self) -> Mapping[str, HostTool]:
@@ -75,6 +81,52 @@ class SessionTools:
     def unavailable(self) -> Mapping[str, str]:
         """The host's tools that the session does not have, with the reason."""
         return MappingProxyType({name: each.reason for name, each in self._withheld.items()})
+
+    @property
+    def host_names(self) -> frozenset[str]:
+        """The names of all that the host has for the session, wanted and mounted or not."""
+        known = self._registry.list_tools(session_id=self._session.session_id)
+        return frozenset(definition.name for definition in known)
+
+    def is_host(self, name: str) -> bool:
+        """Whether the session's tool of that name is the host's."""
+        return name in self._mounted
+
+    def is_own(self, name: str) -> bool:
+        """Whether the host has a tool of that name for this session alone."""
+        mounted = self._mounted.get(name)
+        return mounted is not None and mounted.definition.scope is ToolScope.SESSION
+
+    def has_from(self, source: str, name: str) -> bool:
+        """Whether that source brought a tool of that name, also if the host's stands before it."""
+        tool = self._others.get(name)
+        return tool is not None and tool.source == source
+
+    def bring(self, tool: AnyTool) -> None:
+        """A tool from elsewhere comes to the session, or comes again: if the host's stands before
+        it, for the time after. Raises `DuplicateTool` when its place was never its own.
+        """
+        found, executor = as_tool(tool), self._followed()
+        name = found.name
+        have = executor.tools.get(name)
+        if name not in self._others:
+            executor.register(found)
+        elif name not in self._mounted and (have is None or have.ref != prepare(found).ref):
+            executor.replace(found)
+        self._others[name] = found
+
+    def take_back(self, name: str) -> None:
+        """A tool from elsewhere is gone."""
+        if self._others.pop(name, None) is not None and name not in self._mounted:
+            self._followed().unregister(name)
+            # The host may have had one of that name all along.
+            self._bring_up_to_date(name)
+
+    def offer_anew(self, capabilities: Collection[str]) -> None:
+        """The client can do other things now: look at every tool again."""
+        self._capabilities = frozenset(capabilities)
+        for each in self._registry.list_tools(session_id=self._session.session_id):
+            self._bring_up_to_date(each.name)
 
     def follow(self, executor: Executor) -> None:
         """Apply what changes in the registry to the session's executor, in its event loop."""
@@ -96,17 +148,22 @@ class SessionTools:
     def _mount_all(self) -> None:
         offer = self._registry.offer(self._context, capabilities=self._capabilities)
         for each in offer.tools:
-            self._mount(each)
+            if self.is_wanted(each.definition.name):
+                self._mount(each)
         for each in offer.withheld:
-            self._withhold(each)
+            if self.is_wanted(each.name):
+                self._withhold(each)
 
     def _mount(self, offered: Offered) -> None:
         name = offered.definition.name
         if name in self._others and not offered.registration.override:
-            why = f"the session has a tool of that name from {self._others[name].source!r}"
-            self._withhold(Withheld(offered.definition, why, is_fault=True))
+            self._withhold(self._beside(offered, self._others[name].source))
         else:
             self._mounted[name] = offered
+
+    def _beside(self, offered: Offered, source: str) -> Withheld:
+        why = f"the session has a tool of that name from {source!r}"
+        return Withheld(offered.definition, why, is_fault=True)
 
     def _withhold(self, withheld: Withheld) -> None:
         self._withheld[withheld.name] = withheld
@@ -142,18 +199,19 @@ class SessionTools:
     def _apply(self, changes: list[RegistryChange]) -> None:
         for change in changes:
             if not self._is_closed:
-                self._bring_up_to_date(change)
+                self._bring_up_to_date(change.name, is_removed=change.new is None)
 
-    def _bring_up_to_date(self, change: RegistryChange) -> None:
+    def _bring_up_to_date(self, name: str, *, is_removed: bool = False) -> None:
         """Make the executor have what the registry has for this session now, under that name."""
-        name = change.name
+        if not self.is_wanted(name):
+            return
         found = self._registry.offer_one(name, self._context, capabilities=self._capabilities)
         have = self._mounted.get(name)
         self._withheld.pop(name, None)
         if isinstance(found, Offered):
             if have is not None and have.is_same(found):
                 return
-            if have is not None and change.new is None:
+            if have is not None and is_removed:
                 # What is removed goes at once, also when a namesake takes its place.
                 self._take_away(name)
             self._put(found)
@@ -169,29 +227,30 @@ class SessionTools:
         executor.unregister(name)
         if name in self._others:
             executor.register(self._others[name])
+        else:
+            self._on_gone(name)
 
     def _put(self, offered: Offered) -> None:
         name = offered.definition.name
         executor = self._followed()
+        have = executor.tools.get(name)
         try:
             if name in self._mounted:
                 executor.replace(offered.definition)
+            elif have is None:
+                executor.register(offered.definition)
+            elif offered.registration.override:
+                self._others[name] = have.tool
+                executor.replace(offered.definition)
             else:
-                self._put_beside(offered, executor)
+                self._withhold(self._beside(offered, have.ref.source))
+                return
         except Exception as error:
             if name in self._mounted:
                 self._take_away(name)
             self._withhold(Withheld(offered.definition, describe(error), is_fault=True))
         else:
             self._mounted[name] = offered
-
-    def _put_beside(self, offered: Offered, executor: Executor) -> None:
-        name = offered.definition.name
-        if offered.registration.override and name in executor.tools:
-            self._others[name] = executor.tools[name].tool
-            executor.replace(offered.definition)
-        else:
-            executor.register(offered.definition)
 
     def _followed(self) -> Executor:
         if self._executor is None:

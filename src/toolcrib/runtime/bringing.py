@@ -12,6 +12,7 @@ from toolcrib.tools.prepared import prepare
 if TYPE_CHECKING:
     from toolcrib.runtime.held import HeldSession
     from toolcrib.runtime.messages import ClientTool
+    from toolcrib.runtime.principal import Principal
     from toolcrib.tools.tool import Tool
 
 
@@ -25,16 +26,19 @@ def brought(told: Sequence[ClientTool], taken: Collection[str]) -> list[Tool[Any
     return list(found.values())
 
 
-def bring_again(held: HeldSession, told: Sequence[ClientTool]) -> None:
-    """A client comes back to a session that is open: what it brings is there from now on."""
-    tools = held.executor.tools
-    ours = {name for name, tool in tools.items() if tool.ref.source != SOURCE}
-    for tool in brought(told, ours):
-        have = tools.get(tool.name)
-        if have is None:
-            held.executor.register(tool)
-        elif have.ref != prepare(tool).ref:
-            held.executor.replace(tool)
+def bring_again(held: HeldSession, told: Sequence[ClientTool], who: Principal) -> None:
+    """A client comes back to a session that is open: what it brings is there from now on. Raises
+    `Refused` (forbidden) when the session has tools of somebody else's client.
+    """
+    if not told:
+        return
+    ours = [name for name, tool in held.executor.tools.items() if tool.ref.source != SOURCE]
+    taken = {*ours, *held.tools.host_names}
+    # One that a tool of the host stands before is still the client's to bring again.
+    tools = brought(told, {name for name in taken if not held.tools.has_from(SOURCE, name)})
+    held.client.belong_to(who)
+    for tool in tools:
+        held.tools.bring(tool)
         held.own_tools.add(tool.name)
 
 

@@ -96,7 +96,7 @@ def tool_facts(held: HeldSession, prepared: PreparedTool) -> ToolFacts:
         parameters=parameters,
         source=ref.source,
         place=ref.place,
-        scope="session" if ref.name in held.own_tools else "global",
+        scope="session" if held.is_own(ref.name) else "global",
         version=ref.version,
         digest=ref.digest,
         requires_approval=tool.requires_approval,

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic_core import from_json
 
 from toolcrib.calls.halt import Halt
+from toolcrib.errors import Refused
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
     from toolcrib.runtime.messages import ClientTool
+    from toolcrib.runtime.principal import Principal
 
 SOURCE = "client"
 """The source of every tool that a client brings."""
@@ -38,14 +40,28 @@ class ClientCalls:
 
     def __init__(self) -> None:
         self._link: ClientLink | None = None
+        self._linked: str | None = None
+        self._owner: str | None = None
         self._running: set[asyncio.Task[Any]] = set()
 
-    def attach(self, link: ClientLink) -> Callable[[], None]:
-        """Let a client run the session's calls; returns what ends it. A client that comes takes
-        the place of the one before, and that one's calls fail.
+    def belong_to(self, who: Principal) -> None:
+        """These are the tools of this principal from now on. Raises `Refused` (forbidden) when
+        they are another's, unless `who` is an admin.
         """
+        self._check(who, "bring tools to")
+        self._owner = who.name
+        if self._linked != who.name:
+            # Whoever was there first is not to run what somebody else brings.
+            self._leave()
+
+    def attach(self, link: ClientLink, who: Principal) -> Callable[[], None]:
+        """Let a client run the session's calls; returns what ends it. A client that comes takes
+        the place of the one before, and that one's calls fail. Only who brought the tools, or an
+        admin, may: the arguments of calls go to it, and models believe its answers.
+        """
+        self._check(who, "run the tools of")
         self._leave()
-        self._link = link
+        self._link, self._linked = link, who.name
         return lambda: self.detach(link)
 
     def detach(self, link: ClientLink) -> None:
@@ -74,8 +90,15 @@ class ClientCalls:
         except ClientGone:
             raise _left(call) from None
 
+    def _check(self, who: Principal, what: str) -> None:
+        if self._owner not in (None, who.name) and not who.may("admin"):
+            raise Refused(
+                "forbidden",
+                f"{who.name!r} may not {what} this session: its client tools are another's",
+            )
+
     def _leave(self) -> None:
-        self._link = None
+        self._link = self._linked = None
         for work in tuple(self._running):
             work.cancel()
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.withholding import Governance
 from toolcrib.calls.executor import Executor
-from toolcrib.runtime.client_calls import ClientCalls
 from toolcrib.runtime.envelope import Reader
 from toolcrib.runtime.session_hooks import prompt_hooks, session_hooks
 from toolcrib.runtime.turn_slot import TurnSlot
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Caller
+    from toolcrib.host_tools.session_tools import SessionTools
+    from toolcrib.runtime.client_calls import ClientCalls
     from toolcrib.runtime.config import RuntimeConfig
-    from toolcrib.runtime.messages import CreateSession
     from toolcrib.session.session import Session
 
 STOP_SECONDS: Final = 5.0
@@ -25,43 +25,54 @@ STOP_SECONDS: Final = 5.0
 
 
 class HeldSession:
-    """A session with an executor of all its tools. `unavailable` are tools that it does not have,
-    with the reason; `own_tools` are those that no other session has.
+    """A session with an executor of all its tools: the host's, which come and go with the registry,
+    and those that a client brought.
     """
 
     def __init__(
         self,
         session: Session,
-        tools: Iterable[Any],
+        tools: SessionTools,
         config: RuntimeConfig,
-        asked: CreateSession,
+        client: ClientCalls,
         *,
-        unavailable: Mapping[str, str],
+        missing: Mapping[str, str],
         own_tools: Iterable[str],
     ) -> None:
         self.session = session
-        self.capabilities = tuple(asked.capabilities)
-        self.is_wanted = wanted_by(asked)
-        self.client = ClientCalls()
-        self.slot = TurnSlot()
-        self.unavailable = dict(unavailable)
+        self.tools = tools
+        self.client = client
+        self.missing = dict(missing)
+        """Tools from elsewhere that the session does not have, with the reason."""
         self.own_tools = set(own_tools)
+        """Tools from elsewhere that no other session has."""
+        self.slot = TurnSlot()
         self.is_closing = False
         self._config = config
         self._hooks = session_hooks(config.hooks)
         self.executor = Executor(
             session,
-            tools,
+            tools.for_executor,
             hooks=self._hooks,
             policy=config.policy,
             approver=config.approver,
             limits=config.limits,
             runners={"client": self.client},
         )
+        tools.follow(self.executor)
         self.calls: set[asyncio.Task[Any]] = set()
         """The tasks of calls that were asked for without a model."""
         self._readers: set[Reader] = set()
         self._decision = asyncio.Event()
+
+    @property
+    def unavailable(self) -> Mapping[str, str]:
+        """Tools that the session does not have, with the reason."""
+        return {**self.missing, **self.tools.unavailable}
+
+    def is_own(self, name: str) -> bool:
+        """Whether no other session has this tool."""
+        return self.tools.is_own(name) if self.tools.is_host(name) else name in self.own_tools
 
     def governance(self, names: Collection[str], caller: Caller) -> Governance:
         """How the calls of a prompt that is offered `names` are governed: like all others."""
@@ -104,7 +115,10 @@ class HeldSession:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=STOP_SECONDS)
-        await self.session.close()
+        try:
+            await self.session.close()
+        finally:
+            await self.tools.close()
         for reader in tuple(self._readers):
             reader.close()
 
@@ -114,9 +128,3 @@ async def wait_at_most(event: asyncio.Event, seconds: float) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
-
-
-def wanted_by(asked: CreateSession) -> Callable[[str], bool]:
-    """Whether whoever asked for a session wants a tool of a name in it."""
-    allowed, denied = asked.allowed_tools, frozenset(asked.denied_tools)
-    return lambda name: (allowed is None or name in allowed) and name not in denied

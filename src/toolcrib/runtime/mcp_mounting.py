@@ -120,17 +120,17 @@ class McpMounting:
         if old is None:
             return
         taken = [name for name in held.executor.tools if name not in old.tools]
-        new = self._offer(session_id, taken, held.is_wanted)
+        new = self._offer(session_id, taken, held.tools.is_wanted)
         self._offers[session_id] = new
         for name in old.tools.keys() - new.tools.keys():
-            held.executor.unregister(name)
+            held.tools.take_back(name)
             held.own_tools.discard(name)
         for name, tool in list(new.tools.items()):
             _put(held, tool, old.tools.get(name), new)
         held.own_tools.update(self._own_names(session_id, new))
         for name in old.unavailable.keys() - new.unavailable.keys():
-            held.unavailable.pop(name, None)
-        held.unavailable.update(new.unavailable)
+            held.missing.pop(name, None)
+        held.missing.update(new.unavailable)
         for name, reason in new.withheld.items():
             if old.withheld.get(name) != reason:
                 _tell(held.session, new, name)
@@ -172,10 +172,7 @@ def _put(held: HeldSession, tool: Tool[Any, Any], old: Tool[Any, Any] | None, ne
     if tool == old:
         return
     try:
-        if old is None:
-            held.executor.register(tool)
-        else:
-            held.executor.replace(tool)
+        held.tools.bring(tool)
     except DuplicateTool as error:
         # A tool from elsewhere that shows only in the next turn.
         del new.tools[tool.name]

@@ -46,6 +46,7 @@ from toolcrib.runtime.messages import (
     ToolFacts,
     Tools,
 )
+from toolcrib.runtime.principal import OWNER
 from toolcrib.runtime.prompting import Prompting, ended, give_up
 from toolcrib.session.events import ALL_EVENTS, PASSING
 
@@ -98,7 +99,7 @@ class Service:
         """Open a new session, with its tools."""
 
         async def create() -> SessionFacts:
-            held = await self._sessions.create(asked)
+            held = await self._sessions.create(asked, who)
             return await self._sessions.facts_of(held.session.session_id)
 
         return await self._once.do(who.name, "session.create", asked.idempotency_key, asked, create)
@@ -113,12 +114,12 @@ class Service:
 
     async def resume_session(self, asked: ResumeSession, who: Principal) -> SessionFacts:
         """Open a session of the store again."""
-        await self._sessions.resume(asked)
+        await self._sessions.resume(asked, who)
         return await self._sessions.facts_of(asked.session_id)
 
     async def fork_session(self, asked: ForkSession, who: Principal) -> SessionFacts:
         """A new session that begins with what another one holds."""
-        held = await self._sessions.fork(asked.session_id, asked.new_session_id)
+        held = await self._sessions.fork(asked.session_id, asked.new_session_id, who)
         return await self._sessions.facts_of(held.session.session_id)
 
     async def close_session(self, asked: OneSession, who: Principal) -> Nothing:
@@ -244,13 +245,19 @@ class Service:
         told = [asdict(kept(record)) for record in records]
         return Events(events=told, last_seq=told[-1]["seq"] if told else asked.after)
 
-    def follow(self, session_id: str, after: int = 0) -> Reader:
+    def follow(self, session_id: str, after: int = 0, who: Principal = OWNER) -> Reader:
         """A reader of a session that is open here. Close it when nobody reads any more."""
+        who.check("read", "following a session")
         return self._sessions.get(session_id).follow(after, self._config.event_backlog)
 
-    def attach(self, session_id: str, link: ClientLink) -> Callable[[], None]:
-        """Let a client run the tools that it brought; returns what ends it."""
-        return self._sessions.get(session_id).client.attach(link)
+    def attach(
+        self, session_id: str, link: ClientLink, who: Principal = OWNER
+    ) -> Callable[[], None]:
+        """Let a client run the tools that it brought; returns what ends it. Raises `Refused`
+        (forbidden) when another principal brought them, unless `who` is an admin.
+        """
+        who.check("call", "running a session's client tools")
+        return self._sessions.get(session_id).client.attach(link, who)
 
     async def mount_servers(self, session_id: str, servers: Sequence[McpServerConfig]) -> None:
         """Give a session the tools of MCP servers that its client brings, for as long as it is

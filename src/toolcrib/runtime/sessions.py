@@ -9,20 +9,22 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import LeaseHeld, Refused, SessionNotFound, UsageError
+from toolcrib.host_tools.session_tools import SessionTools
 from toolcrib.runtime.asking import ask_store
 from toolcrib.runtime.bringing import bring_again, brought
+from toolcrib.runtime.client_calls import ClientCalls
 from toolcrib.runtime.forking import retell
-from toolcrib.runtime.held import HeldSession, wanted_by
+from toolcrib.runtime.held import HeldSession
 from toolcrib.runtime.mcp_mounting import McpMounting
 from toolcrib.runtime.messages import CreateSession, ResumeSession, SessionFacts
-from toolcrib.runtime.mounting import Mounting
-from toolcrib.runtime.setup import asked_again, setup_of, to_keep
+from toolcrib.runtime.setup import asked_again, setup_of, to_keep, wanted_by
 from toolcrib.session.session import Session
 
 if TYPE_CHECKING:
     from toolcrib.host_tools.mcp_servers import McpServerConfig
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.runtime.config import RuntimeConfig
+    from toolcrib.runtime.principal import Principal
     from toolcrib.session.record import Record
     from toolcrib.store.store import SessionInfo, Store
 
@@ -37,7 +39,7 @@ class HeldSessions:
         self._store = store
         self._held: dict[str, HeldSession] = {}
         self._opening = asyncio.Lock()
-        self._mounting = Mounting(registry, lambda: self)
+        self._registry = registry
         self._servers = McpMounting(config.mcp_servers, lambda: self)
 
     def __iter__(self) -> Iterator[HeldSession]:
@@ -56,16 +58,16 @@ class HeldSessions:
             )
         return held
 
-    async def create(self, asked: CreateSession) -> HeldSession:
+    async def create(self, asked: CreateSession, who: Principal) -> HeldSession:
         """Open a new session. Raises `Refused` when the id is taken."""
         await self._servers.ready()
         async with self._opening:
             session_id = asked.session_id
             if session_id is not None and await self._info(session_id) is not None:
                 raise Refused("conflict", f"there is a session {session_id!r} already; resume it")
-            return await self._open(asked, is_new=True)
+            return await self._open(asked, who, is_new=True)
 
-    async def resume(self, asked: ResumeSession) -> HeldSession:
+    async def resume(self, asked: ResumeSession, who: Principal) -> HeldSession:
         """Open a session that the store has. One that is open here stays as it is, and gets what
         the client brings.
         """
@@ -74,14 +76,13 @@ class HeldSessions:
             held = self._held.get(asked.session_id)
             if held is None:
                 setup = setup_of((await self._known(asked.session_id)).settings)
-                return await self._open(asked_again(setup, asked), is_new=False)
-        bring_again(held, asked.client_tools)
-        if asked.capabilities and tuple(asked.capabilities) != held.capabilities:
-            held.capabilities = tuple(asked.capabilities)
-            self._mounting.offer_anew(held)
+                return await self._open(asked_again(setup, asked), who, is_new=False)
+        bring_again(held, asked.client_tools, who)
+        if asked.capabilities:
+            held.tools.offer_anew(asked.capabilities)
         return held
 
-    async def fork(self, session_id: str, new_id: str | None) -> HeldSession:
+    async def fork(self, session_id: str, new_id: str | None, who: Principal) -> HeldSession:
         """Open a new session that begins with what happened in another one, open or not."""
         info, source = await self._known(session_id), self._held.get(session_id)
         setup = setup_of(info.settings)
@@ -94,7 +95,7 @@ class HeldSessions:
             allowed_tools=setup.allowed_tools,
             denied_tools=setup.denied_tools,
         )
-        held = await self.create(asked)
+        held = await self.create(asked, who)
         turn = source.session.last_turn if source else int(info.settings.get("turn", 0))
         await retell(held.session, session_id, records, turn)
         return held
@@ -117,11 +118,9 @@ class HeldSessions:
             await held.close()
         finally:
             await self._servers.unmount(session_id)
-            await self._mounting.unmount(session_id)
 
     async def close_all(self) -> None:
         """Let go of every session; one that fails to close does not keep the others open."""
-        self._mounting.stop()
         closing = [self.close(session_id) for session_id in list(self._held)]
         for error in await asyncio.gather(*closing, return_exceptions=True):
             if isinstance(error, BaseException):
@@ -179,13 +178,13 @@ class HeldSessions:
         except SessionNotFound:
             return None
 
-    async def _open(self, asked: CreateSession, *, is_new: bool) -> HeldSession:
+    async def _open(self, asked: CreateSession, who: Principal, *, is_new: bool) -> HeldSession:
         most = self._config.max_sessions
         if len(self._held) >= most:
             raise Refused("unavailable", f"{most} sessions are open, and no more may be; close one")
         session = await self._session(asked)
         try:
-            held = self._hold(session, asked)
+            held = self._hold(session, asked, who)
             await session.ask_store(session.save_settings)
         except BaseException:
             await self._take_back(session, is_new=is_new)
@@ -198,7 +197,7 @@ class HeldSessions:
     async def _take_back(self, session: Session, *, is_new: bool) -> None:
         await session.close()
         await self._servers.unmount(session.session_id)
-        await self._mounting.unmount(session.session_id)
+        await self._registry.close_session(session.session_id)
         if is_new:
             await ask_store(self._store, self._store.delete_session, session.session_id)
 
@@ -214,19 +213,37 @@ class HeldSessions:
         except UsageError as error:
             raise Refused("invalid", str(error)) from None
 
-    def _hold(self, session: Session, asked: CreateSession) -> HeldSession:
-        is_wanted = wanted_by(asked)
-        mounted = self._mounting.mount(session, asked.capabilities, is_wanted)
-        remote = self._servers.mount(session, mounted.names, is_wanted)
-        own = brought(asked.client_tools, mounted.names | remote.tools.keys())
+    def _hold(self, session: Session, asked: CreateSession, who: Principal) -> HeldSession:
+        session_id, is_wanted = session.session_id, wanted_by(asked)
+        known = self._registry.list_tools(session_id=session_id)
+        taken = {definition.name for definition in known}
+        remote = self._servers.mount(session, taken, is_wanted)
+        own = brought(asked.client_tools, taken | remote.tools.keys())
+        client = ClientCalls()
+        if own:
+            client.belong_to(who)
         session.kept["setup"] = to_keep(asked, session.cwd)
         if self._config.on_session is not None:
             self._config.on_session(session)
+        tools = SessionTools(
+            self._registry,
+            session,
+            [*remote.tools.values(), *own],
+            capabilities=asked.capabilities,
+            is_wanted=is_wanted,
+            on_gone=lambda name: self._make_room(session_id),
+        )
         return HeldSession(
             session,
-            [*mounted.tools, *remote.tools.values(), *own],
+            tools,
             self._config,
-            asked,
-            unavailable={**remote.unavailable, **mounted.withheld},
-            own_tools=[*mounted.own, *(tool.name for tool in own)],
+            client,
+            missing=remote.unavailable,
+            own_tools=[tool.name for tool in own],
         )
+
+    def _make_room(self, session_id: str) -> None:
+        """A tool of the host is gone: a server may have had one of that name all along."""
+        held = self._held.get(session_id)
+        if held is not None:
+            self._servers.bring_up_to_date(held)

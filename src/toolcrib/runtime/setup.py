@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -46,6 +46,12 @@ def asked_again(setup: Setup, asked: ResumeSession) -> CreateSession:
         capabilities=asked.capabilities,
         client_tools=asked.client_tools,
     )
+
+
+def wanted_by(asked: CreateSession) -> Callable[[str], bool]:
+    """Whether whoever asked for a session wants a tool of a name in it."""
+    allowed, denied = asked.allowed_tools, frozenset(asked.denied_tools)
+    return lambda name: (allowed is None or name in allowed) and name not in denied
 
 
 @cache

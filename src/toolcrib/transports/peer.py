@@ -85,7 +85,7 @@ class Peer:
 
     def attach(self, session_id: str) -> None:
         """Have this client run the client-run tools of a session, in the place of any other."""
-        self.asked.attach(session_id, self.runtime.service)
+        self.asked.attach(session_id, self.runtime.service, self.who)
 
     def say_closing(self) -> None:
         """Tell the client that nothing new is taken."""

@@ -10,6 +10,7 @@ from toolcrib.runtime.client_calls import ClientGone
 from toolcrib.transports.jsonrpc import notification_frame, request_frame
 
 if TYPE_CHECKING:
+    from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.service import Service
     from toolcrib.transports.jsonrpc import Response
     from toolcrib.transports.peer_outbox import Outbox
@@ -33,9 +34,10 @@ class Asked:
         self._is_gone = False
         self._detaching: dict[str, Callable[[], None]] = {}
 
-    def attach(self, session_id: str, service: Service) -> None:
-        """Have this client run the client-run calls of a session."""
-        self._detaching[session_id] = service.attach(session_id, SessionLink(session_id, self))
+    def attach(self, session_id: str, service: Service, who: Principal) -> None:
+        """Have this client, which is `who`, run the client-run calls of a session."""
+        link = SessionLink(session_id, self)
+        self._detaching[session_id] = service.attach(session_id, link, who)
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
         """Ask, and wait for the answer. Raises `ClientGone` or `ClientFailed`."""

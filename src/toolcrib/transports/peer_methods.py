@@ -62,7 +62,7 @@ async def _ping(peer: Peer, asked: Nothing) -> Nothing:
 
 async def _subscribe(peer: Peer, asked: Subscribe) -> Subscribed:
     """Send the events of a session, what happened first and then what happens."""
-    reader = peer.runtime.service.follow(asked.session_id, asked.after)
+    reader = peer.runtime.service.follow(asked.session_id, asked.after, peer.who)
     peer.following.begin(asked.session_id, asked.after, reader)
     return Subscribed(session_id=asked.session_id, after=asked.after)
 

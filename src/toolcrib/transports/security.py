@@ -7,7 +7,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, cast
@@ -37,11 +37,19 @@ class Tokens:
     """The tokens that are let in."""
 
     def __init__(self, tokens: Iterable[Token]) -> None:
-        self._known = tuple((_digest(each.secret.encode()), each.principal) for each in tokens)
+        self._given = tuple(tokens)
+        self._known = tuple((_digest(each.secret.encode()), each.principal) for each in self._given)
         if not self._known:
             raise UsageError("no token is given, so nobody could come in; give at least one")
         if len({digest for digest, _ in self._known}) < len(self._known):
             raise UsageError("a token is given twice; each principal needs its own")
+
+    def over(self, transport: str) -> Tokens:
+        """The same tokens, for those who come in this way: the audit says so."""
+        return Tokens(
+            replace(each, principal=replace(each.principal, transport=transport))
+            for each in self._given
+        )
 
     def principal_of(self, secret: bytes) -> Principal | None:
         """Who holds this token; None when nobody does."""

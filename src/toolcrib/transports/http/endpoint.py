@@ -60,14 +60,14 @@ class OperationEndpoint:
             # A browser that comes back sends it with the address that it began with.
             params["after"] = _place(last)
         asked = self._route.operation.read(params)
-        return self._runtime.service.follow(asked.session_id, max(0, asked.after))
+        return self._runtime.service.follow(asked.session_id, max(0, asked.after), who)
 
     async def _question(self, params: dict[str, Any], headers: Headers, who: Principal) -> Question:
         runtime, session_id = self._runtime, params["session_id"]
         last = text_of(headers, b"last-event-id")
         session = await runtime.ask("session.get", {"session_id": session_id}, who)
         after = session.last_seq if last is None else _place(last)
-        reader = runtime.service.follow(session_id, after)
+        reader = runtime.service.follow(session_id, after, who)
         asking = asyncio.ensure_future(runtime.ask(self._route.name, params, who))
         asking.add_done_callback(_noticed)
         return Question(self._route.name, session_id, after, reader, asking)

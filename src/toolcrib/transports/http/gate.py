@@ -29,7 +29,7 @@ class Gate:
 
     def __init__(self, app: ASGIApp, *, tokens: Tokens, doors: Doors) -> None:
         self._app = app
-        self._tokens = tokens
+        self._tokens = {kind: tokens.over(kind) for kind in ("http", "websocket")}
         self._doors = doors
         self._let_in: set[tuple[bytes | None, bytes | None, str]] = set()
         """Hosts and origins that were found right; clients send the same ones again and again."""
@@ -69,7 +69,7 @@ class Gate:
 
     def _principal(self, scope: Scope, headers: Headers) -> Principal:
         secret = _secret(scope, headers)
-        found = None if secret is None else self._tokens.principal_of(secret)
+        found = None if secret is None else self._tokens[scope["type"]].principal_of(secret)
         if found is None:
             raise Refused(
                 "unauthorized", "a valid token is needed: send `Authorization: Bearer TOKEN`"
