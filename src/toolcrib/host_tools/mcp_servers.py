@@ -7,11 +7,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, assert_never
 
-from toolcrib.errors import InvalidTool, UsageError
+from toolcrib.errors import InvalidTool
 from toolcrib.tools.mcp.credentials import check_headers, check_url
 
 Approval = Literal["always", "policy"]
@@ -112,15 +111,6 @@ def server_from(name: str, facts: Mapping[str, Any]) -> McpServerConfig:
     )
 
 
-def mcp_mounts(servers: Sequence[McpServerConfig]) -> tuple[McpServerConfig, ...]:
-    """The servers, for `RuntimeConfig(mcp_servers=...)`. Raises `UsageError` when what speaks with
-    them is not installed.
-    """
-    if servers and find_spec("mcp") is None:
-        raise UsageError("mcp_servers needs the package `mcp`; install toolcrib[mcp]")
-    return tuple(servers)
-
-
 def client_server(
     name: str,
     *,
@@ -158,7 +148,7 @@ def client_source(server: McpServerConfig) -> str:
         case _:
             assert_never(server)
     print_of = hashlib.sha256(json.dumps(place).encode()).hexdigest()[:12]
-    return f"client-mcp:{server.name}@{print_of}"
+    return f"client-mcp:{_NOT_IN_NAMES.sub('_', server.name)[:64]}@{print_of}"
 
 
 def fill(server: str, text: str, environ: Mapping[str, str]) -> str:

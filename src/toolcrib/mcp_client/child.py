@@ -59,6 +59,7 @@ async def child_streams(program: Program, ending: Ending) -> AsyncGenerator[Tran
         try:
             yield received, to_send
         finally:
+            child.is_left = True
             received.close()
             to_send.close()
             with anyio.CancelScope(shield=True):
@@ -74,6 +75,8 @@ class _Child:
         self._program = program
         self._ending = ending
         self._last_words: deque[str] = deque(maxlen=1)
+        self.is_left = False
+        """Whether its end is our doing, and says nothing about it."""
 
     async def read(self, to: Any) -> None:
         assert self._process.stdout is not None
@@ -81,7 +84,8 @@ class _Child:
         async with to:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 reason = await self._pass_on(self._process.stdout, to)
-        self._ending.end(reason or await self._why())
+        if not self.is_left:
+            self._ending.end(reason or await self._why())
 
     async def _pass_on(self, stdout: asyncio.StreamReader, to: Any) -> str:
         """Give on what the server says, until it ends. Returns what it did wrong, if anything."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,7 @@ from toolcrib._version import __version__
 from toolcrib.mcp_client.child import child_streams
 from toolcrib.mcp_client.ending import Ending, Gone
 from toolcrib.mcp_client.reaching import Program, Reach
+from toolcrib.mcp_client.sieve import Sieve, sieved
 from toolcrib.mcp_client.web import web_streams
 
 if TYPE_CHECKING:
@@ -32,13 +33,22 @@ class Connection:
     come from any task of the same loop.
     """
 
-    def __init__(self, client: Client, ending: Ending, stirred: asyncio.Event) -> None:
+    def __init__(
+        self, client: Client, sieve: Sieve, ending: Ending, stirred: asyncio.Event
+    ) -> None:
         self._client = client
+        self._sieve = sieve
         self._ending = ending
         self._stirred = stirred
 
+    @property
+    def rejected(self) -> Mapping[str, str]:
+        """What the last list had that is no tool at all, with the reason."""
+        return dict(self._sieve.rejected)
+
     async def tools(self) -> list[mcp_types.Tool]:
         """Every tool of the server, page by page."""
+        self._sieve.rejected.clear()
         found: list[mcp_types.Tool] = []
         cursor: str | None = None
         for _ in range(MOST_PAGES):
@@ -55,9 +65,10 @@ class Connection:
         """Run a tool. Raises what the official client raises."""
         return await self._client.call_tool(name, arguments, progress_callback=progress)
 
-    def end(self, reason: str) -> None:
-        """The server has forgotten us: it is time for a new connection."""
-        self._ending.end(reason)
+    @property
+    def is_over(self) -> bool:
+        """Whether the server has left, or no longer knows us."""
+        return self._ending.over.is_set()
 
     async def follow(self, relist: Callable[[Connection], Awaitable[None]], pace: Pace) -> None:
         """List the tools anew whenever they change. Raises `Gone` at the end."""
@@ -100,14 +111,14 @@ async def connected(reach: Reach) -> AsyncGenerator[Connection]:
     from mcp import Client
 
     stirred = asyncio.Event()
-    ending = Ending(stirred)
+    ending, sieve = Ending(stirred), Sieve()
 
     async def hear(message: object) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
             stirred.set()
 
     client = Client(
-        _streams(reach, ending),
+        sieved(_streams(reach, ending), sieve),
         message_handler=hear,
         client_info=mcp_types.Implementation(name="toolcrib", version=__version__),
         # Tools are looked at when they may have changed, and then as they are.
@@ -115,7 +126,7 @@ async def connected(reach: Reach) -> AsyncGenerator[Connection]:
     )
     try:
         async with client:
-            yield Connection(client, ending, stirred)
+            yield Connection(client, sieve, ending, stirred)
     except Exception as error:
         raise Gone(ending.reason or ending.hint) from error
 

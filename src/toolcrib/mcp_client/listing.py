@@ -41,11 +41,21 @@ class Listing:
 
 
 def listing_of(
-    told: Sequence[mcp_types.Tool], source: str, terms: MountTerms, handle: Handle
+    told: Sequence[mcp_types.Tool],
+    rejected: Mapping[str, str],
+    source: str,
+    terms: MountTerms,
+    handle: Handle,
 ) -> Listing:
-    """Judge every tool on its own: one that is bad does not take the others with it."""
+    """Judge every tool on its own: one that is bad does not take the others with it. `rejected`
+    are those that are bad already, by their own names.
+    """
     tools: dict[str, Tool[Any, Any]] = {}
-    unfit: dict[str, str] = {}
+    unfit = {
+        _shown(f"{terms.prefix}{name}"): presentable(reason)
+        for name, reason in rejected.items()
+        if terms.serves(name)
+    }
     promises: dict[str, str] = {}
     for each in told:
         if not terms.serves(each.name):

@@ -21,4 +21,4 @@ class Pace:
 
     def pause(self, failures: int) -> float:
         """How long to wait after so many failures in a row."""
-        return min(self.first * 2 ** min(failures, 30), self.most)
+        return min(self.first * 2 ** min(max(failures - 1, 0), 30), self.most)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from toolcrib.calls.halt import Halt
 from toolcrib.mcp_client.ending import Gone
@@ -10,9 +10,6 @@ from toolcrib.mcp_client.reaching import presentable
 
 if TYPE_CHECKING:
     from toolcrib.mcp_client.connection import Connection
-
-_FORGOTTEN: Final = "Session terminated"
-"""How the official client words it that a server no longer knows our session."""
 
 
 def reason_of(error: BaseException) -> str:
@@ -28,10 +25,12 @@ def call_failed(error: Exception, server: str, tool: str, connection: Connection
     from mcp import MCPError
 
     if isinstance(error, MCPError):
-        if error.message == _FORGOTTEN:
-            connection.end("it has forgotten our session")
-        if error.message == _FORGOTTEN or error.code == mcp_types.CONNECTION_CLOSED:
+        if connection.is_over or error.code == mcp_types.CONNECTION_CLOSED:
             return _left(server)
+        if error.code == mcp_types.PARSE_ERROR:
+            return Halt(
+                "invalid_result", f"The answer of `{tool}` cannot be read, or is too large."
+            )
         said = presentable(error.message)
         return Halt("tool_error", f"The MCP server {server} refused the call: {said}")
     if isinstance(error, ValueError | RuntimeError):

@@ -135,6 +135,7 @@ class MountedServer:
             told = await connection.tools()
         listing = listing_of(
             told,
+            connection.rejected,
             self.source,
             self.config.terms,
             lambda name, promise: RemoteCall(self, name, promise),

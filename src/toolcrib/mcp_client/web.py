@@ -19,7 +19,7 @@ _CONNECT_SECONDS: Final = 30.0
 
 @asynccontextmanager
 async def web_streams(address: Address, ending: Ending) -> AsyncGenerator[TransportStreams]:
-    """Speak with a Streamable HTTP server. `ending` gets hints on failures."""
+    """Speak with a Streamable HTTP server. `ending` is told when it no longer knows us."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -43,6 +43,8 @@ async def web_streams(address: Address, ending: Ending) -> AsyncGenerator[Transp
 
 def _watch(ending: Ending) -> Any:
     async def look(response: httpx2.Response) -> None:
+        if response.status_code == 404 and "mcp-session-id" in response.request.headers:
+            ending.end("it has forgotten our session")
         is_refused = response.status_code >= 400
         ending.hint = f"it answered with HTTP {response.status_code}" if is_refused else ""
         # We asked for no compression: a small answer must not become a huge one here.
