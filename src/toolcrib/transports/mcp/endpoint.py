@@ -49,6 +49,8 @@ class McpEndpoint:
         if self._running is None:
             self._running = asyncio.ensure_future(self._run())
         await self._is_ready.wait()
+        # The HTTP parser leaves the space after a value, which is no part of it (RFC 9110, 5.5).
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         # With it the SDK lets nobody into a session that somebody else has begun.
         scope["user"] = self._user(principal_of(scope).name)
         mark = object()
