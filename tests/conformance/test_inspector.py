@@ -9,15 +9,30 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.command import serving
 from tests.conformance.inspector import ERAS, TOOL_FAILED, Era, Inspector, over_http, over_stdio
 from tests.node.peers import needs_node
 from tests.transports.http.served import CALLERS, OWNERS, TOKENS
 from tests.transports.shop import TOOLS, shop
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.transports.http.serving import HttpServer
+from toolcrib.transports.security import owner_token
 
 pytestmark = [needs_node, pytest.mark.timeout(150)]
 NAMES = [each.name for each in TOOLS]
+GREETINGS = """
+from dataclasses import dataclass
+from toolcrib import tool
+
+@dataclass
+class Greeting:
+    words: str
+
+@tool
+def greet(name: str) -> Greeting:
+    'Greet somebody.'
+    return Greeting(f"Hello, {name}!")
+"""
 
 
 def stdio(home: Path) -> Inspector:
@@ -58,6 +73,23 @@ async def test_it_lists_and_calls_over_http(era: Era, tmp_path: Path) -> None:
     """So is `/mcp` of a served runtime, for whoever has a token."""
     async with served() as (_, url):
         await lists_and_calls(over_http(tmp_path, url, **bearer(OWNERS)), era)
+
+
+async def test_it_calls_what_the_command_serves(tmp_path: Path) -> None:
+    """`toolcrib serve --http` speaks MCP beside REST, for the token of its file. The schema of a
+    typed result is portable too, and what is structured is what the schema says.
+    """
+    (tmp_path / "greetings.py").write_text(GREETINGS)
+    async with serving("--host-tools-module", "greetings", cwd=tmp_path) as served:
+        token = owner_token(tmp_path / "token")
+        inspector = over_http(tmp_path, f"{served.url}/mcp", **bearer(token))
+        listed = await inspector.run("auto", "tools/list", "--strict")
+        called = await inspector.call("auto", "greet", name="Ada")
+
+    [tool] = listed.result["tools"]
+    assert (listed.status, listed.findings) == (0, [])
+    assert tool["outputSchema"]["required"] == ["words"]
+    assert (called.status, called.result["structuredContent"]) == (0, {"words": "Hello, Ada!"})
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
