@@ -156,6 +156,50 @@ async def test_a_session_elsewhere_finds_its_decision(sqlite_path: Path) -> None
     assert result.value == 3
 
 
+@pytest.mark.parametrize("scope", ["session", "always"])
+async def test_a_grant_is_given_where_the_session_is_closed(store: Store, scope: str) -> None:
+    """R42: whoever decides on a session that nobody has open may give a grant: it is written into
+    that session's ledger, and holds when it is open again.
+    """
+    async with serving(RISKY, store=store) as runtime:
+        session_id = await new_session(runtime, metadata={"team": "shop"})
+        waiting = await call(runtime, session_id, "add", a=1, b=2)
+        await runtime.ask("session.close", {"session_id": session_id})
+        decided = await decide(runtime, waiting.approval_id, grant=scope)
+        facts = await runtime.ask("session.get", {"session_id": session_id})
+        await runtime.ask("session.resume", {"session_id": session_id})
+        first = await again(runtime, session_id, waiting)
+        second = await call(runtime, session_id, "add", a=3, b=4)
+        (change, *_) = await events(runtime, session_id, "grant.changed")
+
+    assert (decided.state, decided.decided_by) == ("decided", "ann")
+    assert (facts.state, facts.metadata) == ("closed", {"team": "shop"})
+    assert (first.value, second.value) == (3, 7)
+    assert (change["data"]["change"], change["data"]["actor"]["name"]) == ("made", "ann")
+
+
+async def test_a_grant_is_not_given_past_the_process_that_writes(sqlite_path: Path) -> None:
+    """R42: while another process has the session open, a grant is refused with what to do, and the
+    request waits on; without one it can be approved. Revoking always works.
+    """
+    with SqliteStore(sqlite_path) as here, SqliteStore(sqlite_path) as there:
+        async with serving(RISKY, store=here) as first, serving(RISKY, store=there) as second:
+            session_id = await new_session(first)
+            waiting = [await call(first, session_id, "add", a=1, b=n) for n in (1, 2)]
+            asked = {"approval_id": waiting[0].approval_id, "decision": "approve"}
+            refused = await refusal(second, "approvals.decide", {**asked, "grant": "session"}, BOSS)
+            left = await second.ask("approvals.list")
+            decided = await second.ask("approvals.decide", asked, BOSS)
+            await decide(first, waiting[1].approval_id, grant="session")
+            (grant,) = (await second.ask("grants.list")).grants
+            revoked = await second.ask("grants.revoke", {"grant_id": grant.grant_id}, BOSS)
+
+    assert refused.kind == "conflict"
+    assert "another process has the session open" in refused.message
+    assert (len(left.approvals), decided.state) == (2, "decided")
+    assert revoked.was_standing
+
+
 @pytest.mark.parametrize(("scope", "elsewhere"), [("session", "waiting"), ("always", "completed")])
 async def test_grants_reach_as_far_as_they_say(store: Store, scope: str, elsewhere: str) -> None:
     """R42: for the session it holds there alone; always holds in every session."""

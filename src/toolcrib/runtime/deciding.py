@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from toolcrib.approval.decision import Actor, Approve, Decided, Deny
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.decision import Decision
     from toolcrib.approval.grant import Grant
     from toolcrib.runtime.messages import Decide, ListApprovals
+    from toolcrib.runtime.sessions import HeldSessions
     from toolcrib.session.session import Session
     from toolcrib.store.store import FiledApproval, Store
 
@@ -37,18 +39,31 @@ async def find(store: Store, approval_id: str) -> FiledApproval:
     return filed
 
 
-async def decide(store: Store, session: Session | None, asked: Decide, by: str) -> ApprovalFacts:
-    """Decide a request, in a session that is open here (`session`) or anywhere else."""
-    filed = await find(store, asked.approval_id)
+def gives_grant(asked: Decide) -> bool:
+    """Whether more is allowed than the one call."""
+    return asked.grant not in (None, "once")
+
+
+async def decide(session: Session, asked: Decide, by: str) -> ApprovalFacts:
+    """Decide a request of a session that is open here."""
     decision = _decision(asked)
+    grant = NewGrant(scope=asked.grant) if asked.grant else None
     try:
-        if session is not None:
-            grant = NewGrant(scope=asked.grant) if asked.grant else None
-            await session.approvals.decide(
-                asked.approval_id, decision, by=by, grant=grant, digest=asked.digest
-            )
-        else:
-            await _decide_elsewhere(store, filed, asked, decision, by)
+        await session.approvals.decide(
+            asked.approval_id, decision, by=by, grant=grant, digest=asked.digest
+        )
+    except InvalidDecision as error:
+        raise Refused("conflict", str(error)) from None
+    return approval_facts(await find(session.store, asked.approval_id))
+
+
+async def decide_elsewhere(store: Store, asked: Decide, by: str) -> ApprovalFacts:
+    """Decide a request of a session that is not open here: whoever opens it finds the decision,
+    and who has it open looks for it.
+    """
+    filed, decision = await find(store, asked.approval_id), _decision(asked)
+    try:
+        await _file(store, filed, asked, decision, by)
     except InvalidDecision as error:
         raise Refused("conflict", str(error)) from None
     return approval_facts(await find(store, asked.approval_id))
@@ -64,15 +79,12 @@ def _decision(asked: Decide) -> Decision:
     return Deny(asked.reason) if asked.reason else Deny()
 
 
-async def _decide_elsewhere(
+async def _file(
     store: Store, filed: FiledApproval, asked: Decide, decision: Decision, by: str
 ) -> None:
-    """The session is not open here: whoever opens it finds the decision."""
     request, now = filed.request, time.time()
     if asked.digest not in (None, request.digest):
         raise InvalidDecision("the call is not the one that was shown; look at it again")
-    if asked.grant not in (None, "once"):
-        raise InvalidDecision("a grant can be given only where the session is open")
     if request.deadline is not None and now >= request.deadline:
         raise InvalidDecision(f"request {request.approval_id} expired")
     if isinstance(decision, Approve) and decision.arguments is not None:
@@ -86,6 +98,19 @@ async def grants(store: Store) -> Grants:
     """Every grant of the store."""
     found = await ask_store(store, store.grants)
     return Grants(grants=[_grant_facts(each) for each in found])
+
+
+async def revoke(store: Store, sessions: HeldSessions, grant: GrantFacts, *, by: str) -> bool:
+    """Take a grant back; False when it was not standing. It is written into the ledger of its own
+    session, where its audit is looked for, or else of one that is open here; but a grant must go
+    at once, also when there is no ledger to say so.
+    """
+    places = [each.session.session_id for each in sessions]
+    for session_id in [grant.session_id, *places] if grant.session_id else places:
+        with suppress(Refused):
+            async with sessions.writing(session_id) as session:
+                return await session.approvals.revoke(grant.grant_id, by=by)
+    return await ask_store(store, store.revoke_grant, grant.grant_id, time.time())
 
 
 def approval_facts(filed: FiledApproval) -> ApprovalFacts:

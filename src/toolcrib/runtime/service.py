@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -207,9 +206,13 @@ class Service:
 
         async def decide() -> ApprovalFacts:
             filed = await deciding.find(self._store, asked.approval_id)
-            held = self._sessions.find(filed.request.session_id)
-            session = held.session if held else None
-            decided = await deciding.decide(self._store, session, asked, who.name)
+            session_id = filed.request.session_id
+            held = self._sessions.find(session_id)
+            if held is None and not deciding.gives_grant(asked):
+                return await deciding.decide_elsewhere(self._store, asked, who.name)
+            # A grant is written into the ledger of its session.
+            async with self._sessions.writing(session_id) as session:
+                decided = await deciding.decide(session, asked, who.name)
             if held is not None:
                 held.decision_made()
             return decided
@@ -228,14 +231,8 @@ class Service:
         found = grants.get(asked.grant_id)
         if found is None:
             raise Refused("not_found", f"there is no grant {asked.grant_id[:128]!r}")
-        # In the ledger of its own session, if that is open here: there its audit is looked for.
-        ours = sorted(self._sessions, key=lambda held: held.session.session_id != found.session_id)
-        if ours:
-            revoked = await ours[0].session.approvals.revoke(asked.grant_id, by=who.name)
-        else:
-            store = self._store
-            revoked = await ask_store(store, store.revoke_grant, asked.grant_id, time.time())
-        return Revoked(was_standing=revoked)
+        was_standing = await deciding.revoke(self._store, self._sessions, found, by=who.name)
+        return Revoked(was_standing=was_standing)
 
     async def list_events(self, asked: ListEvents, who: Principal) -> Events:
         """Kept events after a place."""

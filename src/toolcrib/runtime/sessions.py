@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -119,6 +120,24 @@ class HeldSessions:
         finally:
             await self._servers.unmount(session_id)
 
+    @asynccontextmanager
+    async def writing(self, session_id: str) -> AsyncGenerator[Session]:
+        """A session to write to: the one that is open here, or one that is opened just for that.
+        Raises `Refused` (conflict) while another process has it open.
+        """
+        held = self._held.get(session_id)
+        if held is not None:
+            yield held.session
+            return
+        # Whoever resumes it meanwhile waits, and does not take us for another process.
+        async with self._opening:
+            await self._known(session_id)
+            session = await _opened(self._store, session_id)
+            try:
+                yield session
+            finally:
+                await session.close()
+
     async def close_all(self) -> None:
         """Let go of every session; one that fails to close does not keep the others open."""
         closing = [self.close(session_id) for session_id in list(self._held)]
@@ -206,12 +225,7 @@ class HeldSessions:
         options["cwd"] = asked.cwd or config.cwd
         options["environment"] = {**config.environment, **asked.environment}
         options["metadata"] = asked.metadata
-        try:
-            return await Session.open(self._store, asked.session_id, **options)
-        except LeaseHeld as error:
-            raise Refused("conflict", f"another process has the session open: {error}") from None
-        except UsageError as error:
-            raise Refused("invalid", str(error)) from None
+        return await _opened(self._store, asked.session_id, **options)
 
     def _hold(self, session: Session, asked: CreateSession, who: Principal) -> HeldSession:
         session_id, is_wanted = session.session_id, wanted_by(asked)
@@ -247,3 +261,12 @@ class HeldSessions:
         held = self._held.get(session_id)
         if held is not None:
             self._servers.bring_up_to_date(held)
+
+
+async def _opened(store: Store, session_id: str | None, **options: Any) -> Session:
+    try:
+        return await Session.open(store, session_id, **options)
+    except LeaseHeld as error:
+        raise Refused("conflict", f"another process has the session open: {error}") from None
+    except UsageError as error:
+        raise Refused("invalid", str(error)) from None
