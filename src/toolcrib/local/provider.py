@@ -15,16 +15,23 @@ from toolcrib.local.containers.shelf import ContainerShelf
 from toolcrib.local.database import Database
 from toolcrib.local.files.shelf import FileShelf
 from toolcrib.local.hosted.code_interpreter import CodeInterpreter
+from toolcrib.local.hosted.file_search import FileSearch
 from toolcrib.local.hosted.shell import Shell
+from toolcrib.local.hosted.web_search import WebSearch
 from toolcrib.local.responses.kept import Kept
 from toolcrib.local.responses.service import Responses
 from toolcrib.local.responses.tools import Kinds
+from toolcrib.local.search.index import TextIndex
+from toolcrib.local.vector_stores.shelf import VectorStores
+from toolcrib.local.web.folder import WebFolder
 
 if TYPE_CHECKING:
     import os
 
     from toolcrib.local.brain import Brain
     from toolcrib.local.hosted.tool import HostedKind
+    from toolcrib.local.search.embedding import Embedder
+    from toolcrib.local.web.source import WebSource
     from toolcrib.store.store import Clock
 
 
@@ -33,7 +40,8 @@ class LocalProvider:
 
     State is kept in the folder `data`; without one it lives in a temporary folder that is gone
     when the provider is closed. Use it as an async context manager. `kinds` are hosted tools
-    beyond those that it has. Containers have no network unless `allow_network` says that they may,
+    beyond those that it has, `web` is where web search looks, and with an `embedder` searches go
+    by meaning too. Containers have no network unless `allow_network` says that they may,
     and code runs without a sandbox only with `allow_unconfined`.
     """
 
@@ -43,6 +51,8 @@ class LocalProvider:
         *,
         data: str | os.PathLike[str] | None = None,
         kinds: Sequence[HostedKind] = (),
+        web: Sequence[WebSource] = (),
+        embedder: Embedder | None = None,
         allow_network: bool = False,
         allow_unconfined: bool = False,
         clock: Clock = time.time,
@@ -53,6 +63,8 @@ class LocalProvider:
             raise UsageError("a provider needs brains, each with a name of its own")
         self._data = data
         self._kinds = kinds
+        self._web = web
+        self._embedder = embedder
         self._allow_network = allow_network
         self._allow_unconfined = allow_unconfined
         self._clock = clock
@@ -89,7 +101,22 @@ class LocalProvider:
         )
         self._stack.push_async_callback(self.containers.close)
         await self.containers.sweep()
-        kinds = Kinds([CodeInterpreter(self.containers), Shell(self.containers), *self._kinds])
+        index = TextIndex(database, self._embedder)
+        self.vector_stores = VectorStores(database, index, self.files, self._clock)
+        self._stack.push_async_callback(self.vector_stores.close)
+        await self.vector_stores.recover()
+        for place in self._web:
+            if isinstance(place, WebFolder):
+                place.use(database, self._embedder)
+        kinds = Kinds(
+            [
+                CodeInterpreter(self.containers),
+                Shell(self.containers),
+                FileSearch(self.vector_stores),
+                WebSearch(self._web),
+                *self._kinds,
+            ]
+        )
         responses = Responses(self._brains, kinds, Kept(database), self._clock)
         self._stack.push_async_callback(responses.close)
         await responses.recover()

@@ -172,6 +172,7 @@ class Answering:
             "arguments": call.arguments,
             "text": text,
             "value": answer.value,
+            "marks": marks,
             "sources": {mark: asdict(source) for mark, source in marked.items()},
         }
         self._take(call, Answered(answer.item_id, call.name, text, answer.value, tuple(marks)))

@@ -94,7 +94,7 @@ class Conversation:
                 kept.get("name", name),
                 told,
                 kept.get("value"),
-                tuple(kept.get("sources", ())),
+                tuple(kept.get("marks", ())),
             ),
         ]
 

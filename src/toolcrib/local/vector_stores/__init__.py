@@ -1,0 +1,1 @@
+"""Vector stores: collections of uploaded files that can be searched."""

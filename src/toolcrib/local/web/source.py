@@ -1,0 +1,56 @@
+"""Where web search looks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import urlsplit
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page that was found or opened, or the part of it that fits."""
+
+    url: str
+    title: str
+    text: str
+
+
+class WebUnavailable(Exception):
+    """A source cannot be reached. Its message holds no secret."""
+
+
+class WebSource(Protocol):
+    """Somewhere to search. An external one asks the network."""
+
+    @property
+    def is_external(self) -> bool: ...
+
+    async def search(self, query: str, most: int, domains: Domains) -> Sequence[Page]:
+        """Pages that fit, the best first. Raises `WebUnavailable`."""
+        ...
+
+    async def open(self, url: str) -> Page | None:
+        """A page by its address, if this source has it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Domains:
+    """Which domains are wanted, with those below them. Without `allowed` all are."""
+
+    allowed: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+
+    def admit(self, url: str) -> bool:
+        """Whether a page may be shown."""
+        host = (urlsplit(url).hostname or "").lower()
+        if any(_is_below(host, each) for each in self.blocked):
+            return False
+        return not self.allowed or any(_is_below(host, each) for each in self.allowed)
+
+
+def _is_below(host: str, domain: str) -> bool:
+    wanted = domain.lower().strip(".")
+    return host == wanted or host.endswith(f".{wanted}")
