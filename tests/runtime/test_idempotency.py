@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.runtime.bench import (
+    CALLER,
     Gate,
     Json,
     call,
@@ -17,7 +19,7 @@ from tests.runtime.bench import (
     refusal,
     serving,
 )
-from toolcrib import ToolContext
+from toolcrib import SqliteStore, ToolContext
 from toolcrib.errors import Refused
 from toolcrib.runtime.idempotency import Once
 from toolcrib.runtime.principal import OWNER, Principal
@@ -173,3 +175,57 @@ async def test_a_failure_is_told_to_all_who_wait() -> None:
     results = await asyncio.gather(*asking, return_exceptions=True)
 
     assert [str(each) for each in results] == ["later", "later"]
+
+
+async def test_a_call_under_a_key_outlives_its_process(sqlite_path: Path) -> None:
+    """A client that asks again after a restart gets the answer that the ledger has: the tool ran
+    once, and the key is not free for anything else, nor anybody else's.
+    """
+    runs: list[Json] = []
+
+    async def work(given: Json, context: ToolContext) -> Json:
+        runs.append(given)
+        if given.get("fails"):
+            raise ValueError("no")
+        return {"n": len(runs)}
+
+    asked: Json = {"session_id": "s", "name": "work", "idempotency_key": "k", "arguments": {"x": 1}}
+    failing = {**asked, "idempotency_key": "f", "arguments": {"fails": True}}
+    tool = host_tool("work", work)
+    with SqliteStore(sqlite_path) as store:
+        async with serving(tool, store=store) as runtime:
+            await new_session(runtime, session_id="s")
+            first = [await runtime.ask("tools.call", each) for each in (asked, failing)]
+    with SqliteStore(sqlite_path) as store:
+        async with serving(tool, store=store) as runtime:
+            await runtime.ask("session.resume", {"session_id": "s"})
+            again = [await runtime.ask("tools.call", each) for each in (asked, failing)]
+            other = await refusal(runtime, "tools.call", {**asked, "arguments": {"x": 2}})
+            theirs = await runtime.ask("tools.call", asked, CALLER)
+            fork = await runtime.ask("session.fork", {"session_id": "s", "new_session_id": "t"})
+            forked = await runtime.ask("tools.call", {**asked, "session_id": fork.session_id})
+
+    assert again == first
+    assert (again[0].value, again[1].failure.kind) == ({"n": 1}, "tool_error")
+    assert other.kind == "conflict"
+    assert (theirs.value, forked.value, len(runs)) == ({"n": 3}, {"n": 4}, 4)
+
+
+async def test_a_waiting_call_under_a_key_is_taken_up_after_a_restart(sqlite_path: Path) -> None:
+    """R42: asked again under its key in another process, a call that waits is the same call."""
+    tool = host_tool("add", requires_approval=True)
+    asked: Json = {"session_id": "s", "name": "add", "idempotency_key": "k"}
+    asked["arguments"] = {"a": 1, "b": 2}
+    with SqliteStore(sqlite_path) as store:
+        async with serving(tool, store=store) as runtime:
+            await new_session(runtime, session_id="s")
+            waiting = await runtime.ask("tools.call", asked)
+    with SqliteStore(sqlite_path) as store:
+        async with serving(tool, store=store) as runtime:
+            await runtime.ask("session.resume", {"session_id": "s"})
+            decision = {"approval_id": waiting.approval_id, "decision": "approve"}
+            await runtime.ask("approvals.decide", decision)
+            result = await runtime.ask("tools.call", asked)
+
+    assert (waiting.status, result.status, result.value) == ("waiting", "completed", 3)
+    assert result.call_id == waiting.call_id

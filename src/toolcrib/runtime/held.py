@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from toolcrib.adapters.withholding import Governance
 from toolcrib.calls.executor import Executor
 from toolcrib.runtime.envelope import Reader
+from toolcrib.runtime.keyed_calls import KeyedCalls
 from toolcrib.runtime.session_hooks import prompt_hooks, session_hooks
 from toolcrib.runtime.turn_slot import TurnSlot
 
@@ -47,6 +48,7 @@ class HeldSession:
         self.own_tools = set(own_tools)
         """Tools from elsewhere that no other session has."""
         self.slot = TurnSlot()
+        self.keyed_calls = KeyedCalls(session)
         self.is_closing = False
         self._config = config
         self._hooks = session_hooks(config.hooks)

@@ -14,6 +14,7 @@ from toolcrib.errors import Refused
 from toolcrib.runtime import calling, deciding
 from toolcrib.runtime.asking import ask_store
 from toolcrib.runtime.envelope import GAP, Reader, kept
+from toolcrib.runtime.keyed_calls import named
 from toolcrib.runtime.messages import (
     ApprovalFacts,
     CallResult,
@@ -143,6 +144,10 @@ class Service:
         """Call a tool without a model."""
         held = self._sessions.get(asked.session_id)
         caller = Caller(who.name, who.transport)
+        if asked.idempotency_key is not None and asked.call_id is None:
+            asked = named(asked, who.name)
+            if earlier := await held.keyed_calls.answer(asked):
+                return earlier
         return await self._once.do(
             who.name,
             f"tools.call {asked.session_id}",
