@@ -13,6 +13,7 @@ from toolcrib.local.faults import ApiFault
 from toolcrib.local.http.containers import ContainerRoutes
 from toolcrib.local.http.files import FileRoutes
 from toolcrib.local.http.responses import ResponseRoutes
+from toolcrib.local.http.vector_stores import VectorStoreRoutes
 
 if TYPE_CHECKING:
     from toolcrib.local.provider import LocalProvider
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def create_provider_app(provider: LocalProvider) -> Starlette:
     """Every route of a provider. It has no gate: whoever serves it puts one before it."""
-    parts = (ResponseRoutes, FileRoutes, ContainerRoutes)
+    parts = (ResponseRoutes, FileRoutes, ContainerRoutes, VectorStoreRoutes)
     routes = [route for part in parts for route in part(provider).routes]
     app = Starlette(
         routes=[Mount("/v1", routes=routes)],
