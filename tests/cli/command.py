@@ -167,7 +167,7 @@ class AtTerminal:
 
 
 @contextmanager
-def at_terminal(*arguments: str | Path, cwd: Path) -> Generator[AtTerminal]:
+def at_terminal(*arguments: str | Path, cwd: Path, **env: str) -> Generator[AtTerminal]:
     """The command as a process at a real terminal, which is its controlling one."""
     with pseudo_terminal() as terminal:
         process = subprocess.Popen(
@@ -176,7 +176,7 @@ def at_terminal(*arguments: str | Path, cwd: Path) -> Generator[AtTerminal]:
             stdout=terminal.stream,
             stderr=terminal.stream,
             cwd=cwd,
-            env=environment(TERM="xterm"),
+            env=environment(TERM="xterm", **env),
             start_new_session=True,
         )
         try:

@@ -1,13 +1,16 @@
 """`toolcrib audit` and `toolcrib sessions`: what an operator can prove and read."""
 
 import json
+import signal
 import sqlite3
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.cli.command import MAIN
 from tests.store.facts import open_call, request, write
 from toolcrib.cli.app import app
 from toolcrib.store import SqliteStore
@@ -35,6 +38,25 @@ def edit(path: Path, statement: str) -> None:
 
 
 class TestHead:
+    def test_a_head_as_json(self, crib: Path) -> None:
+        """The same for a program."""
+        told = json.loads(
+            invoke("audit", "head", "--store", crib, "--session", "one", "--json").stdout
+        )
+
+        assert (told["session_id"], told["seq"]) == ("one", 5)
+
+    def test_a_verdict_as_json(self, crib: Path) -> None:
+        """What is whole has a head, what is not has a fault; the status is as without --json."""
+        edit(crib, "UPDATE records SET kind = 'tool.invoked' WHERE session_id = 'two' AND seq = 2")
+
+        done = invoke("audit", "verify", "--store", crib, "--json")
+
+        one, two = json.loads(done.stdout)
+        assert (done.exit_code, one["fault"], one["head"]["seq"]) == (1, None, 5)
+        assert (two["session_id"], two["head"]) == ("two", None)
+        assert two["fault"]
+
     def test_a_head_is_one_line(self, crib: Path) -> None:
         """The head is printed as `session seq hash`, ready to be kept."""
         done = invoke("audit", "head", "--store", crib, "--session", "one")
@@ -180,6 +202,24 @@ class TestTail:
 
         assert "(payload deleted)" in done.stdout
 
+    @pytest.mark.wire
+    def test_what_is_added_follows(self, crib: Path) -> None:
+        """With --follow the end stays open; JSON is one record a line; Ctrl-C is status 130."""
+        tail = ("audit", "tail", "--store", str(crib), "--session", "one", "-n", "1")
+        following = subprocess.Popen(
+            [*MAIN, *tail, "--follow", "--json"], stdout=subprocess.PIPE, text=True
+        )
+        with following:
+            assert following.stdout is not None
+            assert json.loads(following.stdout.readline())["seq"] == 5
+            with SqliteStore(crib) as store:
+                write(store, store.acquire("one"), 2)
+
+            added = [json.loads(following.stdout.readline())["seq"] for _ in range(2)]
+
+            following.send_signal(signal.SIGINT)
+            assert (added, following.wait(30)) == ([6, 7], 130)
+
 
 class TestSessions:
     def test_sessions_are_listed(self, crib: Path) -> None:
@@ -201,3 +241,65 @@ class TestSessions:
             assert "c1" in done.stdout
             assert "a1" in done.stdout
             assert "hush" not in done.stdout
+
+    def test_a_session_of_another_process_is_open(self, crib: Path) -> None:
+        """Whoever writes it, the store knows that somebody does."""
+        with SqliteStore(crib) as store:
+            store.acquire("two")
+
+            listed = json.loads(invoke("sessions", "list", "--store", crib, "--json").stdout)
+
+        assert {each["session_id"]: each["state"] for each in listed} == {
+            "one": "closed",
+            "two": "open",
+        }
+
+    def test_a_session_is_exported_whole(self, crib: Path) -> None:
+        """One event a line, in order, with its place in the ledger."""
+        done = invoke("sessions", "export", "one", "--store", crib)
+
+        told = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [each["seq"] for each in told] == [1, 2, 3, 4, 5]
+        assert {each["kind"] for each in told} == {"call.in_doubt"}
+
+    def test_a_long_session_is_exported_in_pages(
+        self, crib: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """None is lost and none comes twice where a page ends."""
+        monkeypatch.setattr("toolcrib.cli.sessions.PAGE", 2)
+
+        done = invoke("sessions", "export", "one", "--store", crib)
+
+        assert [json.loads(line)["seq"] for line in done.stdout.splitlines()] == [1, 2, 3, 4, 5]
+
+    @pytest.mark.parametrize("command", ["show", "export"])
+    def test_an_unknown_session_fails(self, crib: Path, command: str) -> None:
+        """A mistyped session is an error on stderr."""
+        done = invoke("sessions", command, "three", "--store", crib)
+
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert "there is no session 'three'" in done.stderr
+
+    @pytest.mark.parametrize(
+        "words", [["approvals", "list"], ["grants", "list"], ["sessions", "list"]]
+    )
+    def test_where_to_look_is_named(
+        self, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Without a store or a server it is wrong use; a store that is not there is not made."""
+        monkeypatch.delenv("TOOLCRIB_URL", raising=False)
+
+        nowhere = invoke(*words)
+        both = invoke(*words, "--store", "x", "--url", "http://127.0.0.1:1")
+        missing = invoke(*words, "--store", tmp_path / "none.sqlite3")
+
+        assert (nowhere.exit_code, both.exit_code, missing.exit_code) == (2, 2, 1)
+        assert "--store FILE or --url URL" in nowhere.stderr
+        assert not (tmp_path / "none.sqlite3").exists()
+
+    def test_going_on_needs_a_store_and_a_model(self, crib: Path) -> None:
+        """What is missing is named."""
+        done = invoke("sessions", "resume", "one", "--store", crib, "--host-tools-module", "x")
+
+        assert done.exit_code == 2
+        assert "--adapter MODULE:NAME" in done.stderr

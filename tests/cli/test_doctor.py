@@ -1,0 +1,97 @@
+"""`toolcrib doctor`: what is there, what is wrong, and nothing that is secret."""
+
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import invoke
+from toolcrib.store import SqliteStore
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+def look(*options: str | Path, status: int = 0) -> dict[str, Any]:
+    """What the doctor found, by name."""
+    done = invoke("doctor", *options, "--json")
+    assert done.exit_code == status, done.stdout
+    return {each["name"]: each for each in json.loads(done.stdout)}
+
+
+def test_a_sound_machine_is_status_0(folder: Path) -> None:
+    """What is optional and not there is no fault."""
+    with SqliteStore(folder / "crib.sqlite3") as store:
+        store.acquire("one")
+    tools = ("--host-tools-module", "cli_tools")
+
+    found = look("--store", "crib.sqlite3", *tools, "--port", free_port())
+
+    assert found["python"]["level"] == "ok"
+    assert found["extra cli"]["level"] == "ok"
+    assert found["store"]["text"] == "crib.sqlite3 has 1 sessions"
+    assert found["host tools"]["text"] == "add, shout, hack"
+    assert found["port"]["level"] == "ok"
+    assert found["token file"]["level"] == "absent"
+
+
+def free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return str(found.getsockname()[1])
+
+
+def test_keys_are_told_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a key is set is all that is said of it."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-hush-hush")
+    monkeypatch.delenv("XAI_API_KEY", raising=False)
+
+    done = invoke("doctor", "--port", free_port())
+
+    assert "key OPENAI_API_KEY: set" in done.stdout
+    assert "key XAI_API_KEY: not set" in done.stdout
+    assert "hush" not in done.stdout + done.stderr
+
+
+def test_what_is_broken_is_status_1(folder: Path) -> None:
+    """Each fault is a finding with what is wrong; the worst of them is the status."""
+    (folder / "bad.yaml").write_text("version: 2\n", "utf-8")
+    (folder / "crib.sqlite3").write_text("no database, whatever its name says\n" * 100, "utf-8")
+
+    found = look(
+        *("--store", "crib.sqlite3", "--policy", "bad.yaml", "--host-tools", "none.yaml"), status=1
+    )
+
+    for name in ("store", "policy", "host tools"):
+        assert found[name]["level"] == "failure"
+    assert "none.yaml" in found["host tools"]["text"]
+
+
+def test_a_store_that_is_not_there_is_not_made(folder: Path) -> None:
+    """A look changes nothing; a folder that is not there is a fault."""
+    assert look("--store", "new.sqlite3")["store"]["level"] == "ok"
+    assert look("--store", "none/new.sqlite3", status=1)["store"]["level"] == "failure"
+    assert not (folder / "new.sqlite3").exists()
+
+
+def test_a_token_file_that_others_may_read_is_a_fault(folder: Path) -> None:
+    """It is found before a server refuses it, and its token is not shown."""
+    token = folder / "state" / "toolcrib" / "token"
+    token.parent.mkdir(parents=True)
+    token.write_text("hush" * 8, "ascii")
+    os.chmod(token, 0o644)
+
+    found = look(status=1)
+
+    assert "chmod 600" in found["token file"]["text"]
+    assert "hush" not in json.dumps(found)
+
+
+def test_a_port_that_is_taken_is_a_warning() -> None:
+    """Another port can be served on, so only --strict fails."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+
+        assert look("--port", port)["port"]["level"] == "warning"
+        look("--port", port, "--strict", status=1)
