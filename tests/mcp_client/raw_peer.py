@@ -92,9 +92,26 @@ CALLS: dict[str, Callable[[Json], None]] = {
 }
 
 
-def call(asked: Json) -> None:
+def call(asked: Json, tools: list[Json]) -> None:
     name = asked["params"]["name"]
-    CALLS.get(name, lambda asked: text(asked, f"ran {name}"))(asked)
+    if name == "describe":
+        describe(asked, tools)
+    else:
+        CALLS.get(name, lambda asked: text(asked, f"ran {name}"))(asked)
+
+
+def describe(asked: Json, tools: list[Json]) -> None:
+    """Give a tool, which may be new, another description, and say that the tools changed."""
+    given = asked["params"]["arguments"]
+    found = [each for each in tools if each["name"] == given["tool"]]
+    if not found:
+        found = [{"name": given["tool"], "inputSchema": {"type": "object"}}]
+        tools += found
+    found[0]["description"] = given["description"]
+    if not given["description"]:
+        tools.remove(found[0])
+    say(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))
+    text(asked, "described")
 
 
 def main(tools: list[Json]) -> None:
@@ -107,7 +124,7 @@ def main(tools: list[Json]) -> None:
             case "tools/list":
                 list_tools(asked, tools)
             case "tools/call":
-                call(asked)
+                call(asked, tools)
             case _ if "id" in asked:
                 refuse(asked, -32601, "Method not found")
             case _:

@@ -1,0 +1,52 @@
+"""Where servers are, and what of that may be shown."""
+
+from __future__ import annotations
+
+from toolcrib.host_tools import HttpServer, MountTerms
+from toolcrib.mcp_client.pace import Pace
+from toolcrib.mcp_client.reaching import Address, presentable, reach_of
+
+TERMS = MountTerms(prefix="")
+
+
+def test_an_address_and_its_headers_are_filled_in_and_secret() -> None:
+    """Variables come from the environment, and what they held is known not to be shown."""
+    config = HttpServer(
+        name="web",
+        terms=TERMS,
+        url="https://example.org/${PLACE}",
+        headers={"Authorization": "Bearer ${TOKEN}"},
+    )
+    reach = reach_of(config, {"PLACE": "key-0123456789abcdef", "TOKEN": "tok-12345678"})
+
+    assert isinstance(reach, Address)
+    assert reach.url == "https://example.org/key-0123456789abcdef"
+    assert reach.headers["Authorization"] == "Bearer tok-12345678"
+    assert "tok-12345678" not in repr(reach)
+    shown = presentable("tok-12345678 at key-0123456789abcdef", reach.secrets)
+    assert shown == "*** at ***"
+
+
+def test_a_clients_own_words_are_left_as_they_are() -> None:
+    """Without an environment nothing is filled in."""
+    config = HttpServer(
+        name="web", terms=TERMS, url="https://example.org/", headers={"X": "${TOKEN}"}
+    )
+    reach = reach_of(config, None)
+
+    assert isinstance(reach, Address)
+    assert reach.headers["X"] == "${TOKEN}"
+
+
+def test_what_is_shown_is_one_short_line() -> None:
+    """Nothing in a reason can steer a terminal or fill a screen."""
+    assert presentable("a\nb\x1b[2J" + "c" * 1_000) == ("a b?[2J" + "c" * 1_000)[:497] + "..."
+
+
+def test_pauses_grow_up_to_a_limit() -> None:
+    """A server that stays away is asked for less and less often."""
+    pace = Pace(first=1, most=10)
+
+    assert [pace.pause(failures) for failures in (0, 1, 2, 3, 4, 5, 10_000)] == [
+        *(1, 1, 2, 4, 8, 10, 10)
+    ]
