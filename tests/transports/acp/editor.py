@@ -113,8 +113,9 @@ class TheEditor:
 
 def why(refused: RequestError) -> str:
     """The kind of a refusal."""
-    assert isinstance(refused.data, dict)
-    return refused.data["kind"]
+    data: dict[str, Any] | None = refused.data
+    assert data is not None
+    return data["kind"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
 """The shop as an agent in a process of its own.
 
-With --model there is a model in it; --store FILE keeps sessions; --script NAME chooses the model's
-answers.
+With --model there is a model in it, --script NAME chooses its answers; --store FILE keeps sessions,
+--pids FILE the process's number.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,9 @@ def main() -> None:
         from toolcrib.store.sqlite import SqliteStore
 
         changes["store"] = SqliteStore(Path(flags[flags.index("--store") + 1]))
+    if "--pids" in flags:
+        with Path(flags[flags.index("--pids") + 1]).open("a") as file:
+            file.write(f"{os.getpid()}\n")
     if "--small" in flags:
         changes |= {"max_payload_bytes": 20_000, "event_backlog": 10}
     asyncio.run(serve_acp(shop(has_model="--model" in flags, **changes), pipes))

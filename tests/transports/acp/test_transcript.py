@@ -1,0 +1,179 @@
+"""Events as updates, where a whole session would not show it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolcrib.runtime.envelope import Envelope
+from toolcrib.transports.acp.call_updates import MOST_SHOWN
+from toolcrib.transports.acp.said import answer_in, thought_in
+from toolcrib.transports.acp.stopping import spent_in
+from toolcrib.transports.acp.tool_calls import kind_by_name, locations_of, title_of
+from toolcrib.transports.acp.transcript import Transcript, words_of
+
+GREET = {"name": "greet"}
+
+
+def told(*events: tuple[str, dict[str, Any]], is_replay: bool = False) -> list[Any]:
+    """The updates for these events."""
+    transcript = Transcript(kind_by_name)
+    return [
+        update
+        for kind, data in events
+        for update in transcript.tell(Envelope("s", 1, kind, 0.0, data), is_replay=is_replay)
+    ]
+
+
+def kinds(updates: list[Any]) -> list[str]:
+    return [each.session_update for each in updates]
+
+
+def test_an_answer_that_was_streamed_is_not_told_twice() -> None:
+    """The pieces are told as they come, and the whole that the ledger keeps is not."""
+    step = {"turn": 1, "step": 1}
+    said = [{"type": "text", "text": "Hello."}]
+    updates = told(
+        ("model.text_delta", {**step, "text": "Hel"}),
+        ("model.text_delta", {**step, "text": "lo."}),
+        ("model.responded", {**step, "status": "completed", "items": said}),
+        ("prompt.answered", {"turn": 1, "text": "Hello."}),
+    )
+
+    assert [each.content.text for each in updates] == ["Hel", "lo."]
+    assert len({each.message_id for each in updates}) == 1
+
+
+def test_the_answer_is_told_when_its_items_are_not_understood() -> None:
+    """A provider whose items have another form still answers the person."""
+    updates = told(
+        (
+            "model.responded",
+            {"turn": 1, "step": 1, "status": "completed", "items": [{"form": "new"}]},
+        ),
+        ("prompt.answered", {"turn": 1, "text": "Hello."}),
+    )
+
+    assert [each.content.text for each in updates] == ["Hello."]
+
+
+def test_a_prompt_that_a_tool_evaluates_is_not_the_persons() -> None:
+    """Neither its question nor its answer is shown; its calls are."""
+    inner = {"turn": 2, "step": 1}
+    updates = told(
+        ("turn.started", {"turn": 2, "parent_call_id": "call_1"}),
+        ("prompt.started", {"turn": 2, "text": "Inner.", "parent_call_id": "call_1"}),
+        ("model.text_delta", {**inner, "text": "inner"}),
+        ("model.responded", {**inner, "status": "completed", "items": []}),
+        ("prompt.answered", {"turn": 2, "text": "inner"}),
+        ("call.started", {"call_id": "call_2", "tool": GREET}),
+        is_replay=True,
+    )
+
+    assert kinds(updates) == ["tool_call"]
+
+
+def test_a_call_that_never_began_is_told_and_failed() -> None:
+    """R46: an attempt that was invalid or denied leaves one record, and is shown."""
+    failure = {"kind": "invalid_arguments", "message": "no"}
+    data = {"call_id": "c", "name": "greet", "success": False, "failure": failure, "message": "no"}
+    first, last = told(("tool.invoked", data))
+
+    assert (first.session_update, first.status) == ("tool_call", "pending")
+    assert (last.status, last.raw_output) == ("failed", failure)
+
+
+def test_a_call_in_doubt_is_failed_and_says_so() -> None:
+    """Nobody knows whether it took effect, and the person reads that."""
+    data = {"call_id": "c", "tool": GREET}
+    *_, last = told(("call.started", data), ("call.in_doubt", data), is_replay=True)
+
+    assert last.status == "failed"
+    assert "not known" in last.content[0].content.text
+
+
+def test_output_is_shown_from_its_end() -> None:
+    """A tool that says a lot does not fill the editor."""
+    *_, last = told(
+        ("call.started", {"call_id": "c", "tool": GREET}),
+        ("tool.output", {"call_id": "c", "chunk": "a" * MOST_SHOWN}),
+        ("tool.output", {"call_id": "c", "chunk": "the end"}),
+    )
+
+    shown = last.content[0].content.text
+    assert len(shown) == MOST_SHOWN
+    assert shown.endswith("the end")
+
+
+def test_deleted_payloads_are_no_fault() -> None:
+    """What was deleted from the ledger leaves an empty place in the history."""
+    every = ("prompt.started", "model.responded", "prompt.answered", "approval.requested")
+
+    emptied = [(kind, dict[str, Any]()) for kind in every]
+
+    assert kinds(told(*emptied, is_replay=True)) == ["user_message_chunk"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        ("## Task\n\nGreet.", "Greet."),
+        ("## Instructions\n\nBe kind.\n\n## Task\n\nGreet.", "Greet."),
+        ("## Task\n\nWrite:\n\n## Task\n\nx", "Write:\n\n## Task\n\nx"),
+        ("something else", "something else"),
+    ],
+)
+def test_the_persons_words_are_found_in_the_prompt(prompt: str, words: str) -> None:
+    """The history shows what the person wrote, without what the host put around it."""
+    assert words_of(prompt) == words
+
+
+@pytest.mark.parametrize(
+    ("items", "answer", "thought"),
+    [
+        ([{"type": "message", "content": [{"type": "output_text", "text": "a"}]}], "a", ""),
+        ([{"type": "reasoning", "summary": [{"type": "summary_text", "text": "t"}]}], "", "t"),
+        ([{"type": "thinking", "thinking": "t"}, {"type": "text", "text": "a"}], "a", "t"),
+        ([{"text": "t", "thought": True}, {"text": "a"}], "a", "t"),
+        ([{"part_kind": "thinking", "content": "t"}], "", "t"),
+        ([{"part_kind": "text", "content": "a"}], "a", ""),
+        ([{"type": "function_call", "arguments": "{}"}, "odd", None], "", ""),
+    ],
+)
+def test_words_are_found_in_the_items_of_every_provider(
+    items: list[Any], answer: str, thought: str
+) -> None:
+    """OpenAI, Anthropic, Gemini and others write what a model says in forms of their own."""
+    assert (answer_in(items), thought_in(items)) == (answer, thought)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        ("the prompt takes 50 steps and may take 50; ...", "max_turn_requests"),
+        ("the prompt takes 9 tool calls and may take 8; ...", "max_turn_requests"),
+        ("the prompt takes 900 tokens and may take 800; ...", "max_tokens"),
+        ("the provider failed", None),
+    ],
+)
+def test_a_spent_budget_is_told_by_its_limit(error: str, reason: str | None) -> None:
+    """Tokens and rounds are two reasons of the protocol's."""
+    assert spent_in(error) == reason
+
+
+def test_a_title_says_what_a_call_is_about() -> None:
+    """One line, never long."""
+    assert title_of("greet", {"name": "Ada"}) == "greet"
+    assert title_of("read", {"path": "/a.py"}) == "read: /a.py"
+    assert title_of("ide_terminal", {"command": "ls", "args": ["-l"]}) == "ide_terminal: ls -l"
+    assert len(title_of("read", {"path": "/" + "a" * 500})) == 120
+
+
+def test_only_absolute_paths_are_places() -> None:
+    """An editor opens what it is given, so nothing is guessed."""
+    (place,) = locations_of({"path": "/a.py", "line": 3}) or []
+
+    assert (place.path, place.line) == ("/a.py", 3)
+    assert locations_of({"path": "a.py"}) is None
+    assert locations_of(None) is None
