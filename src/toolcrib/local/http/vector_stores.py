@@ -188,7 +188,7 @@ def _file_ids(body: Mapping[str, Any], default: list[str] | None) -> list[str]:
 
 def _metadata(body: Mapping[str, Any]) -> dict[str, str]:
     given: object = body.get("metadata") or {}
-    facts = cast(dict[str, Any], given) if isinstance(given, dict) else {"": None}
+    facts = cast(dict[str, Any], given) if isinstance(given, dict) else dict[str, Any](bad=None)
     if len(facts) > 16 or not all(isinstance(value, str) for value in facts.values()):
         raise invalid("Metadata is at most 16 keys with text.", "metadata")
     return facts

@@ -113,32 +113,31 @@ class TextIndex:
         weights: Weights = DEFAULT_WEIGHTS,
     ) -> list[Hit]:
         """The chunks that fit best, the best first. With `documents`, only of those."""
-        ranked = await self._by_words(collection, query, documents)
+        words = await self._by_words(collection, query, documents)
         if self.embedder is None:
-            scores = {chunk: 1 - 1 / (1 + strength) for chunk, strength in ranked}
+            scores = fused(((words, 1.0),))
         else:
             near = await self._by_meaning(collection, query, documents)
-            words = [chunk for chunk, _ in ranked]
             scores = fused(((words, weights.text), (near, weights.meaning)))
         best = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))[:most]
         return await self._database.ask(lambda connection: _hits(connection, best, scores))
 
     async def _by_words(
         self, collection: str, query: str, documents: Collection[str] | None
-    ) -> list[tuple[int, float]]:
+    ) -> list[int]:
         match = words_query(query)
         if match is None:
             return []
         rows = await self._database.ask(
             lambda connection: connection.execute(
-                "select chunks.id, chunks.document, -bm25(chunk_words) as strength "
+                "select chunks.id, chunks.document "
                 "from chunk_words join chunks on chunks.id = chunk_words.rowid "
                 "where chunk_words match ? and collection = ? order by bm25(chunk_words) limit ?",
                 (match, collection, _CANDIDATES if documents is None else -1),
             ).fetchall()
         )
         found = [row for row in rows if documents is None or row["document"] in documents]
-        return [(row["id"], max(row["strength"], 0.0)) for row in found[:_CANDIDATES]]
+        return [row["id"] for row in found[:_CANDIDATES]]
 
     async def _by_meaning(
         self, collection: str, query: str, documents: Collection[str] | None
