@@ -21,6 +21,7 @@
     │   └── HttpRefused             a refusal that HTTP has a status of its own for
     ├── SandboxUnavailable          nothing here can confine a program
     ├── SandboxFailed               a sandbox was not made; nothing has run
+    ├── SandboxedToolFailed         a handler's confined process raised, crashed or met a limit
     ├── HookFailed                  a hook returned something it may not return
     ├── ToolTimeout (TimeoutError)  a tool outlived its time limit
     ├── StoreError                  a session cannot be read or written
@@ -205,6 +206,12 @@ class SandboxUnavailable(ToolcribError):
 
 class SandboxFailed(ToolcribError):
     """A sandbox could not be made for one command, which has not run."""
+
+
+class SandboxedToolFailed(ToolcribError):
+    """A handler in a sandbox gave no result: its process crashed or met a limit. What the handler
+    itself raised is a subclass with the name of the exception.
+    """
 
 
 class HookFailed(ToolcribError):

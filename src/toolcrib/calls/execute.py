@@ -14,8 +14,9 @@ from toolcrib.calls.failure import Failure
 from toolcrib.calls.halt import Halt
 from toolcrib.calls.redact import loggable
 from toolcrib.calls.threads import WorkerThreads
-from toolcrib.errors import ControlFlow, ToolTimeout
+from toolcrib.errors import ControlFlow, SandboxUnavailable, ToolTimeout
 from toolcrib.tools.ref import Place
+from toolcrib.tools.tool import confines_itself
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
@@ -52,7 +53,7 @@ class Execution:
                 "unavailable",
                 f"`{call.name}` is run by the model's provider; it cannot be called from here.",
             )
-        if place not in self._runners:
+        if place not in self._runners and not confines_itself(call.tool.tool.handler):
             raise Halt("unavailable", f"Nothing is connected that could run `{call.name}`.")
 
     async def execute(self, call: Call) -> None:
@@ -73,6 +74,8 @@ class Execution:
         except (ControlFlow, Halt):
             if not call.cancels:
                 raise
+        except SandboxUnavailable as error:
+            raise Halt("unavailable", f"`{call.name}` was not run: {error}.") from None
         except Exception as error:
             call.fail(error)
         finally:
@@ -93,7 +96,7 @@ class Execution:
 
     def _begin(self, call: Call) -> Awaitable[Any]:
         tool = call.tool
-        if tool.ref.place != "local":
+        if tool.ref.place != "local" and tool.ref.place in self._runners:
             return self._runners[tool.ref.place].run(call)
         if tool.is_async:
             return tool.invoke(call.params, call.context)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from toolcrib.errors import InvalidTool
+from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.tools.digest import tool_digest
 from toolcrib.tools.invoke import bind, is_async
 from toolcrib.tools.ref import ToolRef
 from toolcrib.tools.rules import check_callable
+from toolcrib.tools.signature import check_positional, refuse_generators
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from toolcrib.sandbox.options import SandboxOptions
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.decorator import FunctionTool
     from toolcrib.tools.prepared import Describes
@@ -85,6 +87,8 @@ class HostToolDefinition:
     """What the connected client must be able to do for the tool to be offered."""
     deprecated: str | None = None
     factory: SessionFactory | None = None
+    sandbox: SandboxOptions | Mapping[str, Any] | bool = field(default=False, hash=False)
+    """Whether each call runs in a confined process of its own; options say within what."""
     visible_when: Callable[[ToolContext], bool] | None = None
     """Says for one session whether the tool is there at all; without it, it is."""
     typed: Tool[Any, Any] | None = field(default=None, repr=False)
@@ -131,7 +135,7 @@ class HostToolDefinition:
     @property
     def ref(self) -> ToolRef:
         """Which tool this is exactly, for events, approvals and grants."""
-        return ToolRef(self.name, SOURCE, self.version, self.digest, "local")
+        return ToolRef(self.name, SOURCE, self.version, self.digest, self._tool.place)
 
     def to_tool(self) -> Tool[dict[str, Any], Any]:
         """The same tool in the form that everything else works with."""
@@ -158,6 +162,11 @@ class HostToolDefinition:
             raise InvalidTool(f"tool {self.name!r} has both {' and '.join(given)}; keep one")
         if self.factory is not None:
             self._check_factory(self.factory)
+        if self.sandbox is not False and self.handler is None:
+            raise InvalidTool(
+                f"tool {self.name!r}: only a handler of plain input can run in a sandbox, because "
+                f"nothing of this process is there; give it a handler in place of {given[0]}"
+            )
 
     def _check_factory(self, factory: SessionFactory) -> None:
         check_callable(self.name, "factory", factory)
@@ -178,7 +187,7 @@ class HostToolDefinition:
         tool = Tool[Any, Any](
             name=self.name,
             description=self.description,
-            handler=cast("Any", self.handler),
+            handler=cast("Any", self._confined_handler()),
             calling="input",
             json_schema=self.parameters,
             source=SOURCE,
@@ -186,6 +195,22 @@ class HostToolDefinition:
         )
         bind(tool)
         return tool, tool.json_schema
+
+    def _confined_handler(self) -> ToolHandler | None:
+        if self.sandbox is False or self.handler is None:
+            return self.handler
+        from toolcrib.sandbox.handler import SandboxedHandler
+        from toolcrib.sandbox.options import SandboxOptions
+
+        check_callable(self.name, "handler", self.handler)
+        # Of what stands for it only the name could be checked.
+        check_positional(self.handler, self.name)
+        refuse_generators(self.handler, self.name)
+        try:
+            options = SandboxOptions.of(self.sandbox)
+        except UsageError as error:
+            raise InvalidTool(f"tool {self.name!r}: {error}") from error
+        return SandboxedHandler(self.handler, options, self.name)
 
     def _retyped(self, typed: Tool[Any, Any]) -> tuple[Tool[Any, Any], Any]:
         from toolcrib.tools.prepared import prepare

@@ -19,6 +19,7 @@ Way = Sequence[str | int]
 _KINDS = {
     "array": "a list",
     "boolean": "true or false",
+    "integer": "a whole number",
     "number": "a number",
     "object": "lines of key: value",
     "string": "text; put it in quotes",

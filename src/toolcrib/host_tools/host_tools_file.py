@@ -34,6 +34,7 @@ _OPTIONS = (
     "is_idempotent",
     "is_read_only",
     "deprecated",
+    "sandbox",
 )
 _LISTS = ("uses", "requires")
 
@@ -144,7 +145,7 @@ class _Faulty(Exception):
 def _definition(facts: dict[str, Any]) -> HostToolDefinition:
     name = facts["name"]
     with _about("sandbox", name):
-        _check_sandbox(facts)
+        _check_sandbox(facts.get("sandbox", False))
     with _about("module", name):
         import_named(facts["module"])
     with _about("function", name):
@@ -179,12 +180,14 @@ def _defined(facts: dict[str, Any], found: Any) -> HostToolDefinition:
     )
 
 
-def _check_sandbox(facts: dict[str, Any]) -> None:
-    if facts.get("sandbox"):
-        raise InvalidTool(
-            "no sandbox is available, and the tool would run unconfined; remove sandbox, or wait "
-            "for a version that has one"
-        )
+def _check_sandbox(written: Any) -> None:
+    if written is False:
+        return
+    from toolcrib.sandbox.options import SandboxOptions
+
+    for path in SandboxOptions.of(written).readable:
+        if not path.exists():
+            raise InvalidTool(f"there is no {str(path)!r} that the handler could read")
 
 
 def _repeated(tools: list[FileTool]) -> Iterator[FileFault]:

@@ -2,6 +2,7 @@
 
 from toolcrib.sandbox.choosing import find_sandbox
 from toolcrib.sandbox.command import BackendName, Command, Finished, KilledBy, Limits
+from toolcrib.sandbox.options import SandboxOptions
 from toolcrib.sandbox.process import Process
 from toolcrib.sandbox.python import Python, find_python
 from toolcrib.sandbox.sandbox import Sandbox
@@ -16,6 +17,7 @@ __all__ = [
     "Process",
     "Python",
     "Sandbox",
+    "SandboxOptions",
     "WorkDirectory",
     "WorkFile",
     "find_python",

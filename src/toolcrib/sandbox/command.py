@@ -43,8 +43,11 @@ class Limits:
     def __post_init__(self) -> None:
         for name in self.__slots__:
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise UsageError(f"the limit {name} must be more than 0, not {value!r}")
+            is_whole = isinstance(value, int) and not isinstance(value, bool)
+            if name == "seconds" and (value is None or isinstance(value, float)):
+                is_whole = True
+            if not is_whole or (value is not None and not value > 0):
+                raise UsageError(f"the limit {name} must be a number above 0, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

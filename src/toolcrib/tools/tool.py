@@ -114,7 +114,9 @@ class Tool(TypeArguments, Generic[P, R]):
     @property
     def place(self) -> Place:
         """Where a call of this tool runs."""
-        return "client" if self.handler is None else "local"
+        if self.handler is None:
+            return "client"
+        return "sandbox" if confines_itself(self.handler) else "local"
 
     def _check_rules(self) -> None:
         name = self.name
@@ -164,6 +166,11 @@ class Tool(TypeArguments, Generic[P, R]):
                     f"tool {self.name!r}: the {part} of examples[{number}] must be "
                     f"{_type_name(expected)}, not {type(value).__name__}"
                 )
+
+
+def confines_itself(handler: object) -> bool:
+    """Whether a handler runs what it stands for in a sandbox, and says so."""
+    return getattr(handler, "place", None) == "sandbox"
 
 
 def _has_fields(found: Any) -> bool:

@@ -1,0 +1,119 @@
+"""The program that calls one handler in a sandbox, with JSON in and out.
+
+It is run as a file of its own and imports nothing of this package, which may not be there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, NoReturn
+
+ANSWER = ".toolcrib-answer"
+
+
+class Context:
+    """What a confined handler knows of its call. It has no way back into the program."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self.session_id: str = facts["session_id"]
+        self.call_id = self.tool_call_id = facts["call_id"]
+        self.tool_name: str = facts["tool_name"]
+        self.idempotency_key: str = facts["idempotency_key"]
+        self.tool_call_approved: bool = facts["tool_call_approved"]
+        self.turn: int = facts["turn"]
+        self.cwd = os.getcwd()
+        self.environment = dict(os.environ)
+        self.metadata: dict[str, Any] = {}
+        self.deadline = self.deps = self.session = self.bus = None
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise RuntimeError("a handler in a sandbox cannot call tools or emit events")
+
+    call_tool = progress = output = emit = _refuse
+
+
+class Given:
+    """Finds the modules that were given one by one, where their folders cannot be listed."""
+
+    def __init__(self, modules: dict[str, str]) -> None:
+        self._modules = modules
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        file = self._modules.get(name)
+        if file is None:
+            return None
+        if os.path.isdir(file):
+            space = ModuleSpec(name, None, is_package=True)
+            space.submodule_search_locations = [file]
+            return space
+        is_package = os.path.basename(file) == "__init__.py"
+        folders = [os.path.dirname(file)] if is_package else None
+        return importlib.util.spec_from_file_location(
+            name, file, submodule_search_locations=folders
+        )
+
+
+def main() -> None:
+    """Read a call from stdin and leave its answer in a file, whatever the handler prints."""
+    request: dict[str, Any] = json.load(sys.stdin)
+    place = os.path.join(os.getcwd(), ANSWER)
+    sys.path[:] = [*sys.path[1:], *request["path"]]
+    sys.meta_path.append(Given(request["modules"]))
+    try:
+        answer = json.dumps(_called(request), default=_plain)
+    except BaseException as error:
+        answer = json.dumps({"error": _told(error)})
+    # A handler may have put a link there; it is not followed.
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(answer)
+    # What a handler left running (threads, exit functions) has no say any more.
+    os._exit(0)
+
+
+def _called(request: dict[str, Any]) -> dict[str, Any]:
+    found: Any = importlib.import_module(request["module"])
+    for part in request["function"].split("."):
+        found = getattr(found, part)
+    value = found(request["input"], Context(request["context"]))
+    if inspect.isawaitable(value):
+        value = asyncio.run(_awaited(value))
+    if type(value).__module__ == "toolcrib.tools.result":
+        result = {name: getattr(value, name) for name in ("value", "message", "success")}
+        return {"result": {**result, "metadata": dict(value.metadata)}}
+    return {"value": value}
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON has no form for, in the form that the program itself would give it."""
+    plain: Any = importlib.import_module("pydantic_core").to_jsonable_python
+    return plain(value)
+
+
+def _told(error: BaseException) -> dict[str, str]:
+    return {
+        "type": type(error).__name__,
+        "module": type(error).__module__,
+        "message": str(error),
+        "traceback": "".join(traceback.format_exception(error)),
+    }
+
+
+if __name__ == "__main__":
+    main()
