@@ -21,6 +21,9 @@ PATIENCE = 60.0
 MODULES = ("cli_tools", "cli_model", "workshop")
 
 TOOLS = '''
+import asyncio
+import sys
+
 from toolcrib import tool
 
 
@@ -43,6 +46,13 @@ def shout(text: str) -> str:
         text: What to shout.
     """
     return text.upper()
+
+
+@tool
+async def linger() -> None:
+    """Never end."""
+    print("lingering", file=sys.stderr, flush=True)
+    await asyncio.Event().wait()
 
 
 @tool

@@ -31,19 +31,25 @@ async def test_a_server_is_asked_by_other_processes(folder: Path) -> None:
         waiting = await ask(served, folder, "tools", "call", "shout", "text=hi", "--json")
         told = json.loads(waiting.stdout)
         inbox = json.loads((await ask(served, folder, "approvals", "list", "--json")).stdout)
-        approved = await ask(served, folder, "approvals", "approve", told["approval_id"])
+        yes = ("approvals", "approve", told["approval_id"], "--grant", "session")
         session = inbox[0]["session_id"]
+        await ask(served, folder, "tools", "call", "add", "a=1", "b=1", "--session", session)
+        approved = await ask(served, folder, *yes)
+        grants = json.loads((await ask(served, folder, "grants", "list", "--json")).stdout)
+        revoked = await ask(served, folder, "grants", "revoke", grants[0]["grant_id"])
         again = ("--session", session, "--call-id", told["call_id"])
         done = await ask(served, folder, "tools", "call", "shout", "text=hi", *again)
         exported = await ask(served, folder, "sessions", "export", session)
         assert await served.stop() == 0
 
-    assert [each["name"] for each in listed["tools"]] == ["add", "shout", "hack"]
+    assert [each["name"] for each in listed["tools"]] == ["add", "shout", "linger", "hack"]
     assert (added.returncode, added.stdout) == (0, "5\n")
     assert waiting.returncode == 4
     assert [each["approval_id"] for each in inbox] == [told["approval_id"]]
     assert approved.returncode == 0
     assert "as owner" in approved.stderr
+    assert [(each["scope"], each["created_by"]) for each in grants] == [("session", "owner")]
+    assert revoked.returncode == 0
     assert (done.returncode, done.stdout) == (0, "HI\n")
     kinds = [json.loads(line)["kind"] for line in exported.stdout.splitlines()]
     assert kinds[0] == "session.opened"

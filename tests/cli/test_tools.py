@@ -1,12 +1,17 @@
 """`toolcrib tools`: what is there, and calling it, with an exit status for every end."""
 
 import json
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 from typer.testing import Result
 
-from tests.cli.command import invoke
+from tests.cli.command import MAIN, PATIENCE, invoke
+from toolcrib.session.events import ToolInvoked
+from toolcrib.session.record import events
+from toolcrib.store import SqliteStore
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -25,6 +30,7 @@ class TestSeeing:
         assert lines == [
             "add 0.0.0 local - Add two numbers.",
             "shout 0.0.0 local requires_approval - Shout a text.",
+            "linger 0.0.0 local - Never end.",
             "hack 0.0.0 local - Write what a terminal would obey.",
         ]
 
@@ -32,7 +38,7 @@ class TestSeeing:
         """R37, R47: a program gets what every transport tells of a tool."""
         found = json.loads(invoke("tools", "list", *MODULE, "--json").stdout)
 
-        assert [each["name"] for each in found["tools"]] == ["add", "shout", "hack"]
+        assert [each["name"] for each in found["tools"]] == ["add", "shout", "linger", "hack"]
         assert found["tools"][0]["parameters"]["required"] == ["a", "b"]
         assert found["unavailable"] == {}
 
@@ -130,6 +136,25 @@ class TestCalling:
 
         assert done.exit_code == 4
         assert "--store FILE" in done.stderr
+
+    @pytest.mark.wire
+    def test_ctrl_c_stops_the_call(self, folder: Path) -> None:
+        """Status 130 at once, and the ledger says that it was cancelled."""
+        words = ("tools", "call", "linger", *MODULE, "--store", "crib.sqlite3")
+        with subprocess.Popen(
+            [*MAIN, *words], stderr=subprocess.PIPE, text=True, cwd=folder
+        ) as started:
+            assert started.stderr is not None
+            assert started.stderr.readline() == "lingering\n"
+            started.send_signal(signal.SIGINT)
+            assert started.wait(PATIENCE) == 130
+
+        with SqliteStore(folder / "crib.sqlite3") as store:
+            [session] = store.sessions()
+            found = list(events(store.records(session.session_id)))
+        assert isinstance(found[-1], ToolInvoked)
+        assert found[-1].failure is not None
+        assert found[-1].failure.kind == "cancelled"
 
     def test_output_cannot_steer_the_terminal(self) -> None:
         """Control characters that a tool gives are written out, as text and as JSON."""

@@ -73,6 +73,10 @@ def approve(
     arguments: Annotated[
         str | None, typer.Option("--arguments", help="Run it with these instead: a JSON object.")
     ] = None,
+    grant: Annotated[
+        Literal["session", "always"] | None,
+        typer.Option("--grant", help="Do not ask again for this tool; where the session is open."),
+    ] = None,
     by: By = None,
     url: Url = None,
     token_file: TokenFile = None,
@@ -82,8 +86,8 @@ def approve(
     Example: toolcrib approvals approve apr_1 --store crib.sqlite3
     """
     edited = None if arguments is None else read_arguments(arguments)
+    params = {"approval_id": approval, "decision": "approve", "arguments": edited, "grant": grant}
     with opened_desk(store, url, token_file, by=by) as desk:
-        params = {"approval_id": approval, "decision": "approve", "arguments": edited}
         _told("approved", _ask(desk, "approvals.decide", params))
 
 
