@@ -16,6 +16,7 @@ from toolcrib.local.database import Database
 from toolcrib.local.files.shelf import FileShelf
 from toolcrib.local.hosted.code_interpreter import CodeInterpreter
 from toolcrib.local.hosted.file_search import FileSearch
+from toolcrib.local.hosted.mcp import Mcp
 from toolcrib.local.hosted.shell import Shell
 from toolcrib.local.hosted.web_search import WebSearch
 from toolcrib.local.responses.kept import Kept
@@ -114,6 +115,7 @@ class LocalProvider:
                 Shell(self.containers),
                 FileSearch(self.vector_stores),
                 WebSearch(self._web),
+                Mcp(),
                 *self._kinds,
             ]
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from toolcrib.local.brain import Offer
@@ -61,6 +61,15 @@ class Paused:
     """The tool cannot go on before the client answers, for which an item was added."""
 
 
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A call that waited for the client, and what it came to now."""
+
+    name: str
+    arguments: str
+    answer: Answer
+
+
 class HostedTool(Protocol):
     """A tool of one request. It adds its own items to the run, with their events."""
 
@@ -75,6 +84,15 @@ class HostedTool(Protocol):
 
     async def close(self) -> None:
         """The response is over."""
+        ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A tool whose calls may wait for the client between two responses."""
+
+    async def resume(self, run: Run) -> Sequence[Resumed]:
+        """Do what the client has let through since; before the brain is asked again."""
         ...
 
 

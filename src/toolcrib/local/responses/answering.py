@@ -70,6 +70,8 @@ class Answering:
 
     async def go(self) -> tuple[str, dict[str, Any]]:
         """How the response ends: its status, and what changes with it."""
+        for resumed in await self._tools.resume(self._run):
+            self._hear(Proposed(resumed.name, resumed.arguments), resumed.answer)
         while True:
             try:
                 proposal = await self._propose()

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from toolcrib.local.brain import Choice, Offer
 from toolcrib.local.faults import invalid
+from toolcrib.local.hosted.tool import Resumable
 from toolcrib.local.responses.choosing import Chosen, read_choice
 
 if TYPE_CHECKING:
-    from toolcrib.local.hosted.tool import Answer, HostedKind, HostedTool, Opened, Paused
+    from toolcrib.local.hosted.tool import Answer, HostedKind, HostedTool, Opened, Paused, Resumed
     from toolcrib.local.responses.request import CreateResponse
     from toolcrib.local.responses.run import Run
 
@@ -100,6 +101,14 @@ class OpenTools:
             for each in self._hosted.values()
             if allows({**each.config, "name": each.own.rpartition("__")[2]})
         ]
+
+    async def resume(self, run: Run) -> list[Resumed]:
+        """What calls came to that waited for the client. Their names are those that are shown."""
+        resumed: list[Resumed] = []
+        for tool in dict.fromkeys(each.tool for each in self._hosted.values()):
+            if isinstance(tool, Resumable):
+                resumed += await tool.resume(run)
+        return resumed
 
     def choice(self, *, has_called: bool) -> Choice:
         """Whether something has to be proposed."""
