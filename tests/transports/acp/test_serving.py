@@ -200,8 +200,8 @@ async def test_the_command_serves_an_agent(tmp_path: Any) -> None:
         "@tool(is_read_only=True)\ndef price(article: str) -> float:\n"
         '    """Look up a price."""\n    return 0.5\n'
     )
-    program = "import sys; from toolcrib.cli.lazy import _typer; _typer('toolcrib.cli.acp:acp')()"
-    command = (sys.executable, "-c", program, "--host-tools-module", "my_shop")
+    toolcrib = (sys.executable, "-c", "from toolcrib.cli import main; main()")
+    command = (*toolcrib, "acp", "--host-tools-module", "my_shop")
     async with desk("--store", "crib.sqlite3", command=command, cwd=tmp_path) as (at, process):
         session_id = await at.open(str(tmp_path))
         told = await at.ask(

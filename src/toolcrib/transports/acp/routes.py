@@ -44,6 +44,9 @@ NOTIFICATIONS: Final[dict[str, Route]] = {
     AGENT_METHODS["session_cancel"]: Route(schema.CancelNotification, Agent.cancel),
 }
 
+MOST_REQUESTS: Final = 1_000
+"""How many requests of a client are worked on at once."""
+
 
 class Routing:
     """What the SDK's connection calls for each message. It raises nothing but `RequestError`: of
@@ -58,6 +61,9 @@ class Routing:
 
     async def handle(self, method: str, params: Any, is_notification: bool) -> Any:
         """Answer a request, or take a notification. One that is not known is ignored."""
+        if self._in_flight >= MOST_REQUESTS and not is_notification:
+            told = f"{self._in_flight} requests are in flight; wait for some of them"
+            raise request_error(Refused("unavailable", told), method)
         self._in_flight += 1
         self._is_idle.clear()
         try:
