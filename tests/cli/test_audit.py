@@ -299,7 +299,8 @@ class TestSessions:
 
     def test_going_on_needs_a_store_and_a_model(self, crib: Path) -> None:
         """What is missing is named."""
-        done = invoke("sessions", "resume", "one", "--store", crib, "--host-tools-module", "x")
+        for options in ([], ["--store", crib], ["--adapter", "x"], ["--host-tools-module", "x"]):
+            done = invoke("sessions", "resume", "one", *options)
 
-        assert done.exit_code == 2
-        assert "--adapter MODULE:NAME" in done.stderr
+            assert done.exit_code == 2
+            assert "--adapter MODULE:NAME" in done.stderr

@@ -58,6 +58,14 @@ class TestSeeing:
         assert (done.exit_code, done.stdout) == (2, "")
         assert "--host-tools FILE" in done.stderr
 
+    @pytest.mark.parametrize("option", ["--host-tools", "--store", "--policy"])
+    def test_a_server_has_its_own_tools_and_policy(self, option: str) -> None:
+        """What would not be looked at is wrong use, so that nobody believes in it."""
+        done = invoke("tools", "call", "add", "--url", "http://127.0.0.1:1", option, "file")
+
+        assert done.exit_code == 2
+        assert "--url asks a server" in done.stderr
+
     def test_an_unknown_tool_fails(self) -> None:
         """A mistyped tool is an error on stderr."""
         for command in ("show", "call"):

@@ -92,12 +92,14 @@ def chosen_url(url: str | None, *, is_local: bool) -> str | None:
 
 
 @contextmanager
-def hosted_desk(asked: Hosting, url: str | None, token_file: Path | None) -> Generator[Desk]:
+def hosted_desk(
+    asked: Hosting, url: str | None, token_file: Path | None, *, needs_tools: bool = True
+) -> Generator[Desk]:
     """The server at `url`, or a runtime with the tools that the options name, which is gone at the
     end. What is refused or cannot be loaded ends the command with status 1.
     """
-    url = chosen_url(url, is_local=asked.has_tools)
-    if url is None and not asked.has_tools:
+    url = chosen_url(url, is_local=asked.is_local)
+    if url is None and needs_tools and not asked.has_tools:
         raise typer.BadParameter(
             "say whose tools: --host-tools FILE, --host-tools-module MODULE, --plugins or --url URL"
         )

@@ -80,6 +80,11 @@ class Hosting:
         """Whether they name any tools."""
         return any((self.files, self.modules, self.plugins))
 
+    @property
+    def is_local(self) -> bool:
+        """Whether they name anything that a server elsewhere would not look at."""
+        return self.has_tools or any((self.store, self.policy, self.adapter))
+
 
 def run_hosted(
     asked: Hosting,
@@ -100,6 +105,9 @@ def run_hosted(
     try:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             return runner.run(served())
+    except BrokenPipeError:
+        # Whoever read the output left, which is no fault of what is served.
+        raise
     except (Refused, UsageError, StoreError, OSError) as error:
         fail(str(error))
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from toolcrib.cli.approving import Approving, approver_for
-from toolcrib.cli.desk import Desk, MaybeStore, RuntimeDesk, hosted_desk, opened_desk
+from toolcrib.cli.desk import Desk, MaybeStore, RuntimeDesk, chosen_url, hosted_desk, opened_desk
 from toolcrib.cli.hosting import (
     AdapterName,
     Hosting,
@@ -128,9 +128,11 @@ def resume(
         adapter=adapter,
         approver=approver_for(approve),
     )
-    if asked.has_tools and (store is None or adapter is None):
-        raise typer.BadParameter("to go on here, name --store FILE and --adapter MODULE:NAME")
-    with hosted_desk(asked, url, token_file) as desk:
+    if chosen_url(url, is_local=asked.is_local) is None and None in (store, adapter):
+        raise typer.BadParameter(
+            "to go on here, name --store FILE and --adapter MODULE:NAME; elsewhere, --url URL"
+        )
+    with hosted_desk(asked, url, token_file, needs_tools=False) as desk:
         desk.ask("session.resume", {"session_id": session})
         result = desk.ask("prompt.resume", {"session_id": session, "waits": False})
     finish_prompt(result, f"--url {url}" if url else f"--store {store}", json=json)
