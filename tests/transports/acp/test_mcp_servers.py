@@ -68,11 +68,19 @@ async def test_a_server_that_cannot_be_mounted_does_not_fail_the_session() -> No
     """The session opens without it, and the editor is told why."""
     gone = schema.McpServerStdio(name="gone", command="/nowhere/at/all", args=[], env=[])
     old = schema.SseMcpServer(type="sse", name="old", url="https://example.org", headers=[])
+    away = schema.HttpMcpServer(
+        type="http",
+        name="away",
+        url="http://127.0.0.1:9/mcp",
+        headers=[schema.HttpHeader(name="X-Desk", value="7")],
+    )
     async with wired_desk(shop()) as at:
-        session = await at.agent.new_session(cwd="/", mcp_servers=[gone, old])
+        session = await at.agent.new_session(cwd="/", mcp_servers=[gone, away, old])
 
         assert session.field_meta is not None
         told = session.field_meta["toolcrib"]
         assert "SSE" in told["unavailableServers"]["old"]
-        assert any("gone" in source for source in told["unavailableTools"])
+        lacking = " ".join(told["unavailableTools"])
+        assert "gone" in lacking
+        assert "away" in lacking
         assert "greet" in await names(at, session.session_id)

@@ -110,6 +110,19 @@ async def test_a_cancel_is_answered_during_a_prompt() -> None:
         assert (await at.prompt(session_id, "And now?")).stop_reason == "end_turn"
 
 
+async def test_a_session_that_is_loaded_during_a_prompt_can_still_be_cancelled() -> None:
+    """Whoever joins again has the prompts that it began."""
+    async with wired_desk(asking("endless")) as at:
+        session_id = await at.open()
+        turn = await begun(at, session_id, "call_model_1")
+
+        await at.agent.load_session(cwd="/", session_id=session_id)
+        await at.agent.cancel(session_id=session_id)
+
+        assert (await turn).stop_reason == "cancelled"
+        assert at.editor.statuses("call_model_1")[-1] == "failed"
+
+
 async def test_a_cancel_that_comes_with_the_prompt_is_not_lost() -> None:
     """Whoever cancels at once does not have to cancel again."""
     async with wired_desk(asking("endless")) as at:

@@ -179,6 +179,23 @@ async def test_what_is_not_there_is_told(method: str, code: int) -> None:
         assert (await at.hear())["error"]["code"] == code
 
 
+async def test_a_session_is_deleted() -> None:
+    """What the agent advertises and the Python SDK has no word for."""
+    async with raw() as at:
+        await at.say(INITIALIZE)
+        can = (await at.hear())["result"]["agentCapabilities"]
+        params: dict[str, Any] = {"cwd": "/", "mcpServers": []}
+        await at.say({"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": params})
+        one = {"sessionId": (await at.hear())["result"]["sessionId"]}
+        await at.say({"jsonrpc": "2.0", "id": 3, "method": "session/delete", "params": one})
+        gone = await at.hear()
+        await at.say({"jsonrpc": "2.0", "id": 4, "method": "session/list", "params": {}})
+
+        assert can["sessionCapabilities"]["delete"] == {}
+        assert gone["result"] == {}
+        assert (await at.hear())["result"]["sessions"] == []
+
+
 async def test_parameters_that_are_wrong_are_named_and_not_repeated() -> None:
     """The error says where, and not what was sent."""
     async with raw() as at:

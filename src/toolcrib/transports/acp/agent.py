@@ -141,7 +141,7 @@ class Agent:
         try:
             result = await turn
         finally:
-            await self._tell_all(joined, asked.session_id)
+            await self._tell_all(asked.session_id)
         response = response_to(result, joined.following.transcript.last_status)
         if (why := explained(result)) is not None:
             await self._editor.update(asked.session_id, why)
@@ -150,22 +150,21 @@ class Agent:
     async def cancel(self, asked: schema.CancelNotification) -> None:
         """Stop the prompt of a session: the model's request, its tools, and what it waits for."""
         joined = self._joined.find(asked.session_id)
-        if joined is None:
-            return
-        while joined.turns:
+        while joined is not None:
             cancelled = await self._ask("prompt.cancel", session_id=asked.session_id)
-            if cancelled.was_running:
+            if cancelled.was_running or not joined.turns:
                 return
             # Asked for, and not begun yet.
             await asyncio.sleep(0)
 
-    async def _tell_all(self, joined: Joined, session_id: str) -> None:
+    async def _tell_all(self, session_id: str) -> None:
         try:
             facts = await self._ask("session.get", session_id=session_id)
         except Refused:
             # Deleted, or closing: there is nothing more to tell.
             return
-        await joined.following.told(facts.last_seq)
+        if (joined := self._joined.find(session_id)) is not None:
+            await joined.following.told(facts.last_seq)
 
     async def _reopen(self, session_id: str) -> SessionFacts:
         if (await self._ask("session.get", session_id=session_id)).state == "closed":

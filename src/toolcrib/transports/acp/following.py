@@ -52,6 +52,7 @@ class Following:
         self._moved = asyncio.Event()
         self.transcript = Transcript(self.kind_of)
         self._task = asyncio.ensure_future(self._run())
+        self._task.add_done_callback(lambda _: self._moved.set())
 
     def kind_of(self, tool: str) -> ToolKind:
         """What sort of work a tool of the session does."""
@@ -63,7 +64,6 @@ class Following:
 
     async def told(self, seq: int) -> None:
         """Wait until everything up to this place in the ledger was told, or nothing more is."""
-        self._task.add_done_callback(lambda _: self._moved.set())
         while self._seen < seq and not self._task.done():
             self._moved.clear()
             await self._moved.wait()

@@ -40,7 +40,10 @@ class JoinedSessions:
     def join(
         self, session_id: str, capabilities: list[str], *, after: int, replay_until: int = 0
     ) -> Joined:
-        """Tell the client what happens in a session after a place."""
+        """Tell the client what happens in a session after a place. Who joins again may still have
+        prompts there.
+        """
+        earlier = self.find(session_id)
         self.leave(session_id)
         detach = _nothing
         if tools_of(capabilities):
@@ -55,8 +58,11 @@ class JoinedSessions:
             after=after,
             replay_until=replay_until,
         )
-        self._joined[session_id] = Joined(following, detach)
-        return self._joined[session_id]
+        joined = Joined(following, detach)
+        if earlier is not None:
+            joined.turns = earlier.turns
+        self._joined[session_id] = joined
+        return joined
 
     def get(self, session_id: str) -> Joined:
         """Raises `Refused` (not_found) for a session that this client has not joined."""
