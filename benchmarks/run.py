@@ -23,6 +23,8 @@ SECTIONS = (
     "sqlite",
     "agent",
     "servers",
+    "stdio",
+    "subscribers",
 )
 
 

@@ -1,9 +1,11 @@
--- Sends the bodies of a file in turns, one on each line, and tells what came of it on one line.
+-- Sends the requests of a file in turns, a path, a tab and a body on each line, and tells what came
+-- of it on one line.
 local requests, at = {}, 0
 
 function init(args)
-  for body in io.lines(args[1]) do
-    requests[#requests + 1] = wrk.format("POST", nil, nil, body)
+  for line in io.lines(args[1]) do
+    local path, body = line:match("^(%S+)\t(.*)$")
+    requests[#requests + 1] = wrk.format("POST", path, nil, body)
   end
 end
 

@@ -16,7 +16,7 @@ PROBES = 3
 NAME = "search"
 
 _JSON = {"Content-Type": "application/json"}
-_OWNER = {**_JSON, "Authorization": f"Bearer {TOKEN}"}
+OWNER = {**_JSON, "Authorization": f"Bearer {TOKEN}"}
 _RECORDS_OF_A_CALL = 2
 
 MODERN = "2026-07-28"
@@ -70,9 +70,8 @@ class Contestant:
         self.begin()
         self._probe()
         before = self.host.cpu_seconds()
-        bodies = [self.body(payload) for payload in PAYLOADS]
-        url = self.host.url + self.path
-        done = load(url, self.headers, bodies, clients=CLIENTS, seconds=seconds)
+        requests = [(self.path, self.body(payload)) for payload in PAYLOADS]
+        done = load(self.host.url, self.headers, requests, clients=CLIENTS, seconds=seconds)
         began = time.perf_counter()
         self.settle(done)
         took = done.seconds + time.perf_counter() - began
@@ -104,7 +103,7 @@ class OurRest(Contestant):
             "",
             lambda payload: b'{"arguments":%b}' % payload,
             lambda answer: answer["value"],
-            _OWNER,
+            OWNER,
         )
         self._sessions = f"{host.url}/v1/sessions"
         self._session = ""

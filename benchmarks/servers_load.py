@@ -76,14 +76,14 @@ def install_wrk() -> str:
 def load(
     url: str,
     headers: Mapping[str, str],
-    bodies: Sequence[bytes],
+    requests: Sequence[tuple[str, bytes]],
     *,
     clients: int,
     seconds: int,
 ) -> Load:
-    """Post the bodies in turns over keep-alive connections; every answer must be a 2xx."""
+    """Post bodies to paths in turns over keep-alive connections; every answer must be a 2xx."""
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
-        file.write(b"\n".join(bodies))
+        file.writelines(b"%b\t%b\n" % (path.encode(), body) for path, body in requests)
         file.flush()
         command = [install_wrk(), "-t1", f"-c{clients}", f"-d{seconds}s"]
         for name, value in headers.items():
@@ -91,7 +91,7 @@ def load(
         command += ["-s", str(_HERE / "servers.lua"), url, "--", file.name]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     [told] = [line for line in done.stdout.splitlines() if line.startswith("wrk ")]
-    requests, microseconds, failed, p50, p99 = map(int, told.split()[1:])
-    if failed or not requests:
-        raise SystemExit(f"{failed} of {requests} requests to {url} failed")
-    return Load(requests, microseconds / 1e6, p50 / 1e3, p99 / 1e3)
+    answered, microseconds, failed, p50, p99 = map(int, told.split()[1:])
+    if failed or not answered:
+        raise SystemExit(f"{failed} of {answered} requests to {url} failed")
+    return Load(answered, microseconds / 1e6, p50 / 1e3, p99 / 1e3)

@@ -34,7 +34,7 @@ class Runtime:
         self._sessions: HeldSessions | None = None
         self._service: Service | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._running: dict[asyncio.Task[Any], asyncio.Future[None]] = {}
+        self._running: dict[asyncio.Future[Any], asyncio.Future[None]] = {}
         """What is being done, each with what tells whoever asked that it is over."""
 
     async def __aenter__(self) -> Runtime:
@@ -87,11 +87,8 @@ class Runtime:
 
         Who stops waiting for it does not stop it: a call or a prompt is ended by asking for that.
         """
-        operation = OPERATIONS.get(name)
-        if operation is None:
-            raise Refused("not_found", f"there is no operation {name[:80]!r}")
         loop = asyncio.get_running_loop()
-        task = loop.create_task(_done(operation, self.service, params, who))
+        task = loop.create_task(_done(_operation(name), self.service, params, who))
         # Waited for by hand: every call comes through here, and `asyncio.wait` takes as long as
         # the call itself.
         over: asyncio.Future[None] = loop.create_future()
@@ -99,8 +96,28 @@ class Runtime:
         task.add_done_callback(self._forget)
         await over
         if task.cancelled():
-            raise Refused("closing", f"the session was closed before {name} was done")
+            raise _closed(name)
         return task.result()
+
+    async def ask_here(self, name: str, params: object = None, who: Principal = OWNER) -> Any:
+        """`ask`, in the task that runs and without one of its own: for transports that make a task
+        for every request and cancel none.
+        """
+        task = asyncio.current_task()
+        assert task is not None, "an operation runs in a task"
+        operation, service = _operation(name), self.service
+        over: asyncio.Future[None] = task.get_loop().create_future()
+        self._running[over] = over
+        try:
+            return await _done(operation, service, params, who)
+        except asyncio.CancelledError:
+            # Only closing the session cancels a call, and that is no reason to end the task.
+            while task.uncancel() > 0:
+                pass
+            raise _closed(name) from None
+        finally:
+            del self._running[over]
+            over.set_result(None)
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         over = self._running.pop(task)
@@ -109,6 +126,17 @@ class Runtime:
         if not task.cancelled():
             # Nobody may be left to hear of it, which is no fault.
             task.exception()
+
+
+def _operation(name: str) -> Operation:
+    operation = OPERATIONS.get(name)
+    if operation is None:
+        raise Refused("not_found", f"there is no operation {name[:80]!r}")
+    return operation
+
+
+def _closed(name: str) -> Refused:
+    return Refused("closing", f"the session was closed before {name} was done")
 
 
 async def _done(operation: Operation, service: Service, params: object, who: Principal) -> Any:

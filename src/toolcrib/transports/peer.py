@@ -178,7 +178,8 @@ class Peer:
         if own is not None:
             self.who.check(own.scope, name)
             return await own.run(self, own.read(params))
-        result = await self.runtime.ask(name, params, self.who)
+        # In this task, which nobody cancels: not even a client that leaves.
+        result = await self.runtime.ask_here(name, params, self.who)
         if name in OPENING and (params or {}).get("client_tools"):
             self.attach(result.session_id)
         return result
