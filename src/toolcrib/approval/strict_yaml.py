@@ -20,7 +20,7 @@ _TAG = "tag:yaml.org,2002:"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _DEEPEST = 32
 _NO_REFERENCES = (
-    "a policy has no anchors (&, *) and no tags (!); put text that starts with one in quotes"
+    "this file may have no anchors (&, *) and no tags (!); put text that starts with one in quotes"
 )
 _WORDS: dict[str, Scalar] = {"true": True, "false": False, "null": None, "~": None, "": None}
 
@@ -94,7 +94,7 @@ def _check_events(text: str) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
-            raise _placed("this is nested too deeply to be a policy", line)
+            raise _placed("this is nested too deeply", line)
 
 
 def _located(node: Node) -> Located:

@@ -97,7 +97,11 @@ class Served:
 
 @asynccontextmanager
 async def served(
-    *, origins: tuple[str, ...] = (), heartbeat: float = 15.0, **config: Any
+    *,
+    origins: tuple[str, ...] = (),
+    heartbeat: float = 15.0,
+    stall_seconds: float = 30.0,
+    **config: Any,
 ) -> AsyncGenerator[Served]:
     gates = Gates()
     options: dict[str, Any] = {"drain_seconds": 1.0, **config}
@@ -105,7 +109,12 @@ async def served(
     async with (
         create_runtime(asked) as runtime,
         HttpServer(
-            runtime, port=0, tokens=TOKENS, allowed_origins=origins, heartbeat=heartbeat
+            runtime,
+            port=0,
+            tokens=TOKENS,
+            allowed_origins=origins,
+            heartbeat=heartbeat,
+            stall_seconds=stall_seconds,
         ) as server,
         httpx2.AsyncClient(
             base_url=server.url, headers={"Authorization": f"Bearer {OWNERS}"}, timeout=20

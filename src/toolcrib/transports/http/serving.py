@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from toolcrib.errors import UsageError
 from toolcrib.transports.http.app import create_app
 from toolcrib.transports.http.connections import Connections
+from toolcrib.transports.http.stalled import STALL_SECONDS, impatient
 from toolcrib.transports.security import Tokens, default_token_file, read_or_make_tokens
 from toolcrib.transports.security_origins import LOOPBACK_HOSTS, check_bind
 
@@ -46,6 +49,7 @@ class HttpServer:
         allowed_hosts: Iterable[str] | None = None,
         allowed_origins: Iterable[str] | None = None,
         heartbeat: float = 15.0,
+        stall_seconds: float = STALL_SECONDS,
         mcp: McpServer | None = None,
     ) -> None:
         check_bind(host, has_explicit_token=tokens is not None)
@@ -61,8 +65,8 @@ class HttpServer:
         )
         config = uvicorn.Config(
             app,
-            http="httptools",
-            ws="websockets-sansio",
+            http=impatient(HttpToolsProtocol, stall_seconds),
+            ws=impatient(WebSocketsSansIOProtocol, stall_seconds),
             ws_max_size=runtime.config.max_payload_bytes,
             lifespan="off",
             access_log=False,
