@@ -53,11 +53,13 @@ def create_app(
     """
     served = connections or Connections()
     operations = [(each, OperationEndpoint(runtime, each, served)) for each in ROUTES]
+    at_mcp = mcp_route(runtime, mcp, served)
+    shortcuts = [(at.verb, at.path, app) for at, app in operations]
     app = Starlette(
-        routes=[*_routes(runtime, operations, served), mcp_route(runtime, mcp, served)],
+        routes=[*_routes(runtime, operations, served), at_mcp],
         middleware=[
             Middleware(Gate, tokens=tokens, doors=doors(allowed_hosts, allowed_origins)),
-            Middleware(Shortcut, routes=[(at.verb, at.path, app) for at, app in operations]),
+            Middleware(Shortcut, routes=[*shortcuts, ("POST", at_mcp.path, at_mcp.app)]),
         ],
         exception_handlers={404: _no_route, 405: _no_verb, Exception: _internal},
     )

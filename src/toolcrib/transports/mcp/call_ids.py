@@ -9,13 +9,13 @@ from hashlib import blake2b
 from secrets import token_hex
 from typing import Any, Final
 
+_encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _OURS: Final = re.compile(r"call_([0-9a-f]{16})[0-9a-f]{16}")
 
 
 def mark(name: str, arguments: Mapping[str, Any]) -> str:
     """The same for every call of a tool with the same arguments, in whichever order they come."""
-    text = json.dumps([name, arguments], sort_keys=True, separators=(",", ":"))
-    return blake2b(text.encode(), digest_size=8).hexdigest()
+    return blake2b(_encode([name, arguments]).encode(), digest_size=8).hexdigest()
 
 
 def new_call_id(mark: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -13,6 +14,7 @@ from toolcrib.errors import Refused
 from toolcrib.runtime.held import wait_at_most
 from toolcrib.transports.http.answers import send_refusal
 from toolcrib.transports.http.gate import principal_of
+from toolcrib.transports.mcp.stateless import answer_once, is_stateless, read_body, wants_stream
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -26,18 +28,14 @@ class McpEndpoint:
     """
 
     def __init__(self, server: McpServer) -> None:
-        config, options = server.runtime.config, server.options
         self._server = server
-        self._manager = StreamableHTTPSessionManager(
-            server.sdk,
-            session_idle_timeout=options.idle_seconds,
-            max_request_body_size=config.max_payload_bytes,
-            max_sessions=config.max_sessions,
-        )
+        self._limit = server.runtime.config.max_payload_bytes
+        self._streams = self._manager(has_streams=True)
+        self._answers = self._manager(has_streams=False)
         self._running: asyncio.Task[None] | None = None
         self._is_ready = asyncio.Event()
         self._is_stopped = asyncio.Event()
-        self._open: set[object] = set()
+        self._open = 0
         self._quiet = asyncio.Event()
         self._users: dict[str, AuthenticatedUser] = {}
 
@@ -53,14 +51,15 @@ class McpEndpoint:
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         # With it the SDK lets nobody into a session that somebody else has begun.
         scope["user"] = self._user(principal_of(scope).name)
-        mark = object()
-        if scope["method"] == "POST":
-            self._open.add(mark)
+        if scope["method"] != "POST":
+            await self._streams.handle_request(scope, receive, send)
+            return
+        self._open += 1
         try:
-            await self._manager.handle_request(scope, receive, send)
+            await self._post(scope, receive, send)
         finally:
-            self._open.discard(mark)
-            if not self._open:
+            self._open -= 1
+            if self._open == 0:
                 self._quiet.set()
 
     async def close(self, drain_seconds: float) -> None:
@@ -75,8 +74,35 @@ class McpEndpoint:
         self._running.cancel()
         await asyncio.wait([self._running])
 
+    async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not is_stateless(scope):
+            await self._streams.handle_request(scope, receive, send)
+            return
+        try:
+            body = await read_body(scope, receive, self._limit)
+        except Refused as refused:
+            await send_refusal(send, refused)
+            return
+        if wants_stream(body):
+            await self._streams.handle_request(scope, body.replayed(receive), send)
+        else:
+            await answer_once(self._answers.handle_request, scope, body, receive, send)
+
+    def _manager(self, *, has_streams: bool) -> StreamableHTTPSessionManager:
+        config = self._server.runtime.config
+        return StreamableHTTPSessionManager(
+            self._server.sdk,
+            json_response=not has_streams,
+            stateless=not has_streams,
+            session_idle_timeout=self._server.options.idle_seconds if has_streams else None,
+            max_request_body_size=config.max_payload_bytes,
+            max_sessions=config.max_sessions,
+        )
+
     async def _run(self) -> None:
-        async with self._manager.run():
+        async with AsyncExitStack() as both:
+            await both.enter_async_context(self._streams.run())
+            await both.enter_async_context(self._answers.run())
             self._is_ready.set()
             await asyncio.Event().wait()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.subscriptions import ToolsListChanged
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import X_MCP_HEADER_KEY
 from mcp_types import INVALID_PARAMS
 
 from toolcrib.errors import Refused
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp_types import PaginatedRequestParams
 
+    from toolcrib.host_tools.definition import HostToolDefinition
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.mcp.seats import Seat, Seats
     from toolcrib.transports.mcp.telling import Telling
@@ -33,6 +35,9 @@ class Listing:
         self._seats = seats
         self._telling = telling
         self._publishing: set[asyncio.Future[None]] = set()
+        self._schemas: dict[str, tuple[HostToolDefinition, dict[str, Any] | None]] = {}
+        self._followers = 0
+        self._end: Callable[[], None] | None = None
 
     async def __call__(
         self, ctx: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
@@ -59,9 +64,17 @@ class Listing:
         return found
 
     def input_schema(self, name: str) -> dict[str, Any] | None:
-        """The schema of a tool's arguments, for headers that repeat some of them."""
+        """The schema of a tool's arguments, if headers have to repeat some of them. That is looked
+        for once: to walk a schema takes as long as a call.
+        """
         found = self._runtime.registry.get(name)
-        return found.parameters if found else None
+        if found is None:
+            return None
+        known = self._schemas.get(name)
+        if known is None or known[0] is not found:
+            schema = found.parameters if X_MCP_HEADER_KEY in str(found.parameters) else None
+            known = self._schemas[name] = (found, schema)
+        return known[1]
 
     @contextmanager
     def following(self) -> Generator[None]:
@@ -73,11 +86,16 @@ class Listing:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(self._changed)
 
-        end = self._runtime.registry.subscribe(hear)
+        if self._end is None:
+            self._end = self._runtime.registry.subscribe(hear)
+        self._followers += 1
         try:
             yield
         finally:
-            end()
+            self._followers -= 1
+            if self._followers == 0:
+                self._end()
+                self._end = None
 
     def _changed(self) -> None:
         for seat in self._seats:

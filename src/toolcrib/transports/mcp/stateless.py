@@ -1,0 +1,94 @@
+"""Requests of the stateless protocol over HTTP: most are answered once, and need no stream."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from toolcrib.errors import Refused
+from toolcrib.transports.http.sse import client_left
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.types import Message, Receive, Scope, Send
+
+    Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_VERSION: Final = b"mcp-protocol-version"
+_HANDSHAKE: Final = frozenset(version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS)
+_STREAMED: Final = (
+    b'"progressToken"',
+    b'"io.modelcontextprotocol/logLevel"',
+    b'"subscriptions/listen"',
+)
+"""What a request holds that asks for more than its answer. Somewhere else in it, the same words
+only cost a stream that nobody needed.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The whole body of a request."""
+
+    content: bytes
+
+    def replayed(self, receive: Receive) -> Receive:
+        """What gives the body once more, and then whatever comes."""
+        first = [self.content]
+
+        async def replay() -> Message:
+            if first:
+                return {"type": "http.request", "body": first.pop(), "more_body": False}
+            return await receive()
+
+        return replay
+
+
+def is_stateless(scope: Scope) -> bool:
+    """Whether a request says that it is of the stateless protocol, or of one that nobody knows."""
+    version = next((value for name, value in scope["headers"] if name == _VERSION), None)
+    return version is not None and version not in _HANDSHAKE
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int) -> Body:
+    """The body, read no further than the limit. Raises `Refused`."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise Refused("invalid", "the client left before it had sent the body")
+        part: bytes = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise Refused("too_large", f"the body has more than {limit} bytes, the most taken")
+        parts.append(part)
+        if not message.get("more_body", False):
+            return Body(parts[0] if len(parts) == 1 else b"".join(parts))
+
+
+def wants_stream(body: Body) -> bool:
+    """Whether anything but the answer may have to be sent."""
+    return any(each in body.content for each in _STREAMED)
+
+
+async def answer_once(
+    answer: Application, scope: Scope, body: Body, receive: Receive, send: Send
+) -> None:
+    """Answer with one JSON document. A client that hangs up before has cancelled the request."""
+    task = asyncio.current_task()
+    assert task is not None, "a request is answered in a task"
+    leaving = asyncio.ensure_future(client_left(receive))
+    leaving.add_done_callback(lambda left: None if left.cancelled() else task.cancel())
+    try:
+        await answer(scope, body.replayed(receive), send)
+    except asyncio.CancelledError:
+        if not leaving.done() or leaving.cancelled():
+            raise
+        task.uncancel()
+    finally:
+        leaving.cancel()
