@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FIRST_SECONDS: Final = 10.0
+FIRST_SECONDS: Final = 20.0
 """How long sessions wait for servers that were not reached yet."""
 
 
