@@ -5,12 +5,22 @@ from contextlib import ExitStack
 
 from harness import Bound, Spread
 from report import quarters, table
-from servers_contestants import CLIENTS, Contestant, OurRest, echo, mcp
-from servers_hosts import ECHO, FASTMCP, MCP, OURS
+from servers_contestants import (
+    CLIENTS,
+    OWNER,
+    Contestant,
+    Mcp,
+    ModernMcp,
+    OurRest,
+    SessionMcp,
+    echo,
+)
+from servers_hosts import ECHO, FASTMCP, HOSTS, MCP, MCP_SESSIONS, OURS
 from servers_load import hosted, install_wrk
 
 TIMES_FASTMCP = 5.0
 OF_ECHO = 0.5
+TIMES_MCP = 1.3
 
 
 def run(quick: bool) -> list[Bound]:
@@ -18,16 +28,18 @@ def run(quick: bool) -> list[Bound]:
     install_wrk()
     rounds, seconds = (2, 1) if quick else (7, 2)
     with ExitStack() as stack:
-        hosts = {name: stack.enter_context(hosted(name)) for name in (ECHO, OURS, FASTMCP, MCP)}
+        hosts = {name: stack.enter_context(hosted(name)) for name in HOSTS}
         bare, ours = echo(hosts[ECHO]), OurRest(hosts[OURS])
-        fast = [mcp("fastmcp", hosts[FASTMCP], is_modern=each) for each in (False, True)]
-        plain = [mcp("mcp", hosts[MCP], is_modern=each) for each in (False, True)]
-        contestants = [bare, ours, *fast, *plain]
+        fast = [kind("fastmcp", hosts[FASTMCP]) for kind in (Mcp, ModernMcp)]
+        plain = [SessionMcp("mcp", hosts[MCP_SESSIONS]), ModernMcp("mcp", hosts[MCP])]
+        route = [kind("toolcrib", hosts[OURS], OWNER) for kind in (SessionMcp, ModernMcp)]
+        contestants = [bare, ours, *route, *plain, Mcp("mcp", hosts[MCP]), *fast]
         _rounds(contestants, rounds, seconds)
     _print(contestants, rounds)
     return [
         *(_rate_bound(ours, each, TIMES_FASTMCP) for each in fast),
         _rate_bound(ours, bare, OF_ECHO),
+        *(_cost_bound(*pair, TIMES_MCP) for pair in zip(route, plain, strict=True)),
     ]
 
 
@@ -47,6 +59,13 @@ def _rate_bound(mine: Contestant, theirs: Contestant, at_least: float) -> Bound:
     ratio = Spread.of([one.rate / other.rate for one, other in pairs]).median
     promise = f"{mine.name}, {CLIENTS} clients: at least {at_least:g}x the rate of {theirs.name}"
     return Bound(promise, f"{ratio:.2f}x", ratio >= at_least)
+
+
+def _cost_bound(mine: Contestant, theirs: Contestant, at_most: float) -> Bound:
+    pairs = zip(mine.rounds, theirs.rounds, strict=True)
+    ratio = Spread.of([one.cpu_us / other.cpu_us for one, other in pairs]).median
+    promise = f"{mine.name}: at most {at_most:g}x the CPU time of {theirs.name}"
+    return Bound(promise, f"{ratio:.2f}x", ratio <= at_most)
 
 
 def _print(contestants: list[Contestant], rounds: int) -> None:

@@ -2,8 +2,10 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from email.message import Message
+from itertools import count
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -18,11 +20,13 @@ NAME = "search"
 _JSON = {"Content-Type": "application/json"}
 OWNER = {**_JSON, "Authorization": f"Bearer {TOKEN}"}
 _RECORDS_OF_A_CALL = 2
+_ids: Iterator[int] = count(1)
 
-MODERN = "2026-07-28"
+LEGACY, MODERN = "2025-11-25", "2026-07-28"
+_CLIENT = {"name": "bench", "version": "1"}
 _META = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
-    "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+    "io.modelcontextprotocol/clientInfo": _CLIENT,
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 
@@ -39,10 +43,19 @@ class Round:
 
 
 def ask(url: str, headers: dict[str, str], body: bytes | None = None, verb: str = "") -> Any:
-    """One request outside of the load, and the JSON that it brings."""
+    """One request outside of the load, and the JSON that it brings, in an event or by itself."""
+    return _answer(url, headers, body, verb)[1]
+
+
+def _answer(
+    url: str, headers: dict[str, str], body: bytes | None, verb: str = ""
+) -> tuple[Message, Any]:
     request = Request(url, body, headers, method=verb or ("GET" if body is None else "POST"))
     with urlopen(request) as answer:
-        return json.load(answer)
+        text: str = answer.read().decode()
+        if answer.headers.get_content_type() == "text/event-stream":
+            [text] = [line[6:] for line in text.splitlines() if line.startswith("data: {")]
+        return answer.headers, json.loads(text) if text else None
 
 
 class Contestant:
@@ -131,24 +144,55 @@ def echo(host: Host) -> Contestant:
     return Contestant("Starlette echo", host, "/echo", lambda payload: payload, as_reply)
 
 
-def mcp(
-    name: str, host: Host, *, is_modern: bool, headers: dict[str, str] | None = None
-) -> Contestant:
-    """Streamable HTTP that answers with JSON: of 2025-11-25 without sessions, or of 2026-07-28,
-    where every request says for itself who asks.
-    """
-    accepts = {**_JSON, "Accept": "application/json, text/event-stream", **(headers or {})}
-    meta = b""
-    if is_modern:
-        accepts |= {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": NAME}
-        meta = b',"_meta":' + json.dumps(_META).encode()
+class Mcp(Contestant):
+    """Streamable HTTP of the protocol of 2025-11-25 that answers without sessions."""
 
-    def body(payload: bytes) -> bytes:
-        params = b'{"name":"%b","arguments":%b%b}' % (NAME.encode(), payload, meta)
-        return b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%b}' % params
+    era = LEGACY
 
-    def reply(told: Any) -> Any:
-        return json.loads(told["result"]["content"][0]["text"])
+    def __init__(self, name: str, host: Host, headers: dict[str, str] = _JSON) -> None:
+        accepts = {**headers, "Accept": "application/json, text/event-stream"}
+        super().__init__(f"{name}, {self.era}", host, "/mcp", self._body, _content, accepts)
 
-    era = MODERN if is_modern else "2025-11-25"
-    return Contestant(f"{name}, {era}", host, "/mcp", body, reply, accepts)
+    def _body(self, payload: bytes) -> bytes:
+        params = b'"name":"%b","arguments":%b%b' % (NAME.encode(), payload, self._rest())
+        return b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%b}}' % (
+            next(_ids),
+            params,
+        )
+
+    def _rest(self) -> bytes:
+        return b""
+
+
+class ModernMcp(Mcp):
+    """The protocol of 2026-07-28, where every request says for itself who asks."""
+
+    era = MODERN
+
+    def begin(self) -> None:
+        named = {"Mcp-Method": "tools/call", "Mcp-Name": NAME}
+        self.headers |= {"MCP-Protocol-Version": MODERN, **named}
+
+    def _rest(self) -> bytes:
+        return b',"_meta":' + json.dumps(_META).encode()
+
+
+class SessionMcp(Mcp):
+    """The protocol of 2025-11-25 with a session, as clients of it use it: answers are streams."""
+
+    era = f"{LEGACY} with a session"
+
+    def begin(self) -> None:
+        url = self.host.url + self.path
+        if "Mcp-Session-Id" not in self.headers:
+            params = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": _CLIENT}
+            asked = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+            told, _ = _answer(url, self.headers, json.dumps(asked).encode())
+            session = {"Mcp-Session-Id": told["mcp-session-id"]}
+            self.headers |= {**session, "MCP-Protocol-Version": LEGACY}
+            ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            ask(url, self.headers, json.dumps(ready).encode())
+
+
+def _content(told: Any) -> Any:
+    return json.loads(told["result"]["content"][0]["text"])

@@ -14,7 +14,7 @@ import uvloop
 from workload import search
 
 TOKEN = "a-token-of-the-benchmarks"
-ECHO, OURS, FASTMCP, MCP = "echo", "toolcrib", "fastmcp", "mcp"
+ECHO, OURS, FASTMCP, MCP, MCP_SESSIONS = "echo", "toolcrib", "fastmcp", "mcp", "mcp sessions"
 
 
 def _echo() -> Any:
@@ -37,12 +37,12 @@ def _fastmcp() -> Any:
     return server.http_app(stateless_http=True, json_response=True)
 
 
-def _mcp() -> Any:
+def _mcp(*, is_stateless: bool) -> Any:
     from mcp.server.mcpserver import MCPServer
 
     server = MCPServer("bench", log_level="WARNING")
     server.add_tool(search)
-    return server.streamable_http_app(stateless_http=True, json_response=True)
+    return server.streamable_http_app(stateless_http=is_stateless, json_response=is_stateless)
 
 
 async def _serve_app(app: Any) -> None:
@@ -76,7 +76,8 @@ HOSTS: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
     ECHO: lambda: _serve_app(_echo()),
     OURS: _serve_ours,
     FASTMCP: lambda: _serve_app(_fastmcp()),
-    MCP: lambda: _serve_app(_mcp()),
+    MCP: lambda: _serve_app(_mcp(is_stateless=True)),
+    MCP_SESSIONS: lambda: _serve_app(_mcp(is_stateless=False)),
 }
 
 if __name__ == "__main__":
