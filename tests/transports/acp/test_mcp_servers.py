@@ -6,11 +6,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from acp import schema
 
 from tests.transports.acp.editor import Desk
 from tests.transports.acp.wired import wired_desk
 from tests.transports.shop import shop
+
+pytestmark = pytest.mark.slow
 
 PEER = Path(__file__).parents[2] / "mcp_client" / "peer.py"
 SERVER = schema.McpServerStdio(

@@ -16,7 +16,7 @@ import pytest
 from tests.node.peers import MODULES, command, environment, needs_node
 from tests.transports.stdio_host import ROOT
 
-pytestmark = [needs_node, pytest.mark.timeout(240)]
+pytestmark = [needs_node, pytest.mark.slow, pytest.mark.timeout(240)]
 
 AGENT = (sys.executable, "-m", "tests.transports.acp.shop_agent")
 SDK = MODULES / "@agentclientprotocol" / "sdk" / "dist" / "v1" / "stable" / "acp.js"

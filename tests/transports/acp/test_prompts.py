@@ -30,6 +30,7 @@ async def begun(at: Desk, session_id: str, call_id: str) -> asyncio.Task[schema.
             return turn
 
 
+@pytest.mark.slow
 async def test_a_model_calls_host_tools_of_a_process_with_and_without_approval() -> None:
     """R36, R40, R41, R42: a prompt from an editor calls the host's tools, which it is told of, and
     waits for its person.

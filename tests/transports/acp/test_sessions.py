@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from pathlib import Path
 from typing import Any
 
 import pytest
 from acp import schema
 from acp.exceptions import RequestError
 
-from tests.transports.acp.editor import Desk, desk, why
+from tests.transports.acp.editor import why
+from tests.transports.acp.history import GREETED, history
 from tests.transports.acp.shop_agent import scripted
 from tests.transports.acp.wired import connected, wired_desk
 from tests.transports.shop import shop
-
-
-async def history(at: Desk, session_id: str) -> list[tuple[str, Any]]:
-    """What loading a session tells."""
-    at.editor.updates.clear()
-    await at.agent.load_session(cwd="/", session_id=session_id)
-    return [
-        (each.session_update, each.status if hasattr(each, "status") else each.content.text)
-        for each in at.editor.updates
-    ]
-
-
-GREETED = [
-    ("user_message_chunk", "Greet Ada."),
-    ("tool_call", "in_progress"),
-    ("tool_call_update", "completed"),
-    ("agent_message_chunk", "Ada was greeted."),
-]
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 65535])
@@ -107,47 +88,6 @@ async def test_a_session_is_loaded_with_all_that_happened() -> None:
         turn = asyncio.ensure_future(at.prompt(session_id, "Greet Bob."))
         (await at.question()).choose("allow")
         assert (await turn).stop_reason == "end_turn"
-
-
-async def test_a_session_is_loaded_after_the_agent_was_killed(tmp_path: Path) -> None:
-    """SIGKILL in the middle of a prompt loses nothing that was told; what waited was not run."""
-    store = ("--store", str(tmp_path / "crib.sqlite3"))
-    async with desk("--model", *store) as (at, process):
-        session_id = await at.open()
-        await at.prompt(session_id, "Greet Ada.")
-        turn = asyncio.ensure_future(at.prompt(session_id, "Greet Bob."))
-        await at.question()
-        process.kill()
-        with contextlib.suppress(ConnectionError):
-            await turn
-
-    async with desk("--script", "guarded", *store) as (at, _):
-        assert await history(at, session_id) == [
-            *GREETED,
-            ("user_message_chunk", "Greet Bob."),
-            ("tool_call", "pending"),
-        ]
-        assert at.editor.questions.empty()
-
-
-async def test_a_prompt_that_was_cut_off_goes_on_when_it_is_asked_to(tmp_path: Path) -> None:
-    """R42: what waits is asked again, and the prompt goes on with the answer."""
-    store = ("--store", str(tmp_path / "crib.sqlite3"))
-    async with desk("--script", "guarded", *store) as (at, process):
-        session_id = await at.open()
-        turn = asyncio.ensure_future(at.prompt(session_id, "Greet Bob."))
-        await at.question()
-        process.kill()
-        with contextlib.suppress(ConnectionError):
-            await turn
-
-    async with desk("--script", "thinking", *store) as (at, _):
-        await history(at, session_id)
-        going_on = asyncio.ensure_future(at.ask("prompt.resume", session_id=session_id))
-        (await at.question()).choose("allow")
-
-        assert (await going_on)["status"] == "completed"
-        assert at.editor.statuses("call_model_2") == ["pending", "in_progress", "completed"]
 
 
 async def test_a_resumed_session_is_not_told_again() -> None:
