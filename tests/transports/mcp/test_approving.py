@@ -26,6 +26,7 @@ from tests.transports.mcp.bench import (
 )
 from toolcrib.errors import UsageError
 from toolcrib.runtime.config import RuntimeConfig
+from toolcrib.runtime.principal import Principal
 from toolcrib.runtime.runtime import create_runtime
 from toolcrib.store.sqlite import SqliteStore
 from toolcrib.transports.mcp import McpOptions, McpServer
@@ -314,6 +315,48 @@ class TestStateless:
 
         assert work.done == ["a tree"]
         assert done == waiting["call_id"]
+
+
+class TestComingBack:
+    async def test_a_new_connection_finds_what_waited_in_the_one_before(self) -> None:
+        """R42: the client of yesterday is gone; the same call of today is the one approved."""
+        async with connected(STATELESS) as bench:
+            async with Client(bench.server.sdk, mode=HANDSHAKE) as first:
+                waiting = facts_of(await first.call_tool("careful", {"text": "a tree"}))
+            async with Client(bench.server.sdk, mode=HANDSHAKE) as second:
+                pending = [
+                    facts_of(await second.call_tool("careful", {"text": "a tree"}))
+                    for _ in range(3)
+                ]
+                requests = await bench.inbox(is_all=True)
+                await bench.decide(waiting["approval_id"], "approve")
+                done = facts_of(await second.call_tool("careful", {"text": "a tree"}))
+            open_sessions = [
+                each
+                for each in (await bench.runtime.ask("session.list")).sessions
+                if each.state == "open"
+            ]
+
+        assert pending == [waiting] * 3
+        assert len([each for each in requests if each.state == "pending"]) == 1
+        assert (done["call_id"], done["status"]) == (waiting["call_id"], "completed")
+        assert bench.work.done == ["a tree"]
+        assert open_sessions == []
+
+    async def test_what_waits_for_somebody_else_stays_theirs(self) -> None:
+        """An approval of one principal's call runs nothing for another one."""
+        async with connected(STATELESS) as bench:
+            async with Client(bench.server.sdk, mode=HANDSHAKE) as first:
+                waiting = facts_of(await first.call_tool("careful", {"text": "a tree"}))
+            await bench.decide(waiting["approval_id"], "approve")
+            eve = Principal("eve", frozenset({"read", "call"}), "mcp")
+            other = McpServer(bench.runtime, who=eve)
+            async with Client(other.sdk, mode=HANDSHAKE) as second:
+                result = facts_of(await second.call_tool("careful", {"text": "a tree"}))
+
+        assert result["status"] == "waiting"
+        assert result["call_id"] != waiting["call_id"]
+        assert bench.work.done == []
 
 
 class TestForms:

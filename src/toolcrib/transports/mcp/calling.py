@@ -14,6 +14,7 @@ from toolcrib.errors import Refused
 from toolcrib.runtime.messages import OneApproval
 from toolcrib.transports.mcp.approving import answer_in, asked_in
 from toolcrib.transports.mcp.call_ids import mark, new_call_id
+from toolcrib.transports.mcp.earlier import Earlier
 from toolcrib.transports.mcp.progress import told_progress, wants_progress
 from toolcrib.transports.mcp.refusing import as_error
 from toolcrib.transports.mcp.request import HERE, McpRequest
@@ -44,6 +45,7 @@ class Calling:
         self._seats = seats
         self._listing = listing
         self._approving = approving
+        self._earlier = Earlier(runtime)
         self._cancelling: set[asyncio.Future[Any]] = set()
 
     async def __call__(
@@ -73,6 +75,9 @@ class Calling:
     async def _answer_at(self, seat: Seat, request: McpRequest) -> HandlerResult:
         params = request.params
         sign = mark(params.name, params.arguments or {})
+        earlier = await self._earlier.take(seat, sign) if sign in seat.earlier else None
+        if earlier is not None:
+            return await self._answer_earlier(seat, earlier, request, sign)
         asked = asked_in(params.request_state)
         if asked is None:
             call_id, answered = await self._call_id(params, seat, sign), None
@@ -81,6 +86,29 @@ class Calling:
             if self._approving.may_ask(request.context, seat):
                 await self._approving.decide(seat, asked, answer_in(params))
         result = await self._run(seat, request, call_id)
+        if result.status == "waiting" and seat.is_passing and sign not in seat.waiting:
+            earlier = await self._earlier.take(seat, sign)
+            if earlier is not None:
+                withdrawn = {"session_id": seat.session_id, "call_id": result.call_id}
+                await self._runtime.ask("tools.cancel", withdrawn, seat.who)
+                return await self._answer_earlier(seat, earlier, request, sign)
+        return await self._settle(seat, request, result, sign, answered)
+
+    async def _answer_earlier(
+        self, seat: Seat, earlier: Seat, request: McpRequest, sign: str
+    ) -> HandlerResult:
+        """Go on with the call that has waited for longer; nobody need be asked a second time."""
+        try:
+            return await self._answer_at(earlier, request)
+        finally:
+            still_waits = sign in earlier.waiting
+            (seat.earlier.add if still_waits else seat.earlier.discard)(sign)
+            await self._earlier.leave(earlier)
+
+    async def _settle(
+        self, seat: Seat, request: McpRequest, result: CallResult, sign: str, answered: str | None
+    ) -> HandlerResult:
+        """Have what waits decided if that can be, and say what came of it."""
         while result.status == "waiting":
             assert result.approval_id is not None, "what waits, waits for an approval"
             seat.waiting[sign] = Waiting(result.call_id, result.approval_id)

@@ -50,6 +50,12 @@ class Seat:
     """The calls that wait for a decision, by what was called with which arguments."""
     offering: Offering | None = None
     """The tools as they are told, until they change."""
+    abilities: tuple[str, ...] = ()
+    """What the client can do."""
+    earlier: set[str] = field(default_factory=set[str])
+    """What waits in the session of an earlier connection."""
+    is_passing: bool = False
+    """Whether the session ends with the connection; what waits in it is then found elsewhere."""
 
 
 class Seats:
@@ -121,7 +127,7 @@ class Seats:
             await self._recall(seat)
         else:
             session = await self._runtime.ask("session.create", asked, who)
-            seat = Seat(session.session_id, who)
+            seat = Seat(session.session_id, who, abilities=_abilities(ctx), is_passing=True)
             connection_of(ctx).exit_stack.push_async_callback(self._leave, seat)
         places[key] = seat
         self._taken.add(seat)
