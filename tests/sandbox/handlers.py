@@ -58,7 +58,7 @@ def exits(input: Input, context: Any) -> None:
 
 
 def waits(input: Input, context: Any) -> None:
-    with open(f"/proc/self/comm", "w") as file:
+    with open("/proc/self/comm", "w") as file:
         file.write(input["name"])
     signal.pause()
 

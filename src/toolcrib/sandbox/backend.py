@@ -1,4 +1,4 @@
-"""What a backend does: make a command line that confines a command, and let it begin."""
+"""What a backend does: make a command line that confines a command, and know when it ends."""
 
 from __future__ import annotations
 
@@ -34,10 +34,14 @@ class Launch(Protocol):
         """The user that the command runs as, where that is not this program's."""
         ...
 
-    async def release(self, pid: int) -> int | None:
-        """Set the limits of what was started as `pid` and let the command begin. Returns the
-        process whose end is the end of all that the command started, if `pid` may end before it.
+    async def begin(self) -> int | None:
+        """Wait until what was started can be ended. Returns the process that all others end with,
+        if that is not the one that was started.
         """
+        ...
+
+    def has_begun(self) -> bool:
+        """After the end: whether the command itself was ever started."""
         ...
 
     def end(self, started: int) -> None:

@@ -13,15 +13,15 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.errors import SandboxFailed, SandboxUnavailable
+from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox.backend import close_all, text_in_memory
 from toolcrib.sandbox.readiness import readable
-from toolcrib.sandbox.rlimits import lower
+from toolcrib.sandbox.rlimits import limiting
 from toolcrib.sandbox.syscalls import seccomp_filter
 from toolcrib.sandbox.system import network_files, system_files, system_folders
 
 if TYPE_CHECKING:
-    from toolcrib.sandbox.command import BackendName, Command, Limits
+    from toolcrib.sandbox.command import BackendName, Command
     from toolcrib.sandbox.work import WorkDirectory
 
 SETPRIV: Final = "/usr/bin/setpriv"
@@ -31,7 +31,9 @@ OWNERS: Final = 0x1000_0000
 kernel counts processes by user, and exempts root.
 """
 
-_CHILD: Final = re.compile(rb'"child-pid": (\d+)')
+_CHILD: Final = re.compile(rb'"child-pid": (\d+)\D')
+_EXIT: Final = b'"exit-code"'
+"""It is told only of a command that was started."""
 
 
 class Bubblewrap:
@@ -55,49 +57,52 @@ def _program() -> str:
 
 
 class BubblewrapLaunch:
-    """One start of bwrap. It holds the command back until the limits of its process are set."""
+    """One start of bwrap, which tells of the process that it makes and of the command's end."""
 
     def __init__(self, program: str, command: Command, work: WorkDirectory) -> None:
         self.owner = _owner(work) if os.geteuid() == 0 else None
         self.work_at = command.work_at or PurePosixPath(work.path)
-        self._limits: Limits = command.limits
-        self._told, tells = os.pipe2(os.O_CLOEXEC)
-        holds, self._hold = os.pipe2(os.O_CLOEXEC)
+        self._told = b""
+        self._tells, tells = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         options = text_in_memory(b"".join(_nul(each) for each in self._view(command, work)))
-        self._given = [options, tells, holds]
-        ways = ["--args", str(options), "--info-fd", str(tells), "--block-fd", str(holds)]
+        self._given = [options, tells]
+        ways = ["--args", str(options), "--json-status-fd", str(tells)]
         if (filtered := seccomp_filter()) is not None:
             self._given.append(text_in_memory(filtered))
             ways += ["--seccomp", str(self._given[-1])]
-        self.argv = [program, *ways, "--", *self._dropping, *command.argv]
+        limits = limiting(command.limits)
+        self.argv = [program, *ways, "--", *self._dropping, *limits, *command.argv]
 
     @property
     def descriptors(self) -> Sequence[int]:
         return self._given
 
-    async def release(self, pid: int) -> int:
+    async def begin(self) -> int | None:
         close_all(self._given)
         self._given = []
-        child = await self._child()
-        lower(child, self._limits)
-        os.write(self._hold, b"\n")
-        return child
+        while (found := _CHILD.search(self._told)) is None:
+            await readable(self._tells)
+            if not self._listen():
+                return None
+        return int(found[1])
+
+    def has_begun(self) -> bool:
+        self._listen()
+        return _EXIT in self._told
 
     def end(self, started: int) -> None:
         signal.pidfd_send_signal(started, signal.SIGKILL)
 
     def close(self) -> None:
-        close_all([*self._given, self._told, self._hold])
+        close_all([*self._given, self._tells])
         self._given = []
 
-    async def _child(self) -> int:
-        told = b""
-        while (found := _CHILD.search(told)) is None or b"}" not in told:
-            await readable(self._told)
-            if not (more := os.read(self._told, 4096)):
-                raise SandboxFailed("bwrap ended before it began")
-            told += more
-        return int(found[1])
+    def _listen(self) -> bytes:
+        more = b""
+        with suppress(BlockingIOError):
+            more = os.read(self._tells, 4096)
+        self._told += more
+        return more
 
     @property
     def _dropping(self) -> Iterator[str]:

@@ -43,10 +43,10 @@ class Limits:
     def __post_init__(self) -> None:
         for name in self.__slots__:
             value = getattr(self, name)
-            is_whole = isinstance(value, int) and not isinstance(value, bool)
-            if name == "seconds" and (value is None or isinstance(value, float)):
-                is_whole = True
-            if not is_whole or (value is not None and not value > 0):
+            if name == "seconds" and value is None:
+                continue
+            kinds = (int, float) if name == "seconds" else (int,)
+            if type(value) not in kinds or not value > 0:
                 raise UsageError(f"the limit {name} must be a number above 0, not {value!r}")
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from toolcrib.errors import SandboxFailed
 from toolcrib.sandbox.backend import close_all, text_in_memory
 from toolcrib.sandbox.process import Process
 from toolcrib.sandbox.running import Running
@@ -19,10 +17,6 @@ from toolcrib.sandbox.work import WorkDirectory
 if TYPE_CHECKING:
     from toolcrib.sandbox.backend import Backend, Launch
     from toolcrib.sandbox.command import BackendName, Command, Finished
-    from toolcrib.sandbox.streams import Capped
-
-START_SECONDS: Final = 30.0
-"""How long a backend may take to make a sandbox; on a busy machine that is more than it needs."""
 
 
 class ConfinedSandbox:
@@ -48,7 +42,7 @@ class ConfinedSandbox:
         tree = _started(launch, Streams(text_in_memory(stdin), stdout, stderr))
         running = Running(tree, work, command.limits)
         out.on_full = err.on_full = partial(running.kill, "output")
-        async with _released(tree, err):
+        async with _ended_with(tree):
             code = await running.ended()
             await out.closed()
             await err.closed()
@@ -61,12 +55,6 @@ class ConfinedSandbox:
         stdout, out = await reading(limit, launch.owner)
         stderr, err = await capture(limit, launch.owner)
         tree = _started(launch, Streams(stdin, stdout, stderr))
-        try:
-            async with _released(tree, err):
-                pass
-        except BaseException:
-            to.close()
-            raise
         return Process(
             Running(tree, work, command.limits),
             stdin=to,
@@ -90,17 +78,11 @@ def _started(launch: Launch, streams: Streams) -> Tree:
 
 
 @asynccontextmanager
-async def _released(tree: Tree, err: Capped) -> AsyncGenerator[None]:
-    """Let a command begin. What ends the block early, a cancellation too, ends the command."""
+async def _ended_with(tree: Tree) -> AsyncGenerator[None]:
+    """What ends the block early, a cancellation too, ends the command."""
     try:
-        async with asyncio.timeout(START_SECONDS):
-            await tree.release()
         yield
-    except BaseException as error:
+    except BaseException:
         tree.kill()
         await tree.ended()
-        if not isinstance(error, SandboxFailed):
-            raise
-        await err.closed()
-        told = err.data.decode(errors="replace").strip()
-        raise SandboxFailed(f"{error}: {told}") from None
+        raise

@@ -7,6 +7,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Final
 
+from toolcrib.errors import SandboxFailed
 from toolcrib.sandbox.command import Finished, KilledBy
 from toolcrib.sandbox.usage import memory_in_use
 
@@ -50,8 +51,11 @@ class Running:
                 clock.cancel()
 
     def finished(self, code: int, out: bytes, err: bytes, backend: BackendName) -> Finished:
-        """The end as a fact."""
+        """The end as a fact. Raises `SandboxFailed` when the command was never started."""
         killed_by = self.killed_by
+        if killed_by is None and not self._tree.has_begun:
+            told = err.decode(errors="replace").strip()
+            raise SandboxFailed(f"the sandbox could not be made: {told}")
         if killed_by is None and code == 128 + signal.SIGXCPU:
             killed_by = "cpu"
         return Finished(

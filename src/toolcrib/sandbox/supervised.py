@@ -6,19 +6,18 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox.backend import close_all, text_in_memory
+from toolcrib.sandbox.rlimits import limiting
 from toolcrib.sandbox.system import network_files, system_files, system_folders
 
 if TYPE_CHECKING:
-    from toolcrib.sandbox.command import BackendName, Command, Limits
+    from toolcrib.sandbox.command import BackendName, Command
     from toolcrib.sandbox.work import WorkDirectory
-
-PRLIMIT: Final = "/usr/bin/prlimit"
 
 _SUPERVISOR: Final = str(Path(__file__).with_name("supervisor.py"))
 _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
@@ -32,8 +31,8 @@ class Sandlock:
     def prepare(self, command: Command, work: WorkDirectory) -> SupervisedLaunch:
         facts = {
             "sandlock": _sandlock_folder(),
-            # It counts the memory of all processes together itself.
-            "argv": [*_limiting(command.limits, memory=False), *command.argv],
+            # It counts the memory of all processes together, and the processes, itself.
+            "argv": [*limiting(command.limits, memory=False, processes=False), *command.argv],
             "env": dict(command.env),
             "options": _policy(command, work),
         }
@@ -48,7 +47,8 @@ class RlimitsOnly:
     def prepare(self, command: Command, work: WorkDirectory) -> SupervisedLaunch:
         facts = {
             "sandlock": None,
-            "argv": [*_limiting(command.limits, memory=True), *command.argv],
+            # The kernel counts every process of a user, so a limit would count others' too.
+            "argv": [*limiting(command.limits, processes=False), *command.argv],
             "env": dict(command.env),
             "options": {"cwd": str(work.path)},
         }
@@ -74,9 +74,12 @@ class SupervisedLaunch:
     def descriptors(self) -> Sequence[int]:
         return self._given
 
-    async def release(self, pid: int) -> None:
+    async def begin(self) -> None:
         close_all(self._given)
         self._given = []
+
+    def has_begun(self) -> bool:
+        return True
 
     def end(self, started: int) -> None:
         if self._lifeline is not None:
@@ -102,18 +105,6 @@ def _policy(command: Command, work: WorkDirectory) -> dict[str, Any]:
         "cwd": str(work.path),
         "no_coredump": True,
     }
-
-
-def _limiting(limits: Limits, *, memory: bool) -> Iterator[str]:
-    """What a command is started by, for the limits that the kernel keeps for each process."""
-    if not os.access(PRLIMIT, os.X_OK):
-        raise SandboxUnavailable(f"there is no {PRLIMIT}; install util-linux")
-    yield PRLIMIT
-    yield f"--cpu={limits.cpu_seconds}:{limits.cpu_seconds + 1}"
-    yield from (f"--fsize={limits.file_bytes}", f"--nofile={limits.open_files}", "--core=0")
-    if memory:
-        yield f"--as={limits.memory_bytes}"
-    yield "--"
 
 
 def _sandlock_folder() -> str:

@@ -47,47 +47,66 @@ class Tree:
         self._started = os.pidfd_open(self._popen.pid)
         self._last: int | None = None
         self._is_over = False
-        self._ending: asyncio.Task[int] | None = None
+        self._has_begun = False
+        self._beginning = asyncio.create_task(self._begin())
+        self._ending = asyncio.create_task(self._end())
 
     @property
     def pid(self) -> int:
         """The process that all others come from."""
         return self._popen.pid
 
-    async def release(self) -> None:
-        """Let the command begin, within its limits."""
-        self._ending = asyncio.create_task(self._end())
-        last = await self._launch.release(self.pid)
-        if last is not None:
-            with suppress(ProcessLookupError):
-                self._last = os.pidfd_open(last)
+    @property
+    def has_begun(self) -> bool:
+        """After the end: whether the command itself was ever started."""
+        return self._has_begun
 
     def kill(self) -> None:
         """End all of it. `ended` tells when that is done."""
-        if self._is_over:
-            return
-        with suppress(ProcessLookupError):
-            self._launch.end(self._started)
-        asyncio.get_running_loop().call_later(STOP_SECONDS, self._kill_supervisor)
+        # Before that, its innermost process would be left behind, and nobody knows which it is.
+        self._beginning.add_done_callback(lambda _: self._kill())
 
     async def ended(self) -> int:
         """Wait until no process is left; returns the command's exit code, 128 + N for signal N."""
-        if self._ending is None:
-            self._ending = asyncio.create_task(self._end())
         return await asyncio.shield(self._ending)
+
+    def _kill(self) -> None:
+        if not self._is_over:
+            self._send_signals()
+            asyncio.get_running_loop().call_later(STOP_SECONDS, self._kill_supervisor)
+
+    def _send_signals(self) -> None:
+        with suppress(ProcessLookupError):
+            self._launch.end(self._started)
+        if self._last is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._last, signal.SIGKILL)
 
     def _kill_supervisor(self) -> None:
         if not self._is_over:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._started, signal.SIGKILL)
 
+    async def _begin(self) -> None:
+        last = await self._launch.begin()
+        if last is not None:
+            with suppress(ProcessLookupError):
+                self._last = os.pidfd_open(last)
+
     async def _end(self) -> int:
-        await readable(self._started)
-        code = self._popen.wait()
-        if self._last is not None:
-            await readable(self._last)
-            os.close(self._last)
+        try:
+            await asyncio.wait([self._beginning])
+            await readable(self._started)
+            code = self._popen.wait()
+            if self._last is not None:
+                await readable(self._last)
+                os.close(self._last)
+        except asyncio.CancelledError:
+            # The event loop is being closed; nobody will be there to wait.
+            self._send_signals()
+            raise
         self._is_over = True
+        self._has_begun = self._launch.has_begun()
         os.close(self._started)
         self._launch.close()
         return code if code >= 0 else 128 - code
