@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -79,6 +80,35 @@ async def test_what_is_no_message_is_answered_and_the_next_one_is_read() -> None
 
         assert (await at.hear())["result"]["protocolVersion"] == 1
         assert await at.end() == b""
+
+
+def noise(count: int) -> list[bytes]:
+    """Messages that a bit of chance went through; none is a request for what takes long."""
+    chance = random.Random(7)
+    sound = [
+        json.dumps({"jsonrpc": "2.0", "id": 5, "method": method, "params": {"sessionId": "x"}})
+        for method in ("session/load", "session/cancel", "session/prompt", "_toolcrib/tools.call")
+    ]
+    found: list[bytes] = []
+    for _ in range(count):
+        line = bytearray(chance.choice(sound).encode())
+        for _ in range(chance.randrange(4)):
+            line[chance.randrange(len(line))] = chance.choice(b'"{}[]:,0ax\\\xff\x00')
+        found.append(bytes(line[: chance.randrange(1, len(line) + 1)]))
+    return found
+
+
+async def test_noise_does_not_end_the_connection() -> None:
+    """Whatever comes, the next request is answered."""
+    async with raw() as at:
+        await at.say(INITIALIZE)
+        await at.hear()
+        await at.write(b"\n".join(noise(200)))
+        await at.say({"jsonrpc": "2.0", "id": "last", "method": "session/list", "params": {}})
+
+        while (heard := await at.hear()).get("id") != "last":
+            assert "error" in heard
+        assert heard["result"] == {"sessions": []}
 
 
 async def test_an_unforeseen_error_is_told_without_its_text(

@@ -15,7 +15,7 @@ from toolcrib.transports.acp.content import text_of
 from toolcrib.transports.acp.extension import Extension
 from toolcrib.transports.acp.joined import JoinedSessions
 from toolcrib.transports.acp.listing import listed
-from toolcrib.transports.acp.mcp_servers import ClientServers, Given
+from toolcrib.transports.acp.mcp_servers import CAN_MOUNT, ClientServers, Given
 from toolcrib.transports.acp.opening import Opening
 from toolcrib.transports.acp.stopping import explained, response_to
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _CAPABILITIES: Final = schema.AgentCapabilities(
     load_session=True,
     prompt_capabilities=schema.PromptCapabilities(embedded_context=True),
-    mcp_capabilities=schema.McpCapabilities(http=True),
+    mcp_capabilities=schema.McpCapabilities(http=CAN_MOUNT),
     session_capabilities=schema.SessionCapabilities(
         list=schema.SessionListCapabilities(),
         resume=schema.SessionResumeCapabilities(),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from acp.schema import AcpMcpServer, HttpMcpServer, McpServerStdio, SseMcpServer
 
@@ -12,6 +13,9 @@ from toolcrib.host_tools.mcp_servers import McpServerConfig, client_server, clie
 
 if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
+
+CAN_MOUNT: Final = find_spec("mcp") is not None
+"""Whether what speaks with MCP servers is installed."""
 
 Given: TypeAlias = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 
