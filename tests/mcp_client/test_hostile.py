@@ -118,7 +118,7 @@ class TestWhatItIsTold:
             failed = await peer.call("raw_complain")
             await peer.until(lambda server: server.fault not in (None, ""))
 
-            assert peer.server.fault == "it ended with exit code 7: the token is ***"
+            assert peer.server.fault == "it ended with exit code 7: the token is [secret]"
         assert failed.failure is not None
         assert secret not in failed.text + caplog.text
         assert secret not in repr(config) + repr(peer.server.config)

@@ -23,8 +23,8 @@ def test_an_address_and_its_headers_are_filled_in_and_secret() -> None:
     assert reach.url == "https://example.org/key-0123456789abcdef"
     assert reach.headers["Authorization"] == "Bearer tok-12345678"
     assert "tok-12345678" not in repr(reach)
-    shown = presentable("tok-12345678 at key-0123456789abcdef", reach.secrets)
-    assert shown == "*** at ***"
+    shown = presentable("tok-12345678 at key-0123456789abcdef", reach.hidden)
+    assert shown == "[secret] at [secret]"
 
 
 def test_a_clients_own_words_are_left_as_they_are() -> None:

@@ -198,13 +198,19 @@ class TestAway:
 
 class TestTheProgram:
     async def test_its_environment_is_clean(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A program gets what its configuration gives it, and of ours only what it needs to run."""
+        """A program gets what its configuration gives it, and of ours only what it needs to run.
+        What it tells of its own secrets is not passed on.
+        """
         monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
-        config = stdio(env={"TOKEN": "${PEER_TOKEN}"})
-        async with mounted(config, {"PEER_TOKEN": "t-123456"}) as peer:
-            environment = (await peer.call("peer_environment")).value
+        config = stdio(env={"MODE": "${PEER_MODE}", "TOKEN": "${PEER_TOKEN}"})
+        variables = {"PEER_MODE": "fast", "PEER_TOKEN": "t-0123456789"}
+        async with mounted(config, variables) as peer:
+            done = await peer.call("peer_environment")
+            environment = done.value
 
-        assert environment["TOKEN"] == "t-123456"
+        assert environment["MODE"] == "fast"
+        assert environment["TOKEN"] == "[secret]"
+        assert "t-0123456789" not in done.text
         assert "OPENAI_API_KEY" not in environment
         assert environment["PATH"] == os.environ["PATH"]
 

@@ -13,6 +13,8 @@ from toolcrib.tools.result import ToolResult
 if TYPE_CHECKING:
     import mcp_types
 
+    from toolcrib.tools.redaction import Scrubber
+
     Block: TypeAlias = mcp_types.ContentBlock
 
 # All that could steer a terminal; line breaks and tabs are text.
@@ -33,6 +35,16 @@ def result_of(answer: mcp_types.CallToolResult, tool: str, most: int) -> ToolRes
     if all(block.type == "text" for block in answer.content):
         return ToolResult(value=_cut(text, most))
     return ToolResult(value=_value(answer, most), message=_cut(text, most))
+
+
+def without_secrets(result: ToolResult[Any], hidden: Scrubber) -> ToolResult[Any]:
+    """The same result, without what the server was given to keep to itself."""
+    return ToolResult(
+        value=hidden.scrub(result.value),
+        message=hidden.scrub(result.message),
+        success=result.success,
+        metadata=result.metadata,
+    )
 
 
 def _structured(content: Any, tool: str, most: int) -> Any:

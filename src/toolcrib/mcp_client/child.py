@@ -125,7 +125,7 @@ class _Child:
         assert stderr is not None
         while chunk := await stderr.read(_LONGEST_COMPLAINT):
             for line in chunk.decode(errors="replace").splitlines():
-                if shown := presentable(line, self._program.secrets):
+                if shown := presentable(line, self._program.hidden):
                     self._last_words.append(shown)
                     logger.info("%s: %s", self._program.command, shown)
 

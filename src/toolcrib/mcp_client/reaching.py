@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 from toolcrib.host_tools.mcp_servers import HttpServer, McpServerConfig, StdioServer
 from toolcrib.tools.mcp.credentials import SHORTEST_SECRET, secrets_in
+from toolcrib.tools.redaction import Scrubber
 
 _INHERITED: Final = (
     "HOME",
@@ -36,7 +37,8 @@ class Program:
     args: tuple[str, ...] = field(repr=False)
     env: Mapping[str, str] = field(repr=False)
     cwd: str | None
-    secrets: tuple[str, ...] = field(repr=False)
+    hidden: Scrubber = field(repr=False)
+    """Takes what is secret of this out of whatever the server says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Address:
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
-    secrets: tuple[str, ...] = field(repr=False)
+    hidden: Scrubber = field(repr=False)
 
 
 Reach: TypeAlias = Program | Address
@@ -62,7 +64,7 @@ def reach_of(config: McpServerConfig, environ: Mapping[str, str] | None) -> Reac
         case HttpServer():
             url = config.url if environ is None else config.filled_url(environ)
             headers = config.headers if environ is None else config.filled_headers(environ)
-            return Address(url, headers, secrets_in(url, *headers.values()))
+            return Address(url, headers, Scrubber([*secrets_in(url, *headers.values())]))
 
 
 def _program(config: StdioServer, given: dict[str, str]) -> Program:
@@ -74,14 +76,13 @@ def _program(config: StdioServer, given: dict[str, str]) -> Program:
         args=config.args,
         env={**inherited, **given},
         cwd=config.cwd,
-        secrets=secrets_in("", *hidden),
+        hidden=Scrubber([*secrets_in("", *hidden)]),
     )
 
 
-def presentable(text: str, secrets: tuple[str, ...] = ()) -> str:
+def presentable(text: str, hidden: Scrubber | None = None) -> str:
     """One short line that can be shown to anybody: no secrets, nothing that cannot be printed."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, "***")
-    line = " ".join(text.split())
+    clean: str = text if hidden is None else hidden.scrub(text)
+    line = " ".join(clean.split())
     shown = "".join(letter if letter.isprintable() else "?" for letter in line)
     return shown if len(shown) <= _LONGEST_REASON else shown[: _LONGEST_REASON - 3] + "..."

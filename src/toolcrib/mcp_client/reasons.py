@@ -10,6 +10,7 @@ from toolcrib.mcp_client.reaching import presentable
 
 if TYPE_CHECKING:
     from toolcrib.mcp_client.connection import Connection
+    from toolcrib.tools.redaction import Scrubber
 
 
 def reason_of(error: BaseException) -> str:
@@ -19,7 +20,9 @@ def reason_of(error: BaseException) -> str:
     return _told(_innermost(error))
 
 
-def call_failed(error: Exception, server: str, tool: str, connection: Connection) -> Halt:
+def call_failed(
+    error: Exception, server: str, tool: str, connection: Connection, hidden: Scrubber
+) -> Halt:
     """The failure of a call that got no answer."""
     import mcp_types
     from mcp import MCPError
@@ -31,7 +34,7 @@ def call_failed(error: Exception, server: str, tool: str, connection: Connection
             return Halt(
                 "invalid_result", f"The answer of `{tool}` cannot be read, or is too large."
             )
-        said = presentable(error.message)
+        said = presentable(error.message, hidden)
         return Halt("tool_error", f"The MCP server {server} refused the call: {said}")
     if isinstance(error, ValueError | RuntimeError):
         return Halt(

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toolcrib.errors import InvalidEvent
 
 if TYPE_CHECKING:
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.result import ToolResult
-
-_LONGEST_MESSAGE: Final = 1_000
 
 
 class Runs(Protocol):
@@ -45,6 +43,6 @@ def tell_progress(
 ) -> None:
     """Give a server's progress on. What cannot be told, or comes too late, is left out."""
     try:
-        context.progress(current, total, None if message is None else message[:_LONGEST_MESSAGE])
+        context.progress(current, total, message)
     except InvalidEvent:
         return

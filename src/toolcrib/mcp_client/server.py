@@ -11,13 +11,14 @@ import anyio
 
 from toolcrib.calls.halt import Halt
 from toolcrib.errors import InvalidTool
-from toolcrib.mcp_client.answers import result_of
+from toolcrib.mcp_client.answers import result_of, without_secrets
 from toolcrib.mcp_client.connection import Connection, connected
 from toolcrib.mcp_client.listing import Listing, listing_of
 from toolcrib.mcp_client.pace import Pace
 from toolcrib.mcp_client.reaching import Reach, presentable, reach_of
 from toolcrib.mcp_client.reasons import call_failed, reason_of
 from toolcrib.mcp_client.remote_call import RemoteCall, tell_progress
+from toolcrib.tools.redaction import Scrubber
 
 if TYPE_CHECKING:
     from toolcrib.host_tools.mcp_servers import McpServerConfig
@@ -51,6 +52,7 @@ class MountedServer:
         self._environ = environ
         self._pace = pace or Pace()
         self._connection: Connection | None = None
+        self._hidden = Scrubber([])
         self._scope = anyio.CancelScope()
         self._task: asyncio.Task[None] | None = None
         self._is_tried = asyncio.Event()
@@ -87,13 +89,16 @@ class MountedServer:
             )
 
         async def tell(progress: float, total: float | None, message: str | None) -> None:
-            tell_progress(context, progress, total, message)
+            said = None if message is None else presentable(message, self._hidden)
+            tell_progress(context, progress, total, said)
 
         try:
             answer = await connection.call(name, dict(arguments), tell)
         except Exception as error:
-            raise call_failed(error, self._name, context.tool_name, connection) from error
-        return result_of(answer, context.tool_name, self.config.terms.max_output_chars)
+            tool = context.tool_name
+            raise call_failed(error, self._name, tool, connection, self._hidden) from error
+        result = result_of(answer, context.tool_name, self.config.terms.max_output_chars)
+        return without_secrets(result, self._hidden)
 
     @property
     def _name(self) -> str:
@@ -103,9 +108,10 @@ class MountedServer:
         with self._scope:
             reach, failures = self._reach(), 0
             while reach is not None:
+                self._hidden = reach.hidden
                 began = anyio.current_time()
                 fault = await self._one_connection(reach)
-                self._down(presentable(fault, reach.secrets))
+                self._down(presentable(fault, reach.hidden))
                 was_steady = anyio.current_time() - began >= self._pace.steady
                 failures = 0 if was_steady else failures + 1
                 await anyio.sleep(self._pace.pause(failures))
