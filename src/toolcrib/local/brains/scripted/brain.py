@@ -112,7 +112,7 @@ def _pieces(step: Step, facts: Facts, question: Question) -> list[Piece]:
     if step.texts:
         pieces += _spoken(_first_possible(step.texts, facts))
     if step.answer is not None:
-        pieces += _spoken(json.dumps(filled(step.answer, facts), ensure_ascii=False))
+        pieces += _spoken(json.dumps(_first_answer(step, facts), ensure_ascii=False))
     offered = {offer.name for offer in question.offers}
     for call in step.calls or []:
         if call.tool not in offered:
@@ -134,6 +134,15 @@ def _first_possible(texts: Sequence[str], facts: Facts) -> str:
         except Unanswered:
             continue
     return filled_text(texts[-1], facts)
+
+
+def _first_answer(step: Step, facts: Facts) -> Any:
+    if step.otherwise is None:
+        return filled(step.answer, facts)
+    try:
+        return filled(step.answer, facts)
+    except Unanswered:
+        return filled(step.otherwise, facts)
 
 
 def _spoken(text: str) -> list[Piece]:

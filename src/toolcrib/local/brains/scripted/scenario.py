@@ -36,12 +36,13 @@ class ScriptedCall:
 @checked(frozen=True, config=_CONFIG)
 class Step:
     """One proposal: calls of tools, or something said. Of several texts the first whose facts are
-    all there is said. `answer` is said as JSON.
+    all there is said. `answer` is said as JSON, or `otherwise` when it lacks a fact.
     """
 
     calls: Annotated[list[ScriptedCall], MinLen(1)] | None = None
     say: str | list[str] | None = None
     answer: JsonValue = None
+    otherwise: JsonValue = None
     think: str | None = None
 
     @property
