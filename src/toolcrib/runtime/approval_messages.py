@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Final, Literal
 
-from pydantic import JsonValue
+from pydantic import ConfigDict, JsonValue
 
 from toolcrib.approval.decision import GrantScope
-from toolcrib.runtime.params import Params
+from toolcrib.runtime.params import Key, Params
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +53,29 @@ class Inbox:
     approvals: list[ApprovalFacts]
 
 
+_NULL: Final[dict[str, JsonValue]] = {"type": "null"}
+_FITTING: Final[dict[str, JsonValue]] = {
+    "if": {"properties": {"decision": {"const": "approve"}}},
+    "then": {"properties": {"reason": _NULL}},
+    "else": {"properties": {"arguments": _NULL, "grant": _NULL}},
+}
+"""What goes with which decision, for whoever reads the schema."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decide(Params):
     """A decision. It is final, and bound to the digest that whoever decides has seen."""
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", json_schema_extra=_FITTING
+    )
     approval_id: str
     decision: Literal["approve", "deny"]
     digest: str | None = None
     arguments: dict[str, JsonValue] | None = None
     reason: str | None = None
     grant: GrantScope | None = None
-    idempotency_key: str | None = None
+    idempotency_key: Key | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 
-from annotated_types import Ge, Le
-from pydantic import JsonValue
+from annotated_types import Ge, Gt, Le
+from pydantic import Field, JsonValue
 
 from toolcrib.calls.failure import Failure
 from toolcrib.runtime.approval_messages import (
@@ -25,7 +25,7 @@ from toolcrib.runtime.approval_messages import (
     Revoked,
 )
 from toolcrib.runtime.config import WhenBusy
-from toolcrib.runtime.params import Nothing, Params
+from toolcrib.runtime.params import CallId, Key, NewSessionId, Nothing, Params
 from toolcrib.tools.ref import Place
 
 __all__ = [
@@ -74,20 +74,20 @@ PromptStatus = Literal["completed", "waiting", "failed", "cancelled"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTool(Params):
-    """A tool that the client brings and runs."""
+    """A tool that the client brings and runs. `parameters` is the JSON Schema of an object."""
 
-    name: str
-    description: str
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
+    description: Annotated[str, Field(pattern=r"\S")]
     parameters: dict[str, JsonValue]
     requires_approval: bool = False
-    timeout: float | None = None
+    timeout: Annotated[float, Gt(0)] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateSession(Params):
     """A new session. `capabilities` is what the client can do; `client_tools` it runs itself."""
 
-    session_id: str | None = None
+    session_id: NewSessionId | None = None
     cwd: str | None = None
     environment: dict[str, str] = field(default_factory=dict[str, str])
     metadata: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
@@ -95,7 +95,7 @@ class CreateSession(Params):
     denied_tools: list[str] = field(default_factory=list[str])
     capabilities: list[str] = field(default_factory=list[str])
     client_tools: list[ClientTool] = field(default_factory=list[ClientTool])
-    idempotency_key: str | None = None
+    idempotency_key: Key | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class ForkSession(Params):
     """A new session that begins with what another one holds."""
 
     session_id: str
-    new_session_id: str | None = None
+    new_session_id: NewSessionId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,8 +201,8 @@ class CallTool(Params):
     session_id: str
     name: str
     arguments: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    call_id: str | None = None
-    idempotency_key: str | None = None
+    call_id: CallId | None = None
+    idempotency_key: Key | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +253,7 @@ class SendPrompt(Params):
     waits: bool = True
     """Whether to wait for the people whose approval it takes, or to say that it waits."""
     when_busy: WhenBusy | None = None
-    idempotency_key: str | None = None
+    idempotency_key: Key | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +262,7 @@ class ResumePrompt(Params):
 
     session_id: str
     waits: bool = True
-    idempotency_key: str | None = None
+    idempotency_key: Key | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,8 @@ class OperationEndpoint:
         prepared: bytes | Reader | Question
         try:
             params = await read_params(route, scope, receive, headers, self._limit)
+            if b"last-event-id" in headers and route.streams != "never":
+                _place(headers[b"last-event-id"].decode("latin-1"))
             if route.streams == "never" or not wants_stream(headers):
                 prepared = as_bytes(await self._runtime.ask(route.name, params, who))
             elif route.streams == "events":

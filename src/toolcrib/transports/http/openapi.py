@@ -98,6 +98,7 @@ def _body(route: OperationRoute, asked: dict[str, Any]) -> dict[str, Any]:
         "properties": rest,
         "required": needed,
         "additionalProperties": False,
+        **{name: asked[name] for name in ("if", "then", "else") if name in asked},
     }
     return {"required": True, "content": {"application/json": {"schema": schema}}}
 
