@@ -8,16 +8,16 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
-from tests.approval.pseudo_terminal import PseudoTerminal, pseudo_terminal
+from tests.approval.pseudo_terminal import PROMPT, PseudoTerminal, pseudo_terminal
 from toolcrib.cli.app import app
 
 MAIN = (sys.executable, "-c", "from toolcrib.cli import main; main()")
-PATIENCE = 60.0
+PATIENCE = 50.0
 MODULES = ("cli_tools", "cli_model", "workshop")
 
 TOOLS = '''
@@ -76,6 +76,7 @@ adapter = OpenAIAdapter(model="scripted", client=script.client())
 again = OpenAIAdapter(
     model="scripted", client=ScriptedOpenAI([says("It was 5.")]).client()
 )
+mute = OpenAIAdapter(model="scripted", client=ScriptedOpenAI().client())
 """
 
 
@@ -170,6 +171,19 @@ class AtTerminal:
     def __init__(self, terminal: PseudoTerminal, process: subprocess.Popen[bytes]) -> None:
         self.terminal = terminal
         self.process = process
+
+    async def see(self, text: str = PROMPT) -> str:
+        """Wait until `text` is on the screen, however long a busy machine takes to start it."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                with suppress(TimeoutError):
+                    return await self.terminal.see(text)
+
+    async def answer(self, *lines: str) -> None:
+        """Wait for each prompt and type a line at it."""
+        for line in lines:
+            await self.see()
+            self.terminal.type(f"{line}\n")
 
     async def exit_code(self) -> int:
         """Wait for its end. Somebody has to read the screen meanwhile, or it could not write."""

@@ -1,41 +1,53 @@
 """Other MCP servers, named in a file of host tools: mounted by every command."""
 
+import asyncio
 import json
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import MAIN, run
+from tests.cli.command import MAIN, Served, run, serving
 
-pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("folder")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("folder")]
 
-FILE = ("--host-tools", "gateway.yaml")
+TRIES = 20
+"""How often it is asked for what a server, that takes its time to start, will have."""
 
 
-@pytest.fixture(autouse=True)
-def gateway(folder: Path) -> None:
+@pytest.fixture
+def gateway(folder: Path) -> Path:
     """A file that names one server: this very command, with the tools of a module."""
     server = {
         "command": sys.executable,
         "args": [*MAIN[1:], "mcp", "--host-tools-module", "cli_tools"],
         "allowed_tools": ["add"],
     }
-    text = json.dumps({"mcp_servers": {"shop": server}})
-    (folder / "gateway.yaml").write_text(text, "utf-8")
+    file = folder / "gateway.yaml"
+    file.write_text(json.dumps({"mcp_servers": {"shop": server}}), "utf-8")
+    return file
 
 
-def test_their_tools_are_listed_and_nothing_is_said_to_be_left_out(folder: Path) -> None:
-    """Under the prefix, and only those that are allowed."""
-    done = run("tools", "list", *FILE, "--json", cwd=folder)
+async def names_at(served: Served, folder: Path) -> list[str]:
+    """The tools of a server, as soon as it has any."""
+    where = ("--url", served.url, "--token-file", "token", "--json")
+    for _ in range(TRIES):
+        done = await asyncio.to_thread(run, "tools", "list", *where, cwd=folder)
+        if found := json.loads(done.stdout)["tools"]:
+            return [each["name"] for each in found]
+    return []
 
-    assert [each["name"] for each in json.loads(done.stdout)["tools"]] == ["shop_add"]
-    assert "not mounted" not in done.stderr
 
+async def test_their_tools_are_served_and_governed(folder: Path, gateway: Path) -> None:
+    """Under the prefix, only those that are allowed, and a person approves every call unless the
+    file says otherwise.
+    """
+    async with serving("--host-tools", gateway, cwd=folder) as served:
+        assert await names_at(served, folder) == ["shop_add"]
+        where = ("--url", served.url, "--token-file", "token")
+        call = ("tools", "call", "shop_add", "a=2", "b=3", *where)
+        waiting = await asyncio.to_thread(run, *call, cwd=folder)
+        assert await served.stop() == 0
 
-def test_their_calls_are_governed(folder: Path) -> None:
-    """A person approves every call unless the file says otherwise."""
-    call = ("tools", "call", "shop_add", "a=2", "b=3", *FILE)
-
-    assert run(*call, cwd=folder).returncode == 4
-    assert run(*call, "--approve", "deny", cwd=folder).returncode == 3
+    assert waiting.returncode == 4
+    assert "not mounted" not in "".join(served.said)

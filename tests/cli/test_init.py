@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.command import at_terminal, invoke, run, serving
 
-pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("folder")]
+pytestmark = pytest.mark.usefixtures("folder")
 
 FILES = ["README.md", "host-tools.yaml", "policy.yaml", "workshop.py"]
 
@@ -67,6 +67,7 @@ def test_its_policy_has_no_caution(project: Path) -> None:
     assert invoke("policy", "check", project / "policy.yaml", "--strict").exit_code == 0
 
 
+@pytest.mark.wire
 def test_what_only_reads_runs(project: Path) -> None:
     """The first command of the README gives a result."""
     done = run(*commands(project)[0], cwd=project)
@@ -74,19 +75,22 @@ def test_what_only_reads_runs(project: Path) -> None:
     assert (done.returncode, json.loads(done.stdout)) == (0, {"part": "bolts", "left": 120})
 
 
-def test_what_changes_something_waits_elsewhere(project: Path) -> None:
+def test_what_changes_something_waits_elsewhere(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The second command, off a terminal: status 4, and it is in the inbox."""
-    done = run(*commands(project)[1], cwd=project)
+    monkeypatch.chdir(project)
 
-    assert done.returncode == 4
-    assert "order_parts" in run("approvals", "list", "--store", "crib.sqlite3", cwd=project).stdout
+    assert invoke(*commands(project)[1]).exit_code == 4
+    assert "order_parts" in invoke("approvals", "list", "--store", "crib.sqlite3").stdout
 
 
+@pytest.mark.slow
 async def test_what_changes_something_is_asked_here(project: Path) -> None:
     """The second command, at a terminal."""
     with at_terminal(*commands(project)[1], cwd=project) as started:
-        await started.terminal.answer("a")
-        await started.terminal.see('"left":52')
+        await started.answer("a")
+        await started.see('"left":52')
         assert await started.exit_code() == 0
 
 
@@ -101,6 +105,7 @@ def test_its_policy_decides_by_count(
     assert invoke(*line).exit_code == status
 
 
+@pytest.mark.slow
 async def test_the_server_serves_both(project: Path) -> None:
     """The third command, on a free port."""
     options = commands(project)[2][2:]

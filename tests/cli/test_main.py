@@ -137,7 +137,7 @@ class TestColour:
         (tmp_path / "p.yaml").write_text("version: 1\nunmatched: allow\n", "utf-8")
         explain = ("policy", "explain", "p.yaml", "--tool", "x")
         with at_terminal(*explain, cwd=tmp_path) as started:
-            shown = await started.terminal.see("allow")
+            shown = await started.see("allow")
             assert await started.exit_code() == 0
 
         assert "\x1b[" not in shown
@@ -147,7 +147,7 @@ class TestColour:
         (tmp_path / "p.yaml").write_text("version: 1\nunmatched: allow\n", "utf-8")
         explain = ("policy", "explain", "p.yaml", "--tool", "x")
         with at_terminal(*explain, cwd=tmp_path, NO_COLOR="") as started:
-            shown = await started.terminal.see("allow")
+            shown = await started.see("allow")
             assert await started.exit_code() == 0
         piped = await asyncio.to_thread(run, *explain, cwd=tmp_path, NO_COLOR="")
 

@@ -12,9 +12,10 @@ from tests.approval.pseudo_terminal import pseudo_terminal
 from tests.cli.command import MAIN, PATIENCE, at_terminal, invoke, run
 from toolcrib.store import SqliteStore
 
-pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("folder")]
+pytestmark = pytest.mark.usefixtures("folder")
 
 WITH = ("--host-tools-module", "cli_tools", "--adapter", "cli_model:adapter")
+AGAIN = ("--host-tools-module", "cli_tools", "--adapter", "cli_model:again")
 STORE = ("--store", "crib.sqlite3")
 CTRL_D = "\x04"
 
@@ -26,35 +27,96 @@ def decided(folder: Path) -> list[str]:
     return [f"{each.decision.kind} {each.actor.kind}" for each in found if each]
 
 
-class TestOverPipes:
-    def test_nothing_is_asked_and_it_waits(self, folder: Path) -> None:
+class TestOneAnswer:
+    def test_nothing_is_asked_and_it_waits(self) -> None:
         """R42: off a terminal nobody is asked: status 4, and how to go on is on stderr."""
-        done = run("run", "What is 2 and 3?", *WITH, *STORE, cwd=folder)
+        done = invoke("run", "What is 2 and 3?", *WITH, *STORE)
 
-        assert (done.returncode, done.stdout) == (4, "")
+        assert (done.exit_code, done.stdout) == (4, "")
         assert 'add {"a": 2, "b": 3} -> 5' in done.stderr
         assert "toolcrib approvals approve apr_" in done.stderr
         assert "toolcrib sessions resume ses_" in done.stderr
 
-    def test_a_waiting_prompt_goes_on_in_another_process(self, folder: Path) -> None:
+    def test_without_a_store_nobody_else_could_approve(self) -> None:
+        """What waits in memory is lost, and it says so."""
+        done = invoke("run", "What is 2 and 3?", *WITH)
+
+        assert done.exit_code == 4
+        assert "--store FILE" in done.stderr
+
+    def test_a_waiting_prompt_goes_on_in_another_runtime(self) -> None:
         """After the yes, `sessions resume` runs the call and gives the answer; what ran before is
         not repeated.
         """
-        first = json.loads(run("run", "2 and 3?", *WITH, *STORE, "--json", cwd=folder).stdout)
+        first = json.loads(invoke("run", "2 and 3?", *WITH, *STORE, "--json").stdout)
         [approval] = first["pending"]
-        with_again = (*WITH[:3], "cli_model:again")
-        waits = run("sessions", "resume", first["session_id"], *STORE, *with_again, cwd=folder)
-        assert waits.returncode == 4
+        resume = ("sessions", "resume", first["session_id"], *STORE, *AGAIN)
+        assert invoke(*resume).exit_code == 4
 
         assert invoke("approvals", "approve", approval, *STORE).exit_code == 0
-        done = run("sessions", "resume", first["session_id"], *STORE, *with_again, cwd=folder)
+        done = invoke(*resume)
 
-        assert (done.returncode, done.stdout) == (0, "It was 5.\n")
-        exported = run("sessions", "export", first["session_id"], *STORE, cwd=folder).stdout
-        events = [json.loads(line) for line in exported.splitlines()]
-        ran = [each["data"]["name"] for each in events if each["kind"] == "tool.invoked"]
+        assert (done.exit_code, done.stdout) == (0, "It was 5.\n")
+        exported = invoke("sessions", "export", first["session_id"], *STORE).stdout
+        told = [json.loads(line) for line in exported.splitlines()]
+        ran = [each["data"]["name"] for each in told if each["kind"] == "tool.invoked"]
         assert ran == ["add", "shout"]
 
+    def test_an_answer_as_json(self) -> None:
+        """A program gets the whole result, and nothing else on stdout."""
+        done = invoke("run", "2 and 3?", *WITH, "--approve", "deny", "--json")
+
+        told = json.loads(done.stdout)
+        assert (told["status"], told["text"]) == ("completed", "It is 5.\x1b[2J")
+
+    def test_a_session_goes_on(self) -> None:
+        """With --session, the next prompt is in the session of before."""
+        first = invoke("run", "2?", *WITH, *STORE, "--approve", "deny", "--json")
+        session = json.loads(first.stdout)["session_id"]
+
+        second = invoke("run", "Again?", *AGAIN, *STORE, "--session", session, "--json")
+
+        told = json.loads(second.stdout)
+        assert (told["session_id"], told["turn"]) == (session, 2)
+
+    def test_a_session_that_is_not_there_fails(self) -> None:
+        """A mistyped session is an error on stderr."""
+        done = invoke("run", "2?", *WITH, *STORE, "--session", "ses_none")
+
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert "there is no session 'ses_none'" in done.stderr
+
+    def test_a_model_that_fails_is_status_1(self) -> None:
+        """Why there is no answer stands on stderr."""
+        done = invoke("run", "Hello?", "--adapter", "cli_model:mute")
+
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert "the script is over" in done.stderr
+
+    def test_without_a_model_it_says_what_to_name(self) -> None:
+        """Wrong use is status 2."""
+        done = invoke("run", "Hello?")
+
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "--adapter MODULE:NAME" in done.stderr
+
+    def test_what_is_no_adapter_is_told(self) -> None:
+        """Status 1, with what to write instead."""
+        done = invoke("run", "Hello?", "--adapter", "cli_model:script")
+
+        assert done.exit_code == 1
+        assert "MODULE:NAME" in done.stderr
+
+    def test_nothing_to_ask_is_wrong_use(self) -> None:
+        """Off a terminal there is no chat: an empty stdin asks nothing."""
+        done = invoke("run", *WITH)
+
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "give PROMPT" in done.stderr
+
+
+@pytest.mark.wire
+class TestOverPipes:
     def test_the_prompt_may_come_on_stdin(self, folder: Path) -> None:
         """The answer is on stdout, and nothing of the model can steer a terminal."""
         done = run("run", *WITH, "--approve", "deny", cwd=folder, stdin="What is 2 and 3?")
@@ -88,60 +150,15 @@ class TestOverPipes:
         assert (done.returncode, done.stdout) == (4, "")
         assert "wants to run" not in done.stderr
 
-    def test_an_answer_as_json(self, folder: Path) -> None:
-        """A program gets the whole result, and nothing else on stdout."""
-        done = run("run", "2 and 3?", *WITH, "--approve", "deny", "--json", cwd=folder)
 
-        told = json.loads(done.stdout)
-        assert (told["status"], told["text"]) == ("completed", "It is 5.\x1b[2J")
-
-    def test_a_session_goes_on(self, folder: Path) -> None:
-        """With --session, the next prompt is in the session of before."""
-        first = run("run", "2?", *WITH, *STORE, "--approve", "deny", "--json", cwd=folder)
-        session = json.loads(first.stdout)["session_id"]
-
-        again = ("--session", session, "--json")
-        second = run("run", "Again?", *WITH[:3], "cli_model:again", *STORE, *again, cwd=folder)
-
-        told = json.loads(second.stdout)
-        assert (told["session_id"], told["turn"]) == (session, 2)
-
-    def test_a_model_that_fails_is_status_1(self, folder: Path) -> None:
-        """Why there is no answer stands on stderr."""
-        (folder / "cli_broken.py").write_text(
-            "from toolcrib.adapters.openai import OpenAIAdapter\n"
-            "from toolcrib.testing import ScriptedOpenAI\n"
-            "adapter = OpenAIAdapter(model='none', client=ScriptedOpenAI().client())\n",
-            "utf-8",
-        )
-
-        done = run("run", "Hello?", "--adapter", "cli_broken", cwd=folder)
-
-        assert (done.returncode, done.stdout) == (1, "")
-        assert "the script is over" in done.stderr
-
-    def test_without_a_model_it_says_what_to_name(self, folder: Path) -> None:
-        """Wrong use is status 2."""
-        done = run("run", "Hello?", cwd=folder)
-
-        assert (done.returncode, done.stdout) == (2, "")
-        assert "--adapter MODULE:NAME" in done.stderr
-
-    def test_nothing_to_ask_is_wrong_use(self, folder: Path) -> None:
-        """Off a terminal there is no chat: an empty stdin asks nothing."""
-        done = run("run", *WITH, cwd=folder)
-
-        assert (done.returncode, done.stdout) == (2, "")
-        assert "give PROMPT" in done.stderr
-
-
+@pytest.mark.slow
 class TestAtATerminal:
     async def test_a_person_is_asked_and_approves(self, folder: Path) -> None:
         """R42: the call waits for the typed letter, then the model goes on."""
         with at_terminal("run", "2 and 3?", *WITH, *STORE, cwd=folder) as started:
-            await started.terminal.see("shout wants to run")
-            await started.terminal.answer("a")
-            await started.terminal.see("It is 5.\\u001b[2J")
+            await started.see("shout wants to run")
+            await started.answer("a")
+            await started.see("It is 5.\\u001b[2J")
             assert await started.exit_code() == 0
 
         assert decided(folder) == ["approve person"]
@@ -149,9 +166,9 @@ class TestAtATerminal:
     async def test_a_person_may_deny(self, folder: Path) -> None:
         """The model reads the reason, and the prompt still has an answer."""
         with at_terminal("run", "2 and 3?", *WITH, *STORE, cwd=folder) as started:
-            await started.terminal.answer("d", "not so loud")
-            await started.terminal.see("not so loud")
-            await started.terminal.see("It is 5.")
+            await started.answer("d", "not so loud")
+            await started.see("not so loud")
+            await started.see("It is 5.")
             assert await started.exit_code() == 0
 
         assert decided(folder) == ["deny person"]
@@ -159,15 +176,15 @@ class TestAtATerminal:
     async def test_a_chat_is_one_session(self, folder: Path) -> None:
         """Line by line, with approvals between, until Ctrl-D."""
         with at_terminal("run", *WITH, *STORE, cwd=folder) as started:
-            await started.terminal.see("\r\n> ")
+            await started.see("\r\n> ")
             started.terminal.type("2 and 3?\n")
-            await started.terminal.see("shout wants to run")
-            await started.terminal.answer("a")
-            await started.terminal.see("It is 5.")
-            await started.terminal.see("\r\n> ")
+            await started.see("shout wants to run")
+            await started.answer("a")
+            await started.see("It is 5.")
+            await started.see("\r\n> ")
             started.terminal.type("Thanks!\n")
-            await started.terminal.see("You are welcome.")
-            await started.terminal.see("\r\n> ")
+            await started.see("You are welcome.")
+            await started.see("\r\n> ")
             started.terminal.type(CTRL_D)
             assert await started.exit_code() == 0
 
@@ -178,25 +195,23 @@ class TestAtATerminal:
     async def test_ctrl_c_interrupts(self, folder: Path) -> None:
         """Status 130: the question is withdrawn, nothing ran, and the prompt can go on later."""
         with at_terminal("run", "2 and 3?", *WITH, *STORE, cwd=folder) as started:
-            await started.terminal.see("? help")
+            await started.see("? help")
             started.process.send_signal(signal.SIGINT)
-            await started.terminal.see("This question is withdrawn")
+            await started.see("This question is withdrawn")
             assert await started.exit_code() == 130
 
         with SqliteStore(folder / "crib.sqlite3") as store:
             [session] = store.sessions()
             ran = [each.kind for each in store.records(session.session_id)].count("call.started")
             assert (ran, store.approvals(state="pending")) == (1, [])
-        again = ("--adapter", "cli_model:again", *WITH[:2], *STORE)
-        done = await asyncio.to_thread(
-            run, "sessions", "resume", session.session_id, *again, cwd=folder
-        )
+        resume = ("sessions", "resume", session.session_id, *AGAIN, *STORE)
+        done = await asyncio.to_thread(run, *resume, cwd=folder)
         assert (done.returncode, done.stdout) == (0, "It was 5.\n")
 
     async def test_a_call_asks_here(self, folder: Path) -> None:
         """`tools call` asks the person at the terminal too."""
         module = ("--host-tools-module", "cli_tools")
         with at_terminal("tools", "call", "shout", "text=hi", *module, cwd=folder) as started:
-            await started.terminal.answer("a")
-            await started.terminal.see("HI")
+            await started.answer("a")
+            await started.see("HI")
             assert await started.exit_code() == 0

@@ -1,4 +1,4 @@
-"""What the commands on a store share: opening the file, times, and who is at the keyboard."""
+"""What the commands on a store share: their options, opening the file, and times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolcrib.approval.decision import Actor
 from toolcrib.cli.streams import fail
 from toolcrib.errors import StoreError, UsageError
 
@@ -43,13 +42,6 @@ def opened(file: Path) -> Generator[SqliteStore]:
             yield store
     except (StoreError, UsageError) as error:
         fail(str(error))
-
-
-def person(by: str | None) -> Actor:
-    """Who decides."""
-    import getpass
-
-    return Actor("person", by or getpass.getuser())
 
 
 def time_text(at: float) -> str:
