@@ -136,6 +136,23 @@ class TestHandlersOfTheAuthor:
         assert isinstance(said.messages[0].content, TextContent)
         assert completed.completion.values == ["hello"]
 
+    async def test_a_fault_of_the_author_is_told_without_its_text(
+        self, era: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """What nobody foresaw may hold what clients must not see; the log has it."""
+
+        async def list_prompts(ctx: Any, params: PaginatedRequestParams) -> ListPromptsResult:
+            raise ValueError("the password is swordfish")
+
+        async with connected(era) as bench:
+            bench.server.add_request_handler("prompts/list", PaginatedRequestParams, list_prompts)
+            with pytest.raises(MCPError, match="prompts/list failed") as caught:
+                await bench.client.list_prompts()
+
+        assert caught.value.code == -32603
+        assert "swordfish" not in str(caught.value.error)
+        assert "swordfish" in caplog.text
+
     async def test_artifacts_stay_readable_beside_them(self, era: str) -> None:
         """An author's resources do not hide the results that were too long."""
 

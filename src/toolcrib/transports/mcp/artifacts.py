@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, ListResourcesResult, ReadResourceResult, TextResourceContents
 
-from toolcrib.errors import Refused
 from toolcrib.runtime.asking import ask_store
-from toolcrib.transports.mcp.refusing import as_error
 from toolcrib.transports.mcp.results import ARTIFACTS
 
 if TYPE_CHECKING:
@@ -49,12 +47,8 @@ class ArtifactReader:
         raise MCPError(INVALID_PARAMS, "Resource not found", {"uri": params.uri})
 
     async def _read(self, ctx: ServerRequestContext[Any, Any], artifact_id: str) -> str | None:
-        store = self._runtime.store
-        try:
-            seat = await self._seats.of(ctx)
-            seat.who.check("read", "resources/read")
-        except Refused as refused:
-            raise as_error(refused) from None
+        store, seat = self._runtime.store, await self._seats.of(ctx)
+        seat.who.check("read", "resources/read")
         return await ask_store(store, store.artifact, seat.session_id, artifact_id)
 
 

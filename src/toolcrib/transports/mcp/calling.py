@@ -16,7 +16,6 @@ from toolcrib.transports.mcp.approving import answer_in, asked_in
 from toolcrib.transports.mcp.call_ids import mark, new_call_id
 from toolcrib.transports.mcp.earlier import Earlier
 from toolcrib.transports.mcp.progress import told_progress, wants_progress
-from toolcrib.transports.mcp.refusing import as_error
 from toolcrib.transports.mcp.request import HERE, McpRequest
 from toolcrib.transports.mcp.results import CALL_META, meta_of, told, told_waiting
 from toolcrib.transports.mcp.seats import OPEN_STATES, Seat, Seats, Waiting
@@ -56,8 +55,6 @@ class Calling:
         here = HERE.set(request)
         try:
             return await self._answer(request)
-        except Refused as refused:
-            raise as_error(refused) from None
         finally:
             HERE.reset(here)
 

@@ -12,10 +12,8 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import X_MCP_HEADER_KEY
 from mcp_types import INVALID_PARAMS
 
-from toolcrib.errors import Refused
 from toolcrib.runtime.messages import ListTools
 from toolcrib.transports.mcp.offering import Offering, offering
-from toolcrib.transports.mcp.refusing import as_error
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -45,12 +43,9 @@ class Listing:
         """Answer one request."""
         if params is not None and params.cursor is not None:
             raise MCPError(INVALID_PARAMS, "there is one page of tools; leave the cursor out")
-        try:
-            self._seats.who_asks(ctx).check("read", "tools/list")
-            self._telling.hear(ctx)
-            found = await self.of(await self._seats.of(ctx))
-        except Refused as refused:
-            raise as_error(refused) from None
+        self._seats.who_asks(ctx).check("read", "tools/list")
+        self._telling.hear(ctx)
+        found = await self.of(await self._seats.of(ctx))
         return {"resultType": "complete", "tools": found.tools}
 
     async def of(self, seat: Seat) -> Offering:

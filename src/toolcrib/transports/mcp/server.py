@@ -19,6 +19,7 @@ from toolcrib.transports.mcp.calling import Calling
 from toolcrib.transports.mcp.listing import Listing
 from toolcrib.transports.mcp.log_levels import set_level
 from toolcrib.transports.mcp.options import McpOptions
+from toolcrib.transports.mcp.refusing import without_details
 from toolcrib.transports.mcp.seats import Seats
 from toolcrib.transports.mcp.telling import Telling
 
@@ -78,8 +79,8 @@ class McpServer:
         )
         # The SDK warns of the parameter for it: the stateless protocol has no such method.
         self.sdk.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
-        security = self._state_security()
-        self.sdk.middleware.append(RequestStateBoundary(security, default_audience=options.name))
+        sealed = RequestStateBoundary(self._state_security(), default_audience=options.name)
+        self.sdk.middleware += [sealed, without_details]
 
     def add_request_handler(
         self,
