@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import select
+from dataclasses import replace
 
 import pytest
 
@@ -123,6 +124,20 @@ class TestWhatItIsTold:
         assert secret not in failed.text + caplog.text
         assert secret not in repr(config) + repr(peer.server.config)
 
+    async def test_an_address_with_a_key_in_it_is_logged_by_nobody(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """The libraries below us name the address of every request; the key in it is hidden."""
+        caplog.set_level(logging.DEBUG)
+        secret = "key-0123456789abcdef"
+        async with web_peer() as web:
+            config = replace(web.config(), url=f"{web.config().url}?key=${{KEY}}")
+            async with mounted(config, {"KEY": secret}) as peer:
+                assert (await peer.call("peer_add", a=1, b=1)).ok
+
+        assert "/mcp?key=[secret]" in caplog.text
+        assert secret not in caplog.text
+
 
 class TestWhatItStarts:
     async def test_all_that_it_started_ends_with_it(self) -> None:
@@ -170,8 +185,6 @@ class TestWhatItLists:
 
     async def test_a_server_that_hangs_at_the_start_is_given_up(self) -> None:
         """Connecting takes no longer than it may."""
-        from dataclasses import replace
-
         config = replace(raw("fine"), args=("-c", "import sys; sys.stdin.read()"))
         async with mounted(config, pace=replace(QUICK, patience=0.2)) as peer:
             assert peer.server.fault == "it did not answer within 0.2 seconds"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.mcp_client.child import LONGEST_MESSAGE
 from toolcrib.mcp_client.ending import Ending
+from toolcrib.mcp_client.logs import secrets_kept
 from toolcrib.mcp_client.reaching import Address
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ async def web_streams(address: Address, ending: Ending) -> AsyncGenerator[Transp
         streams = streamable_http_client(
             address.url, http_client=client, max_sse_event_size=LONGEST_MESSAGE
         )
-        async with streams as opened:
-            yield opened
+        with secrets_kept(address.hidden):
+            async with streams as opened:
+                yield opened
 
 
 def _watch(ending: Ending) -> Any:
