@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -68,7 +69,12 @@ class Backend(Protocol):
 
 def text_in_memory(data: bytes) -> int:
     """A descriptor to read `data` from, which nobody else can find."""
-    descriptor = os.memfd_create("toolcrib", os.MFD_CLOEXEC)
+    try:
+        descriptor = os.memfd_create("toolcrib", os.MFD_CLOEXEC)
+    except OSError:
+        # Sandboxes refuse it, ours too; a file without a name does as well.
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
     with os.fdopen(os.dup(descriptor), "wb") as file:
         file.write(data)
     os.lseek(descriptor, 0, os.SEEK_SET)

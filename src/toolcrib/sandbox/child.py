@@ -5,18 +5,19 @@ It is run as a file of its own and imports nothing of this package, which may no
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import importlib.util
-import inspect
 import json
 import os
 import sys
-import traceback
-from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any, NoReturn
+
+# What is not always needed is imported where it is: every call waits for this program to start.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+    from typing import Any, NoReturn
 
 ANSWER = ".toolcrib-answer"
 
@@ -88,7 +89,9 @@ def _called(request: dict[str, Any]) -> dict[str, Any]:
     for part in request["function"].split("."):
         found = getattr(found, part)
     value = found(request["input"], Context(request["context"]))
-    if inspect.isawaitable(value):
+    if hasattr(value, "__await__"):
+        import asyncio
+
         value = asyncio.run(_awaited(value))
     if type(value).__module__ == "toolcrib.tools.result":
         result = {name: getattr(value, name) for name in ("value", "message", "success")}
@@ -107,6 +110,8 @@ def _plain(value: Any) -> Any:
 
 
 def _told(error: BaseException) -> dict[str, str]:
+    import traceback
+
     return {
         "type": type(error).__name__,
         "module": type(error).__module__,
