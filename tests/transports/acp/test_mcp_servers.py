@@ -12,6 +12,7 @@ from acp import schema
 from tests.transports.acp.editor import Desk
 from tests.transports.acp.wired import wired_desk
 from tests.transports.shop import shop
+from toolcrib.runtime.principal import Principal
 
 pytestmark = pytest.mark.slow
 
@@ -42,6 +43,17 @@ async def test_the_tools_of_a_server_are_in_the_session_it_was_given_to() -> Non
             pass
         done = await at.ask("tools.call", **call, arguments=arguments, call_id=waiting["call_id"])
         assert done["value"] == {"result": 5}
+
+
+async def test_a_client_that_may_only_call_tools_starts_no_programs() -> None:
+    """A session of such a client opens without its servers."""
+    caller = Principal("caller", frozenset({"read", "call"}))
+    async with wired_desk(shop(), who=caller) as at:
+        session = await at.agent.new_session(cwd="/", mcp_servers=[SERVER])
+
+        assert session.field_meta is not None
+        assert "admin" in session.field_meta["toolcrib"]["unavailableServers"]["my peer"]
+        assert "my_peer_add" not in await names(at, session.session_id)
 
 
 async def test_loading_a_session_that_is_open_mounts_nothing_twice() -> None:

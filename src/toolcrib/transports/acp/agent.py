@@ -52,7 +52,7 @@ class Agent:
         self._who = who
         self._editor = editor
         self._joined = JoinedSessions(runtime, who, editor)
-        self._servers = ClientServers(runtime)
+        self._servers = ClientServers(runtime, who)
         self._opening: Opening | None = None
         self.extension = Extension(runtime, who, editor, self._joined)
 
@@ -142,7 +142,9 @@ class Agent:
             result = await turn
         finally:
             await self._tell_all(asked.session_id)
-        response = response_to(result, joined.following.transcript.last_status)
+        # The client may have joined the session again since.
+        following = (self._joined.find(asked.session_id) or joined).following
+        response = response_to(result, following.transcript.last_status)
         if (why := explained(result)) is not None:
             await self._editor.update(asked.session_id, why)
         return response

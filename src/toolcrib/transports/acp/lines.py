@@ -76,8 +76,8 @@ class LineTransport:
         await asyncio.gather(self._writing, return_exceptions=True)
 
     @property
-    def is_broken(self) -> asyncio.Future[None]:
-        """Done when nothing is written any more, because the client does not read."""
+    def ending(self) -> asyncio.Future[None]:
+        """Done when nothing is written any more: the client has gone, or everything is sent."""
         return self._writing
 
     async def _next_line(self) -> bytes | None:

@@ -12,6 +12,7 @@ from toolcrib.errors import InvalidTool
 from toolcrib.host_tools.mcp_servers import McpServerConfig, client_server, client_source
 
 if TYPE_CHECKING:
+    from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
 
 CAN_MOUNT: Final = find_spec("mcp") is not None
@@ -23,14 +24,18 @@ Given: TypeAlias = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 class ClientServers:
     """Mounts servers in sessions, each once for as long as the session is open."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, who: Principal) -> None:
         self._runtime = runtime
+        self._who = who
         self._mounted: dict[str, set[str]] = {}
 
     async def mount(self, session_id: str, given: Sequence[Given], cwd: str) -> dict[str, str]:
         """Give a session the tools of these servers. Those that cannot be mounted at all are told
         with the reason; one that is only away brings its tools when it comes.
         """
+        if not self._who.may("admin"):
+            # To start programs is more than to call tools.
+            return {server.name: "mounting servers needs the scope 'admin'" for server in given}
         wanted: list[McpServerConfig] = []
         unfit: dict[str, str] = {}
         have = self._mounted.setdefault(session_id, set())

@@ -83,9 +83,7 @@ class Permissions:
 
     def settled(self, approval_id: str) -> None:
         """The request was decided; an answer of the client's no longer counts."""
-        task = self._asking.get(approval_id)
-        # The task that is deciding it is past asking, and ends by itself.
-        if task is not None and not task.done():
+        if (task := self._asking.get(approval_id)) is not None:
             task.cancel()
 
     def ended(self, session_id: str, call_id: str) -> None:

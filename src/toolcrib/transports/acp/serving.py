@@ -18,8 +18,6 @@ from toolcrib.transports.acp.lines import LineTransport
 from toolcrib.transports.acp.routes import Routing
 
 if TYPE_CHECKING:
-    from acp._transport import Transport
-
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.stdio_pipes import Pipes
@@ -36,13 +34,13 @@ async def serve_acp(runtime: Runtime, pipes: Pipes, who: Principal = OWNER) -> N
     """
     await runtime.start()
     transport = LineTransport(pipes, runtime.config.max_payload_bytes)
-    served = Served(runtime, transport, replace(who, transport="acp"))
+    served = Served(runtime, transport, who)
     stopped = asyncio.Event()
     listening = asyncio.ensure_future(served.connection.main_loop())
     waiting = asyncio.ensure_future(stopped.wait())
     try:
         with _stop_signals(stopped):
-            ends = [listening, waiting, transport.is_broken]
+            ends = [listening, waiting, transport.ending]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if not stopped.is_set():
                 served.agent.close()
@@ -57,13 +55,13 @@ async def serve_acp(runtime: Runtime, pipes: Pipes, who: Principal = OWNER) -> N
 
 
 class Served:
-    """An agent, and the connection to the client at the other end of a transport of the SDK's. Run
-    the connection's `main_loop`; close both when it ends.
+    """An agent, and the connection to the client at the other end of the lines. Run the
+    connection's `main_loop`; close both when it ends.
     """
 
-    def __init__(self, runtime: Runtime, transport: Transport, who: Principal = OWNER) -> None:
+    def __init__(self, runtime: Runtime, transport: LineTransport, who: Principal = OWNER) -> None:
         self.connection = Connection(self._handle, transport, listening=False)
-        self.agent = Agent(runtime, who, Editor(self.connection))
+        self.agent = Agent(runtime, replace(who, transport="acp"), Editor(self.connection))
         self.routing = Routing(self.agent)
 
     async def _handle(self, method: str, params: Any, is_notification: bool) -> Any:
