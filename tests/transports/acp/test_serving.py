@@ -17,6 +17,7 @@ from tests.transports.acp.editor import why
 from tests.transports.acp.wired import wired_desk
 from tests.transports.shop import shop
 from toolcrib.runtime.runtime import Runtime
+from toolcrib.transports.acp import routes
 from toolcrib.transports.acp.serving import serve_acp
 from toolcrib.transports.stdio_pipes import Pipes
 
@@ -109,6 +110,24 @@ async def test_noise_does_not_end_the_connection() -> None:
         while (heard := await at.hear()).get("id") != "last":
             assert "error" in heard
         assert heard["result"] == {"sessions": []}
+
+
+async def test_calls_in_flight_are_bounded_and_can_be_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One too many is refused; what ends the others is not."""
+    monkeypatch.setattr(routes, "MOST_LONG", 1)
+    async with wired_desk(shop()) as at:
+        session_id = await at.open()
+        call = {"session_id": session_id, "name": "endless", "call_id": "one"}
+        running = asyncio.ensure_future(at.ask("tools.call", **call))
+        await asyncio.sleep(0)
+
+        with pytest.raises(RequestError) as told:
+            await at.ask("tools.call", **call | {"call_id": "two"})
+        assert why(told.value) == "unavailable"
+        await at.ask("tools.cancel", session_id=session_id, call_id="one")
+        assert (await running)["failure"]["kind"] == "cancelled"
 
 
 async def test_an_unforeseen_error_is_told_without_its_text(

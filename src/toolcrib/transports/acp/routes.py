@@ -18,6 +18,7 @@ from toolcrib.transports.acp.agent import Agent
 from toolcrib.transports.acp.editor import as_wire
 from toolcrib.transports.acp.extension import PREFIX
 from toolcrib.transports.acp.refusing import operation_error, request_error
+from toolcrib.transports.peer import LONG
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,10 @@ NOTIFICATIONS: Final[dict[str, Route]] = {
     AGENT_METHODS["session_cancel"]: Route(schema.CancelNotification, Agent.cancel),
 }
 
-MOST_REQUESTS: Final = 1_000
-"""How many requests of a client are worked on at once."""
+LONG_REQUESTS: Final = frozenset({"session/prompt", *(PREFIX + each for each in LONG)})
+"""What may take as long as a tool, a model or a person does."""
+MOST_LONG: Final = 1_000
+"""How many of those a client may have in flight; what ends them is always taken."""
 
 
 class Routing:
@@ -56,20 +59,24 @@ class Routing:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._in_flight = 0
+        self._long = 0
         self._is_idle = asyncio.Event()
         self._is_idle.set()
 
     async def handle(self, method: str, params: Any, is_notification: bool) -> Any:
         """Answer a request, or take a notification. One that is not known is ignored."""
-        if self._in_flight >= MOST_REQUESTS and not is_notification:
-            told = f"{self._in_flight} requests are in flight; wait for some of them"
+        is_long = method in LONG_REQUESTS
+        if is_long and self._long >= MOST_LONG:
+            told = f"{self._long} calls and prompts are in flight; wait for some of them"
             raise request_error(Refused("unavailable", told), method)
         self._in_flight += 1
+        self._long += is_long
         self._is_idle.clear()
         try:
             return await self._routed(method, params, is_notification)
         finally:
             self._in_flight -= 1
+            self._long -= is_long
             if not self._in_flight:
                 self._is_idle.set()
 
