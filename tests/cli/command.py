@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
@@ -143,17 +143,19 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(*arguments: str | Path, cwd: Path) -> AsyncGenerator[Served]:
+async def serving(
+    *arguments: str | Path, cwd: Path, tokens: Sequence[str] = ("--token-file", "token"), **env: str
+) -> AsyncGenerator[Served]:
     """`toolcrib serve --http` on a free port, with a token in `cwd`."""
     process = await asyncio.create_subprocess_exec(
         *MAIN,
-        *("serve", "--http", "--port", "0", "--token-file", "token"),
+        *("serve", "--http", "--port", "0", *tokens),
         *map(str, arguments),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=cwd,
-        env=environment(),
+        env=environment(**env),
     )
     served = Served(process)
     try:

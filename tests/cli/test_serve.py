@@ -6,6 +6,7 @@ import os
 import signal
 import stat
 import subprocess
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,30 @@ async def test_the_token_is_in_a_file_and_never_printed(folder: Path) -> None:
     token = (folder / "token").read_text("ascii").strip()
     assert stat.S_IMODE((folder / "token").stat().st_mode) == 0o600
     assert token not in "".join(served.said)
+
+
+async def test_a_token_of_the_environment_and_another_host(folder: Path) -> None:
+    """TOOLCRIB_TOKEN is let in and not printed; --allow-host adds a name to those of loopback."""
+    secret = "chosen-by-somebody-1"
+
+    def status(host: str) -> int:
+        connection = HTTPConnection(served.url.removeprefix("http://"), timeout=30)
+        headers = {"Host": host, "Authorization": f"Bearer {secret}"}
+        try:
+            connection.request("GET", "/v1/capabilities", headers=headers)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    options = ("--allow-host", "shop.example")
+    async with serving(*MODULE, *options, cwd=folder, tokens=(), TOOLCRIB_TOKEN=secret) as served:
+        await served.hear("that of TOOLCRIB_TOKEN")
+        hosts = ("shop.example", "localhost", "evil.example")
+        told = [await asyncio.to_thread(status, host) for host in hosts]
+        await served.stop()
+
+    assert told == [200, 200, 403]
+    assert secret not in "".join(served.said)
 
 
 async def test_a_wrong_token_is_refused(folder: Path) -> None:
