@@ -73,7 +73,7 @@ class RpcClient:
         elif "method" in message:
             self.told.put_nowait(message)
         elif message["id"] not in self._waiting:
-            self.complaints.put_nowait(message["error"])
+            self.complaints.put_nowait(message.get("error"))
         elif "error" in message:
             self._waiting[message["id"]].set_exception(_raised(message["error"]))
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import signal
 import subprocess
 import sys
@@ -134,53 +133,6 @@ async def test_a_line_over_the_cap_is_refused_and_the_next_is_read() -> None:
 
         assert (await host.complaints.get())["code"] == -32013
         assert await host.ask("ping") == {}
-
-
-def _frames(count: int, seed: int) -> list[bytes]:
-    """Random bytes, random JSON, and messages with something wrong in them. None asks for what
-    other requests need.
-    """
-    dice = random.Random(seed)
-    whole = b'{"jsonrpc":"2.0","id":"fuzz","method":"tools.call","params":{"session_id":"none"}}'
-    odd: list[Any] = [None, True, -1, 1.5, "x", "2.0", [], {}, "tools.call", {"session_id": 5}]
-    made: list[bytes] = []
-    for _ in range(count):
-        match dice.randrange(4):
-            case 0:
-                made.append(dice.randbytes(dice.randrange(1, 80)).replace(b"\n", b" "))
-            case 1:
-                cut = bytearray(whole[: dice.randrange(len(whole))])
-                if cut:
-                    cut[dice.randrange(len(cut))] = dice.choice(b'{}[]",:0aZ\x00\xff')
-                made.append(bytes(cut))
-            case 2:
-                keys = dice.sample(["jsonrpc", "id", "method", "params", "result", "error"], 4)
-                made.append(json.dumps({key: dice.choice(odd) for key in keys}).encode())
-            case _:
-                method = dice.choice(["tools.call", "ping", "events.subscribe", "$/cancel", "x"])
-                told = {"jsonrpc": "2.0", "method": method, "params": dice.choice(odd)}
-                made.append(json.dumps(told).encode())
-    return made
-
-
-async def test_no_frame_stops_the_others() -> None:
-    """12,000 wrong frames: no crash, no hang, and requests among them are answered."""
-    frames = _frames(12_000, seed=20)
-    async with hosted() as host:
-        await opened(host)
-        running = await begin_endless(host)
-        for start in range(0, len(frames), 1_000):
-            await host.write(b"\n".join(frames[start : start + 1_000]) + b"\n")
-            assert await host.ask("ping") == {}
-
-        told = await host.ask("tools.call", call("greet", arguments={"name": "Ada"}))
-        assert told["value"] == "Hello, Ada!"
-        assert not host.is_answered(running)
-        await host.ask("$/cancel", {"id": running})
-        assert (await host.end(running))["failure"]["kind"] == "cancelled"
-        assert await host.end_input() == 0
-    assert host.garbage == []
-    assert "Traceback" not in host.errors
 
 
 def test_files_serve_as_input_and_output(tmp_path: Path) -> None:
