@@ -10,7 +10,13 @@ from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 from toolcrib.errors import UsageError
 from toolcrib.transports.mcp import McpOptions
 from toolcrib.transports.mcp.call_ids import mark, mark_of, new_call_id
-from toolcrib.transports.mcp.stdio_messages import InFlight, Unreadable, as_line, read_message
+from toolcrib.transports.mcp.stdio_messages import (
+    MOST_IN_FLIGHT,
+    InFlight,
+    Unreadable,
+    as_line,
+    read_message,
+)
 
 
 class TestCallIds:
@@ -79,6 +85,18 @@ class TestInFlight:
         open_requests.begin(cancelled)
 
         assert open_requests.is_empty.is_set()
+
+    def test_nobody_asks_without_end(self) -> None:
+        """A client that does not read its answers cannot have them pile up here."""
+        open_requests = InFlight()
+        for number in range(MOST_IN_FLIGHT):
+            open_requests.begin(JSONRPCRequest(jsonrpc="2.0", id=number, method="ping"))
+        with pytest.raises(Unreadable) as caught:
+            open_requests.begin(JSONRPCRequest(jsonrpc="2.0", id="more", method="ping"))
+        open_requests.end(JSONRPCResponse(jsonrpc="2.0", id=0, result={}))
+        open_requests.begin(JSONRPCRequest(jsonrpc="2.0", id="more", method="ping"))
+
+        assert caught.value.answer.id == "more"
 
 
 class TestOptions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import signal
 import sys
 from collections.abc import AsyncGenerator
@@ -58,6 +59,7 @@ BEGIN = {
     "capabilities": {},
     "clientInfo": {"name": "test", "version": "1"},
 }
+CALL = {"name": "greet", "arguments": {"name": "Ada"}}
 COMMAND = ("-c", "from toolcrib.cli import main; main()", "mcp", "--host-tools", "tools.yaml")
 
 
@@ -183,6 +185,25 @@ class TestThePipes:
         assert garbled["error"]["code"] == -32700
         assert other["error"]["code"] == -32600
         assert alive["id"] == 2
+
+    async def test_a_thousand_mangled_lines_end_nothing(self, folder: Path) -> None:
+        """R39: whatever comes, who asks properly is answered."""
+        rng = random.Random(7)
+        whole = json.dumps({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": CALL})
+        async with raw(folder) as host:
+            await host.begin()
+            for _ in range(1_000):
+                line = bytearray(whole.encode())
+                for _ in range(rng.randint(1, 6)):
+                    line[rng.randrange(len(line))] = rng.choice(b'{}[]",:0a\x00\xff')
+                await host.send(bytes(line))
+            await host.ask(77, "tools/call", CALL)
+            answers = await host.end()
+            code = await host.process.wait()
+
+        (mine,) = [each for each in answers if each.get("id") == 77]
+        assert mine["result"]["content"][0]["text"] == "Hello, Ada!"
+        assert code == 0
 
     async def test_a_message_that_is_too_long_is_refused(self, folder: Path) -> None:
         """The cap of the runtime holds; it need not fit into memory first."""

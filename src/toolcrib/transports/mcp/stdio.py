@@ -99,10 +99,10 @@ class _Connection:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             try:
                 message = read_message(line, most)
+                self._in_flight.begin(message)
             except Unreadable as unreadable:
                 await answers.send(SessionMessage(unreadable.answer))
                 return
-            self._in_flight.begin(message)
             await incoming.send(SessionMessage(message))
 
     async def _write(self, outgoing: Outgoing) -> None:

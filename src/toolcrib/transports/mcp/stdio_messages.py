@@ -6,6 +6,7 @@ import asyncio
 from typing import Any, Final
 
 from mcp_types import (
+    INTERNAL_ERROR,
     INVALID_REQUEST,
     PARSE_ERROR,
     ErrorData,
@@ -14,6 +15,7 @@ from mcp_types import (
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
+    RequestId,
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
@@ -21,13 +23,17 @@ from pydantic import ValidationError
 _CANCELLED: Final = "notifications/cancelled"
 
 
-class Unreadable(Exception):
-    """A line is no message; `answer` says so to the client."""
+MOST_IN_FLIGHT: Final = 1_000
+"""How many requests may wait for an answer: a client that asks and does not read is held up."""
 
-    def __init__(self, code: int, message: str) -> None:
+
+class Unreadable(Exception):
+    """A line is no message, or one that is not taken; `answer` says so to the client."""
+
+    def __init__(self, code: int, message: str, request_id: RequestId | None = None) -> None:
         super().__init__(message)
         error = ErrorData(code=code, message=message)
-        self.answer = JSONRPCError(jsonrpc="2.0", id=None, error=error)
+        self.answer = JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
 
 
 def read_message(line: bytes, most_bytes: int) -> JSONRPCMessage:
@@ -58,8 +64,11 @@ class InFlight:
         self.is_empty.set()
 
     def begin(self, message: JSONRPCMessage) -> None:
-        """A message came in."""
+        """A message came in. Raises `Unreadable` when there are too many."""
         if isinstance(message, JSONRPCRequest):
+            if len(self._ids) >= MOST_IN_FLIGHT:
+                text = f"{MOST_IN_FLIGHT} requests wait for their answers, and no more may"
+                raise Unreadable(INTERNAL_ERROR, text, message.id)
             self._ids.add(message.id)
             self.is_empty.clear()
         elif isinstance(message, JSONRPCNotification) and message.method == _CANCELLED:
