@@ -95,6 +95,40 @@ def test_a_temporary_one_is_gone_afterwards() -> None:
     assert not work.path.exists()
 
 
+def test_what_is_too_deep_to_count_is_more_than_any_disk(work: WorkDirectory) -> None:
+    """R44: folders without end neither stop the count nor the removal."""
+    here = os.open(work.path, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=here)
+        following = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = following
+    os.close(here)
+    work.write("a", b"x")
+
+    assert work.used_bytes() > 2**60
+    assert [file.name for file in work.files()] == ["a"]
+    work.remove()
+    assert not work.path.exists()
+
+
+def test_removal_leaves_alone_what_links_lead_to(work: WorkDirectory, tmp_path: Path) -> None:
+    """R44: a link is removed, not its target; names like those of the removal do no harm."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    (work.path / "a" / "b").mkdir(parents=True)
+    (work.path / "a" / "link").symlink_to(outside)
+    (work.path / "link").symlink_to(outside)
+    work.write(".removed-0", b"x")
+    work.write("a/b/c/.removed-1", b"x")
+
+    work.remove()
+
+    assert not work.path.exists()
+    assert (outside / "kept").exists()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_what_is_put_into_it_belongs_to_its_owner(work: WorkDirectory) -> None:
     """R44: a command that runs as another user can work with the files that it is given; a link's

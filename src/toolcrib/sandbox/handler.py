@@ -90,10 +90,17 @@ class SandboxedHandler:
         match answer:
             case {"value": value}:
                 return value
-            case {"result": {**result}}:
+            case {
+                "result": {
+                    "value": value,
+                    "message": str(message),
+                    "success": bool(success),
+                    "metadata": {**metadata},
+                }
+            }:
                 from toolcrib.tools.result import ToolResult
 
-                return ToolResult(**result)
+                return ToolResult(value=value, message=message, success=success, metadata=metadata)
             case {"error": {**error}}:
                 raise _raised(error)
             case _:
@@ -115,7 +122,7 @@ def _answer(work: WorkDirectory, limit: int) -> dict[str, Any] | None:
             return None
         told = f"the result has more than {limit} bytes"
         return {"error": {"type": SandboxedToolFailed.__name__, "message": told}}
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None  # pyright: ignore[reportUnknownVariableType]
 

@@ -41,7 +41,7 @@ class Capped(asyncio.Protocol):
 
 async def capture(limit: int, owner: int | None) -> tuple[int, Capped]:
     """A descriptor to write to, and what will have been written."""
-    ours, theirs = pipe(owner)
+    ours, theirs = _pipe(owner)
     loop = asyncio.get_running_loop()
     _, kept = await loop.connect_read_pipe(lambda: Capped(limit), os.fdopen(ours, "rb", 0))
     return theirs, kept
@@ -49,7 +49,7 @@ async def capture(limit: int, owner: int | None) -> tuple[int, Capped]:
 
 async def reading(limit: int, owner: int | None) -> tuple[int, asyncio.StreamReader]:
     """A descriptor to write to, and a reader of it; a writer who is too fast has to wait."""
-    ours, theirs = pipe(owner)
+    ours, theirs = _pipe(owner)
     reader = asyncio.StreamReader(limit)
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours, "rb", 0)
@@ -59,9 +59,7 @@ async def reading(limit: int, owner: int | None) -> tuple[int, asyncio.StreamRea
 
 async def writing(owner: int | None) -> tuple[int, asyncio.StreamWriter]:
     """A descriptor to read from, and a writer to it."""
-    theirs, ours = os.pipe2(os.O_CLOEXEC)
-    if owner is not None:
-        os.fchown(theirs, owner, owner)
+    theirs, ours = _pipe(owner)
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.connect_write_pipe(
         lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(ours, "wb", 0)
@@ -69,9 +67,9 @@ async def writing(owner: int | None) -> tuple[int, asyncio.StreamWriter]:
     return theirs, asyncio.StreamWriter(transport, protocol, None, loop)
 
 
-def pipe(owner: int | None) -> tuple[int, int]:
-    """A pipe whose other end the command may open again by name (`/dev/stderr`)."""
-    ours, theirs = os.pipe2(os.O_CLOEXEC)
+def _pipe(owner: int | None) -> tuple[int, int]:
+    """A pipe, to read from and to write to, that the command may open by name (`/dev/stderr`)."""
+    ends = os.pipe2(os.O_CLOEXEC)
     if owner is not None:
-        os.fchown(theirs, owner, owner)
-    return ours, theirs
+        os.fchown(ends[0], owner, owner)
+    return ends

@@ -7,9 +7,9 @@ from the directory before it without following links, so that nothing outside is
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import secrets
-import shutil
 import stat
 import tempfile
 from collections.abc import Generator, Iterator
@@ -19,9 +19,15 @@ from pathlib import Path
 from typing import Final
 
 from toolcrib.errors import UsageError
+from toolcrib.sandbox.removal import remove_tree
+
+logger = logging.getLogger(__name__)
 
 MOST_ENTRIES: Final = 100_000
 """How many names are looked at; a command that makes more is treated as one that fills the disk."""
+DEEPEST: Final = 64
+"""How many folders may lie in each other."""
+UNCOUNTED: Final = 2**63
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Not to block on a pipe that pretends to be a file.
@@ -100,40 +106,42 @@ class WorkDirectory:
             os.unlink(last, dir_fd=parent)
 
     def files(self) -> tuple[WorkFile, ...]:
-        """Every regular file, by name. Links, pipes and the like are passed over."""
-        found = (
-            WorkFile(name, facts.st_size, facts.st_mtime)
-            for name, facts in self._entries()
-            if stat.S_ISREG(facts.st_mode)
-        )
+        """Every regular file, by name. Links, pipes and the like are passed over, and so are
+        folders that are locked or nested too deep.
+        """
+        found = [
+            WorkFile("/".join(entry.names), entry.facts.st_size, entry.facts.st_mtime)
+            for entry in self._entries(is_strict=False)
+            if stat.S_ISREG(entry.facts.st_mode)
+        ]
         return tuple(sorted(found, key=lambda file: file.name))
 
     def used_bytes(self) -> int:
-        """What it takes up on the disk, or more than any disk when it has too many entries."""
+        """What it takes up on the disk, or more than any disk when it cannot be counted."""
         total = 0
-        for count, (_, facts) in enumerate(self._entries(), start=1):
-            total += facts.st_blocks * 512
-            if count > MOST_ENTRIES:
-                return 2**63
+        try:
+            for count, entry in enumerate(self._entries(is_strict=True), start=1):
+                total += entry.facts.st_blocks * 512
+                if count > MOST_ENTRIES:
+                    return UNCOUNTED
+        except OSError:
+            return UNCOUNTED
         return total
 
     def give_to(self, owner: int) -> None:
         """Make everything in it another user's. Only a program that runs as root can."""
         os.chown(self.path, owner, owner, follow_symlinks=False)
-        for folder, _, names, here in os.fwalk(self.path, follow_symlinks=False):
-            del folder
-            for name in names:
-                with suppress(FileNotFoundError):
-                    os.chown(name, owner, owner, dir_fd=here, follow_symlinks=False)
-            os.fchown(here, owner, owner)
+        for entry in self._entries(is_strict=True):
+            os.chown(entry.names[-1], owner, owner, dir_fd=entry.folder, follow_symlinks=False)
 
     def remove(self) -> None:
-        """Remove it with everything in it."""
-        for folder, _, _ in os.walk(self.path):
-            # A command may have locked a directory; its owner can still open it again.
-            with suppress(OSError):
-                os.chmod(folder, 0o700, follow_symlinks=False)
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Remove it with everything in it. What cannot be removed is logged, and stays."""
+        try:
+            remove_tree(self.path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            logger.warning("%s could not be removed: %s", self.path, error.strerror)
 
     def _give(self, descriptor: int) -> None:
         """Whoever owns the directory owns what is put into it."""
@@ -164,14 +172,39 @@ class WorkDirectory:
             self._give(following)
         return following
 
-    def _entries(self) -> Iterator[tuple[str, os.stat_result]]:
-        for folder, folders, names, here in os.fwalk(self.path, follow_symlinks=False):
-            below = os.path.relpath(folder, self.path)
-            for name in (*folders, *names):
-                # What a running command has just removed is not there.
+    def _entries(self, *, is_strict: bool) -> Iterator[_Entry]:
+        """Everything in it. A folder that cannot be looked into is an error, or is passed over."""
+        todo: list[tuple[str, ...]] = [()]
+        while todo:
+            folder = todo.pop()
+            try:
+                for entry in self._within(folder):
+                    yield entry
+                    if stat.S_ISDIR(entry.facts.st_mode):
+                        todo.append(entry.names)
+            except (FileNotFoundError, NotADirectoryError):
+                # A running command has just removed it, or put something else there.
+                continue
+            except OSError:
+                if is_strict:
+                    raise
+
+    def _within(self, folder: tuple[str, ...]) -> Iterator[_Entry]:
+        if len(folder) > DEEPEST:
+            raise OSError(errno.ENAMETOOLONG, "is nested too deep", "/".join(folder))
+        with self._inside(list(folder)) as here:
+            for name in os.listdir(here):
                 with suppress(FileNotFoundError):
                     facts = os.stat(name, dir_fd=here, follow_symlinks=False)
-                    yield os.path.normpath(os.path.join(below, name)), facts
+                    yield _Entry(here, (*folder, name), facts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    folder: int
+    """The descriptor of the folder that it is in, open until the next entry is asked for."""
+    names: tuple[str, ...]
+    facts: os.stat_result
 
 
 def _names(name: str) -> list[str]:
