@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
 
 import pytest
 import websockets
+from starlette.routing import Route, WebSocketRoute
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.transports.http.served import CALLERS, OWNERS, READERS, Served, served
+from tests.transports.http.served import CALLERS, OWNERS, READERS, TOKENS, Served, served
 from toolcrib.errors import Refused
+from toolcrib.runtime.operations import OPERATIONS
+from toolcrib.runtime.runtime import create_runtime
+from toolcrib.transports.http.app import create_app
 from toolcrib.transports.http.headers import read_headers
 from toolcrib.transports.http.routes import ROUTES
+from toolcrib.transports.peer_methods import PEER_METHODS
 
-EVERY_ROUTE = [*((each.verb, each.path) for each in ROUTES), ("GET", "/openapi.json")]
+
+def walk() -> tuple[list[tuple[str, str]], list[str]]:
+    """Every verb and path, and every socket, that the application answers: as it says itself, so
+    that a route which is added is walked too.
+    """
+    ways: list[tuple[str, str]] = []
+    sockets: list[str] = []
+    for route in create_app(create_runtime(), tokens=TOKENS).routes:
+        match route:
+            case Route(path=path, methods=set(verbs)):
+                ways += [(verb, path) for verb in sorted(verbs)]
+            case WebSocketRoute(path=path):
+                sockets.append(path)
+            case _:
+                raise AssertionError(f"nobody has walked {route!r} yet; teach this test to")
+    return ways, sockets
+
+
+EVERY_ROUTE, SOCKETS = walk()
 JSON = {"Content-Type": "application/json"}
 MALLORY = "mallory-token-0123456789"
 PAGE = "https://inbox.example"
@@ -45,7 +69,7 @@ async def test_a_stranger_is_refused_on_every_route(
 ) -> None:
     """Missing or wrong token, foreign Host, foreign Origin: refused before anything is done."""
     async with served() as crib:
-        for verb, path in EVERY_ROUTE:
+        for verb, path in (*EVERY_ROUTE, *(("GET", path) for path in SOCKETS)):
             answer = await crib.client.request(verb, path, headers={**JSON, **headers})
 
             assert answer.status_code == status, (verb, path)
@@ -65,10 +89,31 @@ async def test_a_stranger_is_refused_at_the_socket(headers: Mapping[str, str], s
     """The socket has the same gate, before it opens."""
     async with served() as crib:
         told = {"Authorization": f"Bearer {OWNERS}", **headers}
-        with pytest.raises(InvalidStatus) as refused:
-            await _open(crib, told)
+        for path in SOCKETS:
+            with pytest.raises(InvalidStatus) as refused:
+                await _open(crib, told, path)
 
-    assert refused.value.response.status_code == status
+            assert refused.value.response.status_code == status, path
+
+
+async def test_a_foreign_page_may_not_even_ask_whether_it_may() -> None:
+    """A browser's question before a request of another page is refused on every route."""
+    asks = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+    async with served() as crib:
+        for path in {path for _, path in EVERY_ROUTE}:
+            answer = await crib.client.options(path, headers={**asks, "Authorization": ""})
+
+            assert answer.status_code == 403, path
+            assert "access-control-allow-origin" not in answer.headers
+
+
+def test_the_walk_has_seen_what_is_served() -> None:
+    """The operations, their document, MCP and the socket are all behind the gate."""
+    paths = {path for _, path in EVERY_ROUTE}
+
+    assert {each.path for each in ROUTES} < paths
+    assert {"/openapi.json", "/mcp"} < paths
+    assert SOCKETS == ["/v1/ws"]
 
 
 async def test_the_gate_lets_in_who_holds_a_token() -> None:
@@ -78,8 +123,9 @@ async def test_the_gate_lets_in_who_holds_a_token() -> None:
             answer = await crib.client.request(verb, path, headers=JSON, content=b"{}")
 
             assert answer.status_code not in (401, 403), (verb, path)
-        socket = await _open(crib, {"Authorization": f"Bearer {OWNERS}"})
-        await socket.close()
+        for path in SOCKETS:
+            socket = await _open(crib, {"Authorization": f"Bearer {OWNERS}"}, path)
+            await socket.close()
 
 
 @pytest.mark.parametrize("token", [CALLERS, READERS])
@@ -96,6 +142,52 @@ async def test_a_principal_does_only_what_its_scopes_say(token: str) -> None:
 
             is_refused = answer.status_code == 403
             assert is_refused == (route.operation.scope not in scopes), route.name
+
+
+@pytest.mark.parametrize("token", [CALLERS, READERS])
+async def test_a_principal_does_only_what_its_scopes_say_over_a_socket(token: str) -> None:
+    """R42: the same for every operation and every method of a connection, approving among them."""
+    scopes = {"read", "call"} if token == CALLERS else {"read"}
+    methods = {**OPERATIONS, **PEER_METHODS}
+    refused: dict[str, bool] = {}
+    async with served() as crib:
+        await crib.session()
+        for path in SOCKETS:
+            async with await _open(crib, crib.as_(token), path) as socket:
+                for name in methods:
+                    asked: dict[str, object] = {
+                        "jsonrpc": "2.0",
+                        "id": name,
+                        "method": name,
+                        "params": {},
+                    }
+                    await socket.send(json.dumps(asked))
+                    told = json.loads(await socket.recv())
+                    error = told.get("error", {}).get("data", {})
+                    refused[told["id"]] = error.get("kind") == "forbidden"
+
+    assert refused == {name: each.scope not in scopes for name, each in methods.items()}
+
+
+async def test_who_called_and_over_what_is_on_record() -> None:
+    """R46: the record of a call names the principal of its token, and the transport."""
+    async with served() as crib:
+        await crib.session()
+        path = "/v1/sessions/s/tools/echo/call"
+        body = {"arguments": {"text": "a"}}
+        await crib.client.post(path, json=body, headers=crib.as_(CALLERS))
+        async with await _open(crib, crib.as_(CALLERS), "/v1/ws") as socket:
+            params = {"session_id": "s", "name": "echo", **body}
+            asked = {"jsonrpc": "2.0", "id": 1, "method": "tools.call", "params": params}
+            await socket.send(json.dumps(asked))
+            await socket.recv()
+        told = (await crib.client.get("/v1/sessions/s/events")).json()["events"]
+
+    ended = [each["data"] for each in told if each["kind"] == "tool.invoked"]
+    assert [(each["principal"], each["transport"]) for each in ended] == [
+        ("caller", "http"),
+        ("caller", "websocket"),
+    ]
 
 
 IDS = {"approval_id": "a", "grant_id": "g"}
@@ -187,13 +279,13 @@ async def test_no_token_is_logged_or_told(caplog: pytest.LogCaptureFixture) -> N
         assert not any(token in each.getMessage() for each in server_logs)
 
 
-async def _open(crib: Served, headers: Mapping[str, str]) -> websockets.ClientConnection:
+async def _open(crib: Served, headers: Mapping[str, str], path: str) -> websockets.ClientConnection:
     """Open the socket with headers as they are, a rebound Host among them."""
     own = {name: value for name, value in headers.items() if name not in ("Host", "Origin")}
     origin = headers.get("Origin")
     address = crib.server.url.removeprefix("http://")
     host, port = address.split(":")
-    uri = f"ws://{headers.get('Host', address)}/v1/ws"
+    uri = f"ws://{headers.get('Host', address)}{path}"
     return await connect(
         uri,
         host=host,
