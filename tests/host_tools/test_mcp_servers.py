@@ -8,6 +8,7 @@ import pytest
 
 from toolcrib.errors import InvalidTool
 from toolcrib.host_tools import HttpServer, MountTerms, StdioServer, parse_host_tools
+from toolcrib.host_tools.mcp_servers import client_server
 
 FILE = """\
 mcp_servers:
@@ -52,6 +53,36 @@ def test_servers_are_read_in_order() -> None:
             headers={"Authorization": "Bearer ${DOCS_TOKEN}"},
         ),
     )
+
+
+def test_limits_are_read() -> None:
+    """How long a call may take and how much of an answer is taken."""
+    text = "mcp_servers: {files: {command: x, timeout: 2.5, max_output_chars: 100}}"
+    [server] = parse_host_tools(text).mcp_servers
+
+    assert (server.terms.timeout, server.terms.max_output_chars) == (2.5, 100)
+
+
+@pytest.mark.parametrize("limit", ["timeout: 0", "max_output_chars: 0", "max_output_chars: 1.5"])
+def test_limits_that_allow_nothing_are_refused(limit: str) -> None:
+    """A server whose calls could never succeed is a mistake."""
+    with pytest.raises(InvalidTool, match=r"mcp_servers\.files"):
+        parse_host_tools(f"mcp_servers: {{files: {{command: x, {limit}}}}}")
+
+
+def test_a_client_names_a_program_or_an_address() -> None:
+    """What a client brings is one of both, under a name that tools can have."""
+    server = client_server("My Files!", command="files", args=["-r"], env={"A": "${B}"})
+
+    assert isinstance(server, StdioServer)
+    assert (server.name, server.terms.prefix) == ("My_Files_", "My_Files__")
+    assert (server.args, dict(server.env)) == (("-r",), {"A": "${B}"})
+    assert server.terms.approval == "always"
+    assert isinstance(client_server("docs", url="https://docs.example.org/mcp"), HttpServer)
+    with pytest.raises(InvalidTool, match="needs a command or a url"):
+        client_server("x")
+    with pytest.raises(InvalidTool, match="needs a command or a url"):
+        client_server("x", command="x", url="https://docs.example.org/mcp")
 
 
 def test_a_person_approves_unless_the_file_says_otherwise() -> None:

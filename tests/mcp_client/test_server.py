@@ -12,9 +12,20 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.mcp_client.bench import Era, Mount, free_port, mounted, stdio, terms, web_peer
+from tests.mcp_client.bench import (
+    QUICK,
+    Era,
+    Mount,
+    free_port,
+    mounted,
+    raw,
+    stdio,
+    terms,
+    web_peer,
+)
 from tests.mcp_client.peer import PIXEL
 from toolcrib.host_tools import HttpServer, StdioServer
+from toolcrib.mcp_client.server import MountedServer
 from toolcrib.session.events import ToolProgress
 from toolcrib.testing import Recorder
 
@@ -188,6 +199,36 @@ class TestAway:
         url = f"http://127.0.0.1:{free_port()}/mcp"
         async with mounted(HttpServer(name="no", terms=terms(), url=url)) as peer:
             assert peer.server.fault == "its address does not answer (ConnectError)"
+
+    async def test_an_address_that_refuses_us_is_told_of(self) -> None:
+        """Who gave the wrong token learns that it is the token."""
+
+        async def refuse(asked: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+            headers = (await asked.readuntil(b"\r\n\r\n")).lower()
+            await asked.readexactly(int(headers.partition(b"content-length:")[2].split()[0]))
+            to.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            await to.drain()
+            to.close()
+
+        async with await asyncio.start_server(refuse, "127.0.0.1", 0) as listening:
+            port = listening.sockets[0].getsockname()[1]
+            config = HttpServer(name="no", terms=terms(), url=f"http://127.0.0.1:{port}/mcp")
+            async with mounted(config) as peer:
+                assert peer.server.fault == "it answered with HTTP 401"
+
+    async def test_who_fails_to_follow_costs_nobody_the_connection(self) -> None:
+        """What is told of a change is not ours to answer for."""
+
+        def fail(_: MountedServer) -> None:
+            raise RuntimeError
+
+        server = MountedServer(raw("fine"), "mcp:raw", fail, environ={}, pace=QUICK)
+        server.start()
+        await server.first_try()
+        try:
+            assert server.fault is None
+        finally:
+            await server.close()
 
     async def test_a_missing_variable_is_told_of_and_not_tried_again(self) -> None:
         """What only a new configuration can mend is not tried for ever."""

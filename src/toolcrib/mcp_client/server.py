@@ -160,4 +160,8 @@ class MountedServer:
 
     def _tell(self) -> None:
         self._is_tried.set()
-        self._on_change(self)
+        try:
+            self._on_change(self)
+        except Exception:
+            # Whoever fails to follow must not cost the others their connection.
+            logger.exception("a change of the MCP server %r was not followed", self.config.name)

@@ -138,8 +138,12 @@ class McpMounting:
     def _changed(self, server: MountedServer) -> None:
         for held in self._held():
             own = self._own.get(held.session.session_id, [])
-            if server in self._shared or server in own:
+            if server not in self._shared and server not in own:
+                continue
+            try:
                 self.bring_up_to_date(held)
+            except Exception:
+                logger.exception("session %s has not followed", held.session.session_id)
 
     def _offer(
         self, session_id: str, taken: Collection[str], is_wanted: Callable[[str], bool]
