@@ -47,12 +47,20 @@ async def capture(limit: int, owner: int | None) -> tuple[int, Capped]:
     return theirs, kept
 
 
+class Whole(asyncio.StreamReaderProtocol):
+    """Feeds a reader, and lets go of the pipe at its end on whichever event loop."""
+
+    def eof_received(self) -> bool:
+        super().eof_received()
+        return False
+
+
 async def reading(limit: int, owner: int | None) -> tuple[int, asyncio.StreamReader]:
     """A descriptor to write to, and a reader of it; a writer who is too fast has to wait."""
     ours, theirs = _pipe(owner)
     reader = asyncio.StreamReader(limit)
     await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours, "rb", 0)
+        lambda: Whole(reader), os.fdopen(ours, "rb", 0)
     )
     return theirs, reader
 
