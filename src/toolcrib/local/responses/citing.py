@@ -81,7 +81,7 @@ class Citer:
         if isinstance(source, FileSource):
             note = {"type": "file_citation", "index": at}
             return "", {**note, "file_id": source.file_id, "filename": source.filename}
-        title = _UNLINKABLE.sub(" ", source.title).strip() or source.url
+        title = " ".join(_UNLINKABLE.sub(" ", source.title).split()) or source.url
         link = f"[{title}]({source.url})"
         if self._in_json:
             link = json.dumps(link, ensure_ascii=False)[1:-1]
