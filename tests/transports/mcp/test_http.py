@@ -17,8 +17,10 @@ from mcp.shared.exceptions import MCPError
 from tests.transports.http.served import CALLERS, OWNERS, READERS, TOKENS, Served, served
 from tests.transports.mcp.bench import ERAS, HANDSHAKE, STATELESS, facts_of, text_of
 from tests.transports.shop import shop
+from toolcrib.runtime.principal import Principal
 from toolcrib.transports.http.serving import HttpServer
 from toolcrib.transports.mcp import McpOptions, McpServer
+from toolcrib.transports.security import Token, Tokens
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 BEGIN: dict[str, Any] = {
@@ -101,6 +103,29 @@ class TestTheGate:
             )
 
         assert (mine.status_code, theirs.status_code) == (200, 404)
+
+    async def test_one_name_may_have_tokens_that_may_less(self) -> None:
+        """R46: what a token may do is its own, also where another of the same name began."""
+        tokens = Tokens(
+            [
+                Token(OWNERS, Principal("ada", frozenset({"read", "call"}))),
+                Token(READERS, Principal("ada", frozenset({"read"}))),
+            ]
+        )
+        async with shop() as runtime, HttpServer(runtime, port=0, tokens=tokens) as server:
+            async with mcp_client(server, STATELESS, OWNERS) as may:
+                assert not (await may.call_tool("greet", {"name": "Ada"})).is_error
+            async with mcp_client(server, STATELESS, READERS) as may_not:
+                with pytest.raises(MCPError, match="scope 'call'"):
+                    await may_not.call_tool("greet", {"name": "Ada"})
+            async with httpx2.AsyncClient(base_url=server.url) as http:
+                owner, reader = ({"Authorization": f"Bearer {each}"} for each in (OWNERS, READERS))
+                begun = await http.post("/mcp", headers={**JSON, **owner}, json=BEGIN)
+                session = {"Mcp-Session-Id": begun.headers["mcp-session-id"]}
+                ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+                other = await http.post("/mcp", headers={**JSON, **session, **reader}, json=ping)
+
+        assert other.status_code == 404
 
     async def test_a_page_that_is_allowed_can_read_the_session(self) -> None:
         """A browser shows a page only the headers that it is told to."""
@@ -234,6 +259,22 @@ class TestStreams:
             ended = await _ended(bench, "shared")
 
         assert ended["transport"] == "mcp"
+
+    async def test_the_application_may_be_served_by_something_else(self) -> None:
+        """Behind the same gate, and ended by whoever serves it."""
+        async with shop() as runtime:
+            mine = McpServer(runtime)
+            transport = httpx2.ASGITransport(mine.app(tokens=TOKENS))
+            async with httpx2.AsyncClient(
+                transport=transport, base_url="http://localhost"
+            ) as client:
+                stranger = await client.post("/mcp", headers=MODERN_HEADERS, json=MODERN)
+                headers = {**MODERN_HEADERS, "Authorization": f"Bearer {OWNERS}"}
+                known = await client.post("/mcp", headers=headers, json=MODERN)
+                await mine.close()
+                closed = await client.post("/mcp", headers=headers, json=MODERN)
+
+        assert [each.status_code for each in (stranger, known, closed)] == [401, 200, 503]
 
     async def test_the_host_may_bring_a_server_of_its_own(self) -> None:
         """What was set up in code is what answers at `/mcp`."""

@@ -19,6 +19,7 @@ from toolcrib.transports.mcp.stateless import answer_once, is_stateless, read_bo
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+    from toolcrib.runtime.principal import Principal
     from toolcrib.transports.mcp.server import McpServer
 
 
@@ -37,7 +38,7 @@ class McpEndpoint:
         self._is_stopped = asyncio.Event()
         self._open = 0
         self._quiet = asyncio.Event()
-        self._users: dict[str, AuthenticatedUser] = {}
+        self._users: dict[Principal, AuthenticatedUser] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -50,7 +51,7 @@ class McpEndpoint:
         # The HTTP parser leaves the space after a value, which is no part of it (RFC 9110, 5.5).
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         # With it the SDK lets nobody into a session that somebody else has begun.
-        scope["user"] = self._user(principal_of(scope).name)
+        scope["user"] = self._user(principal_of(scope))
         if scope["method"] != "POST":
             await self._streams.handle_request(scope, receive, send)
             return
@@ -106,9 +107,13 @@ class McpEndpoint:
             self._is_ready.set()
             await asyncio.Event().wait()
 
-    def _user(self, name: str) -> AuthenticatedUser:
-        known = self._users.get(name)
+    def _user(self, who: Principal) -> AuthenticatedUser:
+        known = self._users.get(who)
         if known is None:
-            token = AccessToken(token="", client_id=name, scopes=[])
-            known = self._users[name] = AuthenticatedUser(token)
+            # The SDK compares name and subject: one name may have tokens of several scopes.
+            scopes = sorted(who.scopes)
+            token = AccessToken(
+                token="", client_id=who.name, subject=" ".join(scopes), scopes=[*scopes]
+            )
+            known = self._users[who] = AuthenticatedUser(token)
         return known

@@ -91,6 +91,9 @@ class Seats:
         if isinstance(found, Seat):
             return found
         if found is None:
+            if places is not self._shared:
+                # Before it is taken: the connection may close meanwhile.
+                connection_of(ctx).exit_stack.push_async_callback(self._leave, places, key)
             taking = asyncio.ensure_future(self._take(ctx, places, key))
             places[key] = found = taking
             taking.add_done_callback(lambda done: _forget_failed(places, key, done))
@@ -110,7 +113,9 @@ class Seats:
         if named is None and not is_stateless:
             return connection_of(ctx).state, _SEAT
         who = self.who_asks(ctx)
-        return self._shared, f"{named or ''} {who.name} {' '.join(_abilities(ctx))}"
+        # Two tokens may be of one name; what the one may do, the other may not.
+        scopes, abilities = " ".join(sorted(who.scopes)), " ".join(_abilities(ctx))
+        return self._shared, f"{named or ''}\n{who.name}\n{scopes}\n{abilities}"
 
     def _named(self, ctx: ServerRequestContext[Any, Any]) -> str | None:
         named = None if ctx.request is None else ctx.request.headers.get(SESSION_HEADER)
@@ -120,15 +125,15 @@ class Seats:
         self, ctx: ServerRequestContext[Any, Any], places: dict[str, Any], key: str
     ) -> Seat:
         who, named = self.who_asks(ctx), self._named(ctx)
-        asked = _asked(ctx, who)
+        asked, abilities = _asked(ctx, who), _abilities(ctx)
         if places is self._shared:
-            session_id = named or f"mcp_{sha256(key.encode()).hexdigest()[:16]}"
-            seat = Seat(await self._open(session_id, asked, who, is_named=bool(named)), who)
+            session_id = named or _id_for(who.name, abilities)
+            opened = await self._open(session_id, asked, who, is_named=bool(named))
+            seat = Seat(opened, who, abilities=abilities)
             await self._recall(seat)
         else:
             session = await self._runtime.ask("session.create", asked, who)
-            seat = Seat(session.session_id, who, abilities=_abilities(ctx), is_passing=True)
-            connection_of(ctx).exit_stack.push_async_callback(self._leave, seat)
+            seat = Seat(session.session_id, who, abilities=abilities, is_passing=True)
         places[key] = seat
         self._taken.add(seat)
         return seat
@@ -159,10 +164,14 @@ class Seats:
             if mark is not None and each.state in OPEN_STATES:
                 seat.waiting[mark] = Waiting(each.call_id, each.approval_id)
 
-    async def _leave(self, seat: Seat) -> None:
-        self._taken.discard(seat)
+    async def _leave(self, places: dict[str, Any], key: str) -> None:
+        """The connection is over, and its session with it."""
+        found: Seat | asyncio.Future[Seat] | None = places.get(key)
         with suppress(Refused):
-            await self._runtime.ask("session.close", {"session_id": seat.session_id}, seat.who)
+            seat = await found if isinstance(found, asyncio.Future) else found
+            if seat is not None:
+                self._taken.discard(seat)
+                await self._runtime.ask("session.close", {"session_id": seat.session_id}, seat.who)
 
 
 def connection_of(ctx: ServerRequestContext[Any, Any]) -> Connection:
@@ -170,6 +179,11 @@ def connection_of(ctx: ServerRequestContext[Any, Any]) -> Connection:
     it from a handler.
     """
     return ctx.session._connection  # pyright: ignore[reportPrivateUsage]
+
+
+def _id_for(name: str, abilities: tuple[str, ...]) -> str:
+    """The same after every restart."""
+    return f"mcp_{sha256(' '.join((name, *abilities)).encode()).hexdigest()[:16]}"
 
 
 def _asked(ctx: ServerRequestContext[Any, Any], who: Principal) -> dict[str, Any]:

@@ -127,6 +127,11 @@ class McpServer:
 
         return create_app(self.runtime, tokens=tokens, mcp=self, **doors)
 
+    async def close(self) -> None:
+        """End Streamable HTTP. `HttpServer` does so; this is for who serves `app` otherwise."""
+        if self._endpoint is not None:
+            await self._endpoint.close(self.runtime.config.drain_seconds)
+
     def end_listening(self) -> None:
         """Let every `subscriptions/listen` end as it should."""
         self._telling.listen.close()
