@@ -11,10 +11,11 @@ FAST := not slow and not crash and not load and not browser
 UNIT := $(FAST) and not wire
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types unit wire coverage slow crash load bench mutants format clean
+.PHONY: help setup node demo test check lint types unit wire coverage slow crash load conformance \
+	bench mutants format clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv with everything pinned in constraints.txt
 
@@ -25,6 +26,9 @@ $(STAMP): pyproject.toml constraints.txt scripts/venv.sh
 $(BENCH_STAMP): pyproject.toml constraints-bench.txt scripts/venv.sh
 	scripts/venv.sh "$(PYTHON)" $(BENCH_VENV) constraints-bench.txt '.[bench]'
 	@touch $@
+
+node: ## Install the JavaScript programs that tests speak with
+	@scripts/node.sh >/dev/null
 
 demo: setup ## Run the demo; needs no key and no network
 	$(BIN)/python examples/demo.py
@@ -43,16 +47,16 @@ types: setup ## Type-check everything, strictly
 unit: setup ## The fast tests
 	$(BIN)/pytest -q -n $(WORKERS) -m "$(UNIT)"
 
-wire: setup ## The tests that speak through real SDKs, servers and agents
+wire: setup node ## The tests that speak through real SDKs, servers and agents
 	$(BIN)/pytest -q -n $(WORKERS) -m "$(FAST) and wire"
 
-coverage: setup ## The fast and the wire tests, and how much of the package they reach
+coverage: setup node ## The fast and the wire tests, and how much of the package they reach
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -q -n $(WORKERS) -m "$(FAST)"
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 
-slow: setup ## Tests that take seconds, or play whole recordings
+slow: setup node ## Tests that take seconds, or play whole recordings
 	scripts/marked.sh slow -n $(WORKERS)
 
 crash: setup ## Tests that kill processes
@@ -60,6 +64,9 @@ crash: setup ## Tests that kill processes
 
 load: setup ## Tests with many calls at once
 	scripts/marked.sh load
+
+conformance: setup node ## The official MCP conformance suite against our server, in both eras
+	scripts/conformance.sh
 
 bench: $(BENCH_STAMP) ## Compare speed with other libraries, in an environment of its own
 	$(BENCH_VENV)/bin/python benchmarks/run.py
@@ -72,6 +79,6 @@ format: setup ## Format the code and fix what can be fixed
 	$(BIN)/ruff format .
 
 clean: ## Remove environments, caches and reports
-	rm -rf $(VENV) $(BENCH_VENV) mutants build dist htmlcov .coverage .coverage.* \
+	rm -rf $(VENV) $(BENCH_VENV) .node mutants build dist htmlcov .coverage .coverage.* \
 		.hypothesis .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
