@@ -22,7 +22,16 @@ settings.load_profile("mutants" if _is_mutated else "ci" if os.environ.get("CI")
 
 # Folders whose tests speak through real SDKs, servers or agents: thousands of them, some tens of
 # milliseconds each, which is more than the inner loop can wait for.
-_WIRE = ("adapters/openai", "adapters/pydantic_ai", "pydantic_ai", "transports")
+_WIRE = (
+    "adapters/openai",
+    "adapters/pydantic_ai",
+    "conformance",
+    "local",
+    "mcp_client",
+    "pydantic_ai",
+    "sandbox",
+    "transports",
+)
 # Files that play whole recordings, start processes for every test, or draw many examples. What they
 # reach is reached by faster ones too, so that they need not run under coverage.
 _SLOW = (
@@ -36,6 +45,8 @@ _SLOW = (
     "adapters/pydantic_ai/test_elsewhere.py",
     "adapters/pydantic_ai/test_replay.py",
     "adapters/pydantic_ai/test_replay_across.py",
+    "conformance/test_conformance.py",
+    "conformance/test_inspector.py",
     "pydantic_ai/test_resuming.py",
     "transports/test_equality.py",
     "transports/test_stdio.py",
