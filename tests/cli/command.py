@@ -26,6 +26,8 @@ import sys
 
 from toolcrib import tool
 
+print("loading")
+
 
 @tool
 def add(a: int, b: int) -> int:
@@ -46,6 +48,13 @@ def shout(text: str) -> str:
         text: What to shout.
     """
     return text.upper()
+
+
+@tool
+def chatter() -> str:
+    """Print where answers go."""
+    print("chatter")
+    return "done"
 
 
 @tool
@@ -70,6 +79,9 @@ script = ScriptedOpenAI(
     [calls("shout", {"text": "five"}, call_id="call_2")],
     [says("It is 5.\\x1b[2J")],
     [says("You are welcome.")],
+)
+noisy = OpenAIAdapter(
+    model="scripted", client=ScriptedOpenAI([calls("chatter")], [says("Quiet.")]).client()
 )
 adapter = OpenAIAdapter(model="scripted", client=script.client())
 

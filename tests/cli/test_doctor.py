@@ -32,7 +32,7 @@ def test_a_sound_machine_is_status_0(folder: Path) -> None:
     assert found["python"]["level"] == "ok"
     assert found["extra cli"]["level"] == "ok"
     assert found["store"]["text"] == "crib.sqlite3 has 1 sessions"
-    assert found["host tools"]["text"] == "add, shout, linger, hack"
+    assert found["host tools"]["text"] == "add, shout, chatter, linger, hack"
     assert found["port"]["level"] == "ok"
     assert found["token file"]["level"] == "absent"
 

@@ -62,6 +62,13 @@ class TestOneAnswer:
         ran = [each["data"]["name"] for each in told if each["kind"] == "tool.invoked"]
         assert ran == ["add", "shout"]
 
+    def test_what_tools_print_is_no_answer(self) -> None:
+        """Their prints go to stderr; stdout has the model's text alone."""
+        done = invoke("run", "Hush!", *WITH[:3], "cli_model:noisy")
+
+        assert (done.exit_code, done.stdout) == (0, "Quiet.\n")
+        assert "chatter\n" in done.stderr
+
     def test_an_answer_as_json(self) -> None:
         """A program gets the whole result, and nothing else on stdout."""
         done = invoke("run", "2 and 3?", *WITH, "--approve", "deny", "--json")

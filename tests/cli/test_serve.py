@@ -43,7 +43,13 @@ async def test_a_server_is_asked_by_other_processes(folder: Path) -> None:
         exported = await ask(served, folder, "sessions", "export", session)
         assert await served.stop() == 0
 
-    assert [each["name"] for each in listed["tools"]] == ["add", "shout", "linger", "hack"]
+    assert [each["name"] for each in listed["tools"]] == [
+        "add",
+        "shout",
+        "chatter",
+        "linger",
+        "hack",
+    ]
     assert (added.returncode, added.stdout) == (0, "5\n")
     assert waiting.returncode == 4
     assert [each["approval_id"] for each in inbox] == [told["approval_id"]]

@@ -30,6 +30,7 @@ class TestSeeing:
         assert lines == [
             "add 0.0.0 local - Add two numbers.",
             "shout 0.0.0 local requires_approval - Shout a text.",
+            "chatter 0.0.0 local - Print where answers go.",
             "linger 0.0.0 local - Never end.",
             "hack 0.0.0 local - Write what a terminal would obey.",
         ]
@@ -38,7 +39,13 @@ class TestSeeing:
         """R37, R47: a program gets what every transport tells of a tool."""
         found = json.loads(invoke("tools", "list", *MODULE, "--json").stdout)
 
-        assert [each["name"] for each in found["tools"]] == ["add", "shout", "linger", "hack"]
+        assert [each["name"] for each in found["tools"]] == [
+            "add",
+            "shout",
+            "chatter",
+            "linger",
+            "hack",
+        ]
         assert found["tools"][0]["parameters"]["required"] == ["a", "b"]
         assert found["unavailable"] == {}
 
@@ -80,7 +87,7 @@ class TestCalling:
         """`key=value` is a number where the schema says so."""
         done = call("add", "a=2", "b=3")
 
-        assert (done.exit_code, done.stdout, done.stderr) == (0, "5\n", "")
+        assert (done.exit_code, done.stdout) == (0, "5\n")
 
     def test_arguments_as_json(self) -> None:
         """All arguments at once, and the whole result for a program."""
@@ -145,6 +152,13 @@ class TestCalling:
         assert done.exit_code == 4
         assert "--store FILE" in done.stderr
 
+    def test_what_modules_and_tools_print_is_no_answer(self) -> None:
+        """Their prints go to stderr, so that stdout is what was asked for."""
+        done = call("chatter", "--json")
+
+        assert json.loads(done.stdout)["value"] == "done"
+        assert done.stderr == "loading\nchatter\n"
+
     @pytest.mark.wire
     def test_ctrl_c_stops_the_call(self, folder: Path) -> None:
         """Status 130 at once, and the ledger says that it was cancelled."""
@@ -153,7 +167,7 @@ class TestCalling:
             [*MAIN, *words], stderr=subprocess.PIPE, text=True, cwd=folder
         ) as started:
             assert started.stderr is not None
-            assert started.stderr.readline() == "lingering\n"
+            assert [started.stderr.readline() for _ in range(2)] == ["loading\n", "lingering\n"]
             started.send_signal(signal.SIGINT)
             assert started.wait(PATIENCE) == 130
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from toolcrib.approval.console import Console, EndOfInput
 from toolcrib.cli.exits import Exit
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from toolcrib.cli.conversation import Conversation
 
 
-async def chat(talk: Conversation) -> None:
-    """Ask what is typed until the input ends, or `/exit`."""
+async def chat(talk: Conversation, out: TextIO) -> None:
+    """Ask what is typed until the input ends, or `/exit`. The answers go to `out`."""
     console = Console(sys.stdin, sys.stderr)
     note(f"session {talk.session_id}; /exit or Ctrl-D ends it", "dim")
     while True:
@@ -27,11 +27,11 @@ async def chat(talk: Conversation) -> None:
         if text == "/exit":
             return
         if text:
-            await _answer(talk, text)
+            await _answer(talk, text, out)
 
 
-async def _answer(talk: Conversation, text: str) -> None:
-    result = await talk.answer(text, Screen())
+async def _answer(talk: Conversation, text: str, out: TextIO) -> None:
+    result = await talk.answer(text, Screen(out))
     status = prompt_status(result)
     if status is Exit.WAITING:
         note(f"waits for approval: {', '.join(result['pending'])}", "yellow")

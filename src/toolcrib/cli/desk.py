@@ -15,7 +15,7 @@ import typer
 from toolcrib.cli.hosting import Hosting, hosted
 from toolcrib.cli.opened import opened
 from toolcrib.cli.remote import URL_VARIABLE, open_remote
-from toolcrib.cli.streams import fail
+from toolcrib.cli.streams import fail, stdout_kept
 from toolcrib.errors import Refused, StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def hosted_desk(
         if url is not None:
             yield open_remote(url, token_file)
             return
-        with asyncio.Runner() as runner:
+        with stdout_kept(), asyncio.Runner() as runner:
             hosting = hosted(replace(asked, drain_seconds=0.0))
             runtime = runner.run(hosting.__aenter__())
             try:

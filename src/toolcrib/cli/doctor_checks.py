@@ -14,6 +14,7 @@ from typing import Final
 
 from toolcrib.cli.extras import EXTRAS, missing
 from toolcrib.cli.findings import Finding
+from toolcrib.cli.streams import stdout_kept
 from toolcrib.errors import StoreError, UsageError
 
 OLDEST_PYTHON: Final = (3, 11)
@@ -81,7 +82,8 @@ def of_tools(files: Sequence[Path], modules: Sequence[str]) -> Iterator[Finding]
         return
     registry = HostToolRegistry()
     try:
-        asyncio.run(load_host_tools(registry, files=files, modules=modules))
+        with stdout_kept():
+            asyncio.run(load_host_tools(registry, files=files, modules=modules))
     except UsageError as error:
         yield Finding("host tools", "failure", str(error))
         return

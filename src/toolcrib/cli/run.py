@@ -24,6 +24,7 @@ from toolcrib.cli.hosting import (
 from toolcrib.cli.opened import Json
 from toolcrib.cli.prompted import finish_prompt
 from toolcrib.cli.screen import Screen
+from toolcrib.cli.streams import stdout_kept
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -75,10 +76,12 @@ def run(
     if text is None:
         if json:
             raise typer.BadParameter("--json is for one prompt; give PROMPT")
-        run_hosted(asked, _in(session, chat))
+        with stdout_kept() as out:
+            run_hosted(asked, _in(session, lambda talk: chat(talk, out)))
         return
-    screen = Screen(is_silent=json)
-    result = run_hosted(asked, _in(session, lambda talk: talk.answer(text, screen)))
+    with stdout_kept() as out:
+        screen = Screen(out, is_silent=json)
+        result = run_hosted(asked, _in(session, lambda talk: talk.answer(text, screen)))
     finish_prompt(result, f"--store {store}" if store else None, json=json, is_shown=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from toolcrib.cli.streams import note, stream
 
@@ -18,7 +18,8 @@ MOST_CHARS: Final = 200
 class Screen:
     """Shows events. `is_silent` keeps the text back, for whoever wants the whole of it."""
 
-    def __init__(self, *, is_silent: bool = False) -> None:
+    def __init__(self, out: TextIO | None = None, *, is_silent: bool = False) -> None:
+        self._out = out
         self._is_silent = is_silent
         self._written = ""
         self._step: object = None
@@ -51,7 +52,7 @@ class Screen:
             return
         if self._written.strip() != text.strip():
             self._end_line()
-            stream(text)
+            stream(text, self._out)
             self._written = text
         self._end_line()
 
@@ -63,7 +64,7 @@ class Screen:
             # What the model said before it called a tool is not part of its answer.
             self._end_line()
             self._step, self._written = step, ""
-        stream(data["text"])
+        stream(data["text"], self._out)
         self._written += data["text"]
 
     def _note(self, text: str, style: str | None) -> None:
@@ -72,7 +73,7 @@ class Screen:
 
     def _end_line(self) -> None:
         if self._written and not self._written.endswith("\n"):
-            stream("\n")
+            stream("\n", self._out)
             self._written += "\n"
 
 

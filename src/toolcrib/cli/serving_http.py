@@ -14,7 +14,7 @@ import typer
 from toolcrib.cli.extras import need
 from toolcrib.cli.hosting import Hosting, run_hosted
 from toolcrib.cli.remote import TOKEN_VARIABLE
-from toolcrib.cli.streams import note
+from toolcrib.cli.streams import note, stdout_kept
 
 if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
@@ -80,7 +80,8 @@ def serve_over_http(asked: Hosting, door: Door) -> None:
                 on_ready=lambda url: _tell(url, _token_place(door)),
             )
 
-    run_hosted(asked, served, loop_factory=_loop_factory())
+    with stdout_kept():
+        run_hosted(asked, served, loop_factory=_loop_factory())
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

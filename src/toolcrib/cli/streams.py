@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, redirect_stdout
+from typing import NoReturn, TextIO
 
 import typer
 
@@ -21,10 +24,20 @@ def show_text(text: str) -> None:
         show(line)
 
 
-def stream(text: str) -> None:
+def stream(text: str, out: TextIO | None = None) -> None:
     """Print a piece of text at once, without ending the line."""
     pieces = (each if each in "\n\t" else showable(each) for each in text)
-    typer.echo("".join(pieces), nl=False)
+    typer.echo("".join(pieces), file=out, nl=False)
+
+
+@contextmanager
+def stdout_kept() -> Generator[TextIO]:
+    """Stdout for answers alone: what modules and tools of the host print meanwhile goes to
+    stderr.
+    """
+    out = sys.stdout
+    with redirect_stdout(sys.stderr):
+        yield out
 
 
 def show_json(value: object) -> None:
