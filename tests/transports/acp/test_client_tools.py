@@ -164,6 +164,7 @@ async def test_they_work_only_while_the_editor_is_connected() -> None:
             {"session_id": session_id, "name": "ide_read_file", "arguments": {"path": "/a"}},
         )
         assert told.failure.kind == "unavailable"
+        assert "not connected" in told.text
 
 
 async def test_a_tool_of_the_host_is_not_shadowed() -> None:

@@ -90,6 +90,25 @@ async def test_a_session_is_loaded_with_all_that_happened() -> None:
         assert (await turn).stop_reason == "end_turn"
 
 
+async def test_loading_a_session_asks_nothing_about_its_past() -> None:
+    """What waits is shown; a question comes only with a prompt that goes on."""
+    runtime = shop()
+    async with runtime:
+        async with connected(runtime) as (_, at):
+            await at.agent.initialize(protocol_version=1)
+            session_id = await at.open()
+            call = {"session_id": session_id, "name": "guarded", "arguments": {"name": "Ada"}}
+            await at.ask("tools.call", **call)
+            await at.question()
+        async with connected(runtime) as (_, at):
+            await at.agent.initialize(protocol_version=1)
+
+            assert await history(at, session_id) == [("tool_call", "pending")]
+            for _ in range(10):
+                assert len((await at.ask("approvals.list"))["approvals"]) == 1
+            assert at.editor.questions.empty()
+
+
 async def test_a_resumed_session_is_not_told_again() -> None:
     """Resuming is for a client that has the history."""
     async with wired_desk(shop(has_model=True)) as at:
