@@ -121,11 +121,19 @@ class Web:
             str(HERE / "peer.py"),
             f"http:{self.port}",
             self._era,
+            stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
         stderr = cast("asyncio.StreamReader", process.stderr)
         async with asyncio.timeout(30):
             while b"Uvicorn running" not in await stderr.readline():
+                assert process.returncode is None
+
+    async def until_asked(self, request: str) -> None:
+        """Wait until the server has logged a request."""
+        process = cast("asyncio.subprocess.Process", self._process)
+        async with asyncio.timeout(10):
+            while request.encode() not in await cast("Any", process.stdout).readline():
                 assert process.returncode is None
 
     async def stop(self) -> None:

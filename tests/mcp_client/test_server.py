@@ -174,6 +174,27 @@ class TestAway:
             await peer.until(lambda server: server.fault is None)
             assert (await peer.call("peer_add", a=1, b=1)).value == {"result": 2}
 
+    @pytest.mark.parametrize("era", ERAS)
+    async def test_a_web_server_killed_in_a_call_fails_the_call(self, era: Era) -> None:
+        """Nobody waits for an answer that cannot come."""
+        async with web_peer(era) as web, mounted(web.config()) as peer:
+            begun = asyncio.Event()
+            peer.session.bus.subscribe(ToolProgress, lambda _: begun.set())
+            running = asyncio.ensure_future(peer.call("peer_wait_long"))
+            await begun.wait()
+            await web.stop()
+            failed = await running
+
+        assert failed.failure is not None
+        assert failed.failure.kind == "unavailable"
+
+    async def test_a_web_server_hears_that_its_session_is_over(self) -> None:
+        """Leaving is told to a server of the era that keeps sessions."""
+        async with web_peer("older") as web:
+            async with mounted(web.config()) as peer:
+                assert peer.server.fault is None
+            await web.until_asked("DELETE /mcp")
+
     async def test_a_web_server_that_forgot_the_session_is_connected_to_anew(self) -> None:
         """A server that was restarted does not know our session; it is made again."""
         async with web_peer("older") as web, mounted(web.config()) as peer:

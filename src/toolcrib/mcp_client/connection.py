@@ -65,6 +65,10 @@ class Connection:
         """Run a tool. Raises what the official client raises."""
         return await self._client.call_tool(name, arguments, progress_callback=progress)
 
+    def leave(self) -> None:
+        """End it from this side."""
+        self._ending.end("it was left")
+
     @property
     def is_over(self) -> bool:
         """Whether the server has left, or no longer knows us."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from toolcrib.tools.result import ToolResult
 
 logger = logging.getLogger(__name__)
+
+LEAVE_SECONDS: Final = 2.0
+"""How long a server may take to hear that we leave."""
 
 
 class MountedServer:
@@ -56,6 +59,7 @@ class MountedServer:
         self._scope = anyio.CancelScope()
         self._task: asyncio.Task[None] | None = None
         self._is_tried = asyncio.Event()
+        self._is_left = False
 
     def start(self) -> None:
         """Begin to connect."""
@@ -67,10 +71,16 @@ class MountedServer:
 
     async def close(self) -> None:
         """End the connection, and the program if there is one. Calls that run fail."""
-        self._scope.cancel()
+        self._is_left = True
         self._is_tried.set()
-        if self._task is not None:
-            await asyncio.wait([self._task])
+        if self._task is None:
+            return
+        if self._connection is not None:
+            # A server that keeps sessions is told that ours is over.
+            self._connection.leave()
+            await asyncio.wait([self._task], timeout=LEAVE_SECONDS)
+        self._scope.cancel()
+        await asyncio.wait([self._task])
 
     async def call(
         self, name: str, promise: str, arguments: Mapping[str, Any], context: ToolContext
@@ -107,7 +117,7 @@ class MountedServer:
     async def _keep(self) -> None:
         with self._scope:
             reach, failures = self._reach(), 0
-            while reach is not None:
+            while reach is not None and not self._is_left:
                 self._hidden = reach.hidden
                 began = anyio.current_time()
                 fault = await self._one_connection(reach)
@@ -152,7 +162,7 @@ class MountedServer:
             self._tell()
 
     def _down(self, fault: str) -> None:
-        is_news = self.fault != fault or self._connection is not None
+        is_news = not self._is_left and (self.fault != fault or self._connection is not None)
         self._connection, self.fault = None, fault
         if is_news:
             logger.warning("the MCP server %r is away: %s", self.config.name, fault)
