@@ -20,6 +20,7 @@ TRUE = ("/bin/true",)
         ({"argv": TRUE, "env": {"A=B": ""}}, "holds '='"),
         ({"argv": TRUE, "env": {"": ""}}, "empty"),
         ({"argv": TRUE, "readable": (Path("/no/such"),)}, "there is no '/no/such'"),
+        ({"argv": TRUE, "readable": (Path("/usr/.."),)}, "would let the command read everything"),
         ({"argv": TRUE, "work_at": PurePosixPath("data")}, "a place of its own"),
         ({"argv": TRUE, "work_at": PurePosixPath("/")}, "a place of its own"),
         ({"argv": TRUE, "work_at": PurePosixPath("/usr/lib")}, "a place of its own"),

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tests.sandbox.survivors import survivors
-from toolcrib.errors import SandboxFailed
+from toolcrib.errors import SandboxFailed, UsageError
 from toolcrib.sandbox import (
     BackendName,
     Command,
@@ -158,6 +158,16 @@ async def test_the_work_directory_is_shown_where_it_is_wanted(tmp_path: Path) ->
 
     assert finished.stdout == b"data\n"
     assert work.read("here", limit=100) == b"/mnt/data\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "GLIBC_TUNABLES"])
+async def test_the_loader_takes_no_orders_from_a_command_of_root(name: str) -> None:
+    """R44: its library would be loaded by the program that gives up root's rights."""
+    sandbox = await find_sandbox("bubblewrap")
+
+    with pytest.raises(UsageError, match=name):
+        await sandbox.run(Command(argv=("/bin/true",), env={name: "evil.so"}))
 
 
 async def test_a_sandbox_that_cannot_be_made_runs_nothing(tmp_path: Path) -> None:

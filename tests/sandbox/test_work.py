@@ -32,6 +32,13 @@ def test_nobody_else_can_enter_it(work: WorkDirectory) -> None:
     assert work.path.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.parametrize("path", ["/", "/usr", "/etc/toolcrib", "~", "~/.."])
+def test_folders_of_others_are_no_work_directories(path: str) -> None:
+    """R44: root gives a work directory away with all that is in it; a mistake would be for good."""
+    with pytest.raises(UsageError, match="not for commands to work in"):
+        WorkDirectory.at(Path(path).expanduser())
+
+
 @pytest.mark.parametrize("name", ["", "/a", "a/", "a//b", "../a", "a/../b", ".", "a\0b"])
 def test_only_names_below_it_are_names(work: WorkDirectory, name: str) -> None:
     """A name that leads elsewhere is a mistake of the caller, and is told."""

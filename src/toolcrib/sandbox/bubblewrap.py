@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.errors import SandboxUnavailable
+from toolcrib.errors import SandboxUnavailable, UsageError
 from toolcrib.sandbox.backend import close_all, text_in_memory
 from toolcrib.sandbox.readiness import readable
 from toolcrib.sandbox.rlimits import limiting
@@ -44,6 +44,9 @@ class Bubblewrap:
     def prepare(self, command: Command, work: WorkDirectory) -> BubblewrapLaunch:
         if os.geteuid() == 0 and not os.access(SETPRIV, os.X_OK):
             raise SandboxUnavailable(f"root needs {SETPRIV} to run it; install util-linux")
+        if os.geteuid() == 0 and (loading := [name for name in command.env if _is_loaders(name)]):
+            # The program that gives up root's rights would follow it before it has.
+            raise UsageError(f"{loading[0]} cannot be in the environment when this program is root")
         return BubblewrapLaunch(_program(), command, work)
 
 
@@ -178,6 +181,10 @@ def _owner(work: WorkDirectory) -> int:
         owner = FIRST_OWNER + secrets.randbelow(OWNERS)
         work.give_to(owner)
     return owner
+
+
+def _is_loaders(name: str) -> bool:
+    return name.startswith("LD_") or name == "GLIBC_TUNABLES"
 
 
 def _nul(text: str) -> bytes:

@@ -76,6 +76,8 @@ class Command:
             raise UsageError("a command's environment has a name that is empty or holds '='")
         if missing := [path for path in self.readable if not path.exists()]:
             raise UsageError(f"there is no {str(missing[0])!r} that the command could read")
+        if any(path.resolve() == Path("/") for path in self.readable):
+            raise UsageError("'/' would let the command read everything; name what it needs")
         if self.work_at is not None and not is_mountable(self.work_at):
             raise UsageError(f"work_at must be a place of its own, not {str(self.work_at)!r}")
 

@@ -61,7 +61,7 @@ class SupervisedLaunch:
     owner = None
 
     def __init__(self, facts: dict[str, Any], work: WorkDirectory) -> None:
-        if os.geteuid() == 0:
+        if os.geteuid() == 0 and os.stat(work.path).st_uid != 0:
             # Without root's privileges even root needs to be the owner.
             work.give_to(0)
         self.work_at = PurePosixPath(work.path)

@@ -15,10 +15,11 @@ import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from toolcrib.errors import UsageError
+from toolcrib.sandbox.command import is_mountable
 from toolcrib.sandbox.removal import remove_tree
 
 logger = logging.getLogger(__name__)
@@ -52,11 +53,15 @@ class WorkDirectory:
 
     @classmethod
     def at(cls, path: Path | str) -> WorkDirectory:
-        """The work directory at a path; it is made if there is none, for nobody else to enter."""
-        path = Path(os.path.abspath(path))
+        """The work directory at a path; it is made if there is none, for nobody else to enter.
+        Commands may do with it what they want, so the home or a folder of the system is refused.
+        """
+        path = Path(path).resolve()
+        if not is_mountable(PurePosixPath(path)) or Path.home().resolve().is_relative_to(path):
+            raise UsageError(
+                f"{str(path)!r} is not for commands to work in; name a folder of its own"
+            )
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if path.resolve() != path:
-            path = path.resolve()
         return cls(path)
 
     @classmethod
