@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolcrib.host_tools import HttpServer, MountTerms
+from toolcrib.host_tools import HttpServer, MountTerms, StdioServer
 from toolcrib.mcp_client.pace import Pace
 from toolcrib.mcp_client.reaching import Address, presentable, reach_of
 
@@ -25,6 +25,19 @@ def test_an_address_and_its_headers_are_filled_in_and_secret() -> None:
     assert "tok-12345678" not in repr(reach)
     shown = presentable("tok-12345678 at key-0123456789abcdef", reach.hidden)
     assert shown == "[secret] at [secret]"
+
+
+def test_only_what_is_secret_is_hidden() -> None:
+    """A credential by its name, and what a variable brings; a folder or a mode is neither, or a
+    server of files could not name its files.
+    """
+    env = {"API_KEY": "k-literal-1", "ROOT": "${ROOT}", "MODE": "read-write", "X": "${ANY}"}
+    config = StdioServer(name="files", terms=TERMS, command="files", env=env)
+    reach = reach_of(config, {"ROOT": "/data/projects", "ANY": "filled-in-1"})
+    said = "k-literal-1 /data/projects read-write filled-in-1"
+
+    assert presentable(said, reach.hidden) == "[secret] /data/projects read-write [secret]"
+    assert presentable(said, reach_of(config, None).hidden).startswith("[secret] /data")
 
 
 def test_a_clients_own_words_are_left_as_they_are() -> None:

@@ -151,6 +151,11 @@ def client_source(server: McpServerConfig) -> str:
     return f"client-mcp:{_NOT_IN_NAMES.sub('_', server.name)[:64]}@{print_of}"
 
 
+def variables_in(text: str) -> list[str]:
+    """The names of the variables that a text wants filled in."""
+    return _VARIABLE.findall(text)
+
+
 def fill(server: str, text: str, environ: Mapping[str, str]) -> str:
     """`text` with every `${NAME}` filled in from `environ`."""
 

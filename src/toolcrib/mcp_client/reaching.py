@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from toolcrib.host_tools.mcp_servers import HttpServer, McpServerConfig, StdioServer
+from toolcrib.host_tools.mcp_servers import (
+    HttpServer,
+    McpServerConfig,
+    StdioServer,
+    variables_in,
+)
 from toolcrib.tools.mcp.credentials import SHORTEST_SECRET, secrets_in
 from toolcrib.tools.redaction import Scrubber
 
@@ -26,6 +32,7 @@ _INHERITED: Final = (
 )
 """What a program gets of our own environment. Keys and tokens have other names."""
 
+_CREDENTIAL: Final = re.compile("auth|cookie|cred|key|pass|secret|token", re.IGNORECASE)
 _LONGEST_REASON: Final = 500
 
 
@@ -60,24 +67,33 @@ def reach_of(config: McpServerConfig, environ: Mapping[str, str] | None) -> Reac
     match config:
         case StdioServer():
             given = dict(config.env) if environ is None else config.filled_env(environ)
-            return _program(config, given)
+            secrets = [*_credentials(given), *_filled_in(config.env.values(), environ)]
+            inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+            env = {**inherited, **given}
+            hidden = Scrubber([*secrets_in("", *secrets)])
+            return Program(config.command, config.args, env, config.cwd, hidden)
         case HttpServer():
             url = config.url if environ is None else config.filled_url(environ)
             headers = config.headers if environ is None else config.filled_headers(environ)
-            return Address(url, headers, Scrubber([*secrets_in(url, *headers.values())]))
+            written = (config.url, *config.headers.values())
+            secrets = [*_credentials(headers), *_filled_in(written, environ)]
+            return Address(url, headers, Scrubber([*secrets_in(url, *secrets)]))
 
 
-def _program(config: StdioServer, given: dict[str, str]) -> Program:
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    # Short values are words like `1` or `debug`: hiding them would garble every message.
-    hidden = [value for value in given.values() if len(value) >= SHORTEST_SECRET]
-    return Program(
-        command=config.command,
-        args=config.args,
-        env={**inherited, **given},
-        cwd=config.cwd,
-        hidden=Scrubber([*secrets_in("", *hidden)]),
-    )
+def _credentials(given: Mapping[str, str]) -> Iterator[str]:
+    """Values that their names call secret."""
+    for name, value in given.items():
+        if _CREDENTIAL.search(name) and len(value) >= SHORTEST_SECRET:
+            yield value
+
+
+def _filled_in(written: Iterable[str], environ: Mapping[str, str] | None) -> Iterator[str]:
+    """What variables have brought. A path is none: a server of files could not name its files."""
+    for name in (name for text in written for name in variables_in(text)):
+        value = (environ or {}).get(name, "")
+        is_path = value.startswith(("/", "."))
+        if name not in _INHERITED and not is_path and len(value) >= SHORTEST_SECRET:
+            yield value
 
 
 def presentable(text: str, hidden: Scrubber | None = None) -> str:
