@@ -192,6 +192,8 @@ class AtTerminal:
             while True:
                 with suppress(TimeoutError):
                     return await self.terminal.see(text)
+                status = self.process.poll()
+                assert status is None, f"ended with status {status} without showing {text!r}"
 
     async def answer(self, *lines: str) -> None:
         """Wait for each prompt and type a line at it."""
