@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-pytestmark = pytest.mark.wire
+pytestmark = pytest.mark.slow
 
 GATEWAY = Path(__file__).parents[2] / "examples" / "gateway"
 COMMANDS = Path(sys.executable).parent

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         McpServerConfig,
         MountTerms,
         StdioServer,
+        client_server,
     )
     from toolcrib.host_tools.module_tools import load_host_tools_module
     from toolcrib.host_tools.offer import Offer, Offered, Withheld
@@ -61,6 +62,7 @@ __all__ = [
     "ToolResult",
     "ToolScope",
     "Withheld",
+    "client_server",
     "host_tool_registry",
     "load_host_tools",
     "load_host_tools_file",
@@ -94,6 +96,7 @@ _HOMES = {
     "ToolResult": "tools.result",
     "ToolScope": "host_tools.definition",
     "Withheld": "host_tools.offer",
+    "client_server": "host_tools.mcp_servers",
     "host_tool_registry": "host_tools.registry",
     "load_host_tools": "host_tools.loading",
     "load_host_tools_file": "host_tools.host_tools_file",
