@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "audit": "toolcrib.cli.audit:app",
     "support": "toolcrib.cli.support:support",
     "doctor": "toolcrib.cli.doctor:doctor",
+    "demo": "toolcrib.cli.demo:demo",
 }
 """Where each command is: a function, or a Typer with commands of its own."""
 

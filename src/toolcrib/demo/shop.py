@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from toolcrib.host_tools import ToolContext
 
-STOCK = {"kenya": 214, "brazil": 640}
-BOOK = "orders.jsonl"
+STOCK: Final = {"kenya": 214, "brazil": 640}
+BOOK: Final = "orders.jsonl"
 
 
 def stock_level(given: dict[str, Any], context: ToolContext) -> dict[str, Any]:
@@ -18,10 +18,21 @@ def stock_level(given: dict[str, Any], context: ToolContext) -> dict[str, Any]:
 
 
 def place_order(given: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-    """Write an order into the book, and say its number."""
+    """Write an order into the book, and say its number. The same order is not placed twice."""
     book = Path(context.cwd, BOOK)
-    orders = book.read_text().splitlines() if book.exists() else []
-    order = {"order": f"PO-{len(orders) + 1:04}", **given}
+    orders = [json.loads(line) for line in _lines(book)]
+    for order in orders:
+        if all(order[key] == value for key, value in given.items()):
+            return order
+    order = {
+        "order": f"PO-{len(orders) + 1:04}",
+        **given,
+        "total": round(given["kilos"] * given["price_per_kilo"], 2),
+    }
     with book.open("a") as file:
         file.write(json.dumps(order) + "\n")
-    return {**order, "total": round(given["kilos"] * given["price_per_kilo"], 2)}
+    return order
+
+
+def _lines(book: Path) -> list[str]:
+    return book.read_text().splitlines() if book.exists() else []

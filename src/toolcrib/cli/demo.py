@@ -1,0 +1,55 @@
+"""`toolcrib demo`: one real session, from a question to the proof."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolcrib.cli.exits import Exit
+from toolcrib.cli.streams import fail
+
+
+def demo(
+    brain: Annotated[
+        str | None,
+        typer.Option("--brain", metavar="scripted|local|openai", help="Who answers."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="The model to ask.")
+    ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option("--base-url", metavar="URL", help="A chat endpoint: Ollama, llama.cpp, vLLM."),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--folder", metavar="FOLDER", help="Keep everything there."),
+    ] = None,
+    open_chart: Annotated[bool, typer.Option("--open", help="Open the chart.")] = False,
+) -> None:
+    """Play a whole session: web and file search, Python, an order that a person approves.
+
+    Without options a written scenario answers, which needs no model; every fact in it comes from
+    the tools of the run. On a terminal you are asked to approve; elsewhere a rule says yes.
+
+    Example: toolcrib demo --brain local --open
+    """
+    import asyncio
+    import tempfile
+
+    from toolcrib.demo.brains import choose
+    from toolcrib.demo.play import play
+    from toolcrib.errors import ToolcribError
+
+    place = folder or Path(tempfile.mkdtemp(prefix="toolcrib-demo-"))
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        if any(place.iterdir()):
+            fail(f"{place} is not empty; name a folder that is, or one that is not there")
+        held = asyncio.run(play(choose(brain, model, base_url), place.resolve(), opens=open_chart))
+    except (ToolcribError, OSError) as error:
+        fail(str(error))
+    if not held:
+        raise typer.Exit(Exit.FAILED)

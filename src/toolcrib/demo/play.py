@@ -1,0 +1,139 @@
+"""The demo from the question to the proof."""
+
+from __future__ import annotations
+
+import sys
+import time
+import webbrowser
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.adapters.openai import OpenAIAdapter, download_files
+from toolcrib.adapters.withholding import Governance
+from toolcrib.approval import Actor, Approve, CallbackApprover, Reply, TerminalApprover
+from toolcrib.approval.policy_file import load_policy
+from toolcrib.demo.brains import Asked, Line, reached
+from toolcrib.demo.proof import SameCall, call_elsewhere
+from toolcrib.demo.screen import Screen, seconds_since, shown_value
+from toolcrib.demo.story import (
+    HOST_TOOLS,
+    ORDER_TOOL,
+    POLICY,
+    QUESTION,
+    Decision,
+    furnish,
+    prompt_for,
+)
+from toolcrib.host_tools import HostToolRegistry
+from toolcrib.host_tools.loading import load_host_tools
+from toolcrib.session.events import ToolInvoked
+from toolcrib.session.session import Session
+from toolcrib.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from toolcrib.adapters.response import PromptResponse
+    from toolcrib.approval import ApprovalRequest, Approver
+    from toolcrib.approval.policy import Policy
+
+SESSION = "demo"
+
+
+async def play(asked: Asked, folder: Path, *, opens: bool = False) -> bool:
+    """Play it in a folder, where everything it makes stays. False when something did not hold."""
+    screen, registry, policy = Screen(), HostToolRegistry(), load_policy(POLICY)
+    await load_host_tools(registry, files=[HOST_TOOLS])
+    screen.say(f"Everything is kept in {folder}")
+    screen.say(f"The answers come from {asked.told}.")
+    with SqliteStore(folder / "ledger.sqlite3") as store:
+        async with await Session.open(store, SESSION, cwd=str(folder)) as session:
+            calls: list[ToolInvoked] = []
+            session.bus.subscribe(ToolInvoked, calls.append)
+            began = time.time()
+            async with reached(asked, folder / "provider") as line:
+                answer = await _ask(line, registry, policy, session, screen)
+                await _show_answer(answer, line, folder, screen, opens=opens)
+            screen.step(f"The timeline ({seconds_since(began)} in all)")
+            screen.timeline(calls, began)
+            _show_ledger(session, folder, screen)
+            return await _prove(calls, registry, policy, folder, screen)
+
+
+async def _ask(
+    line: Line, registry: HostToolRegistry, policy: Policy, session: Session, screen: Screen
+) -> PromptResponse[Decision]:
+    screen.step(QUESTION)
+    office = await furnish(line.client)
+    prompt = prompt_for([each.to_tool() for each in registry.list_tools()], office)
+    adapter = OpenAIAdapter(model=line.model, client=line.client)
+    governance = Governance(policy=policy, approver=_approver(screen))
+    with screen.watching(session):
+        return await adapter.evaluate_async(
+            prompt, session=session, stream=True, governance=governance
+        )
+
+
+def _approver(screen: Screen) -> Approver:
+    """You, on a terminal; else a rule that says so in the record."""
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        person = TerminalApprover()
+
+        async def ask(request: ApprovalRequest) -> Reply | None:
+            with screen.quiet():
+                return await person.ask(request)
+
+        return CallbackApprover(ask)
+
+    def answer(request: ApprovalRequest) -> Reply:
+        screen.say(f"   approved by a rule: there is no terminal to ask at ({request.arguments})")
+        return Reply(Approve(), Actor("rule", "demo without a terminal"))
+
+    return CallbackApprover(answer)
+
+
+async def _show_answer(
+    answer: PromptResponse[Decision], line: Line, folder: Path, screen: Screen, *, opens: bool
+) -> None:
+    screen.step("The answer, as a typed value")
+    output = answer.output
+    assert output is not None, "a prompt that is done has its answer"
+    for field in fields(output):
+        screen.say(f"   {field.name:15} {shown_value(getattr(output, field.name))}")
+    run: Any = answer.hosted_outputs.get("code_interpreter")
+    found: Any = answer.hosted_outputs.get("web_search")
+    for citation in getattr(found, "citations", ()):
+        screen.say(f"   source          {citation.title}: {citation.url}")
+    if run is not None and run.files:
+        for path in await download_files(line.client, run.files, folder):
+            screen.say(f"   chart           {path}")
+            if opens:
+                webbrowser.open(Path(path).as_uri())
+
+
+def _show_ledger(session: Session, folder: Path, screen: Screen) -> None:
+    screen.step("The ledger")
+    head = session.verify()
+    assert head is not None, "something happened"
+    screen.say(f"   verified: {head.seq} records, each bound to the one before")
+    screen.say(f"   check it yourself: toolcrib audit verify --store {folder / 'ledger.sqlite3'}")
+
+
+async def _prove(
+    calls: list[ToolInvoked],
+    registry: HostToolRegistry,
+    policy: Policy,
+    folder: Path,
+    screen: Screen,
+) -> bool:
+    ours = [event for event in calls if event.origin == "local" and event.success]
+    if not ours:
+        return True
+    event = next((each for each in ours if each.name == ORDER_TOOL), ours[0])
+    screen.step(f"The same tool, {event.name}, over HTTP and MCP")
+    call = SameCall(event.name, event.params, was_approved=event.name == ORDER_TOOL)
+    there = await call_elsewhere(registry, policy, call, str(folder))
+    for way, value in (("here", event.value), ("HTTP", there.http), ("MCP", there.mcp)):
+        screen.say(f"   {way:5} {shown_value(value)}")
+    is_equal = event.value == there.http == there.mcp
+    screen.say("   equal" if is_equal else "   NOT equal", "green" if is_equal else "red")
+    return is_equal

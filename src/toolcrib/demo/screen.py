@@ -1,0 +1,111 @@
+"""What a person sees while it happens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+from rich.status import Status
+from rich.table import Table
+from rich.text import Text
+
+from toolcrib.approval.panel import showable
+from toolcrib.session.events import ApprovalRequested, CallStarted, ToolInvoked
+from toolcrib.session.prompt_events import HostedToolProgress
+
+if TYPE_CHECKING:
+    from toolcrib.session.session import Session
+
+MOST_CHARS: Final = 100
+_BAR: Final = 30
+
+
+class Screen:
+    """Headings, one line for each call, and on a terminal what is being done right now."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(highlight=False, soft_wrap=True)
+        self._status: Status | None = None
+        self._step = 0
+
+    def step(self, title: str) -> None:
+        """A new part of the story."""
+        self._step += 1
+        self.say("")
+        self.say(f"{self._step}. {title}", "bold")
+
+    def say(self, text: str, style: str = "") -> None:
+        """One line. Whoever wrote it cannot steer the terminal."""
+        self._console.print(Text(showable(text), style=style))
+
+    @contextmanager
+    def watching(self, session: Session) -> Generator[None]:
+        """Show the calls of a session as they happen."""
+        session.bus.subscribe(CallStarted, lambda event: self._now(f"{event.tool.name} runs"))
+        session.bus.subscribe(HostedToolProgress, self._hosted)
+        session.bus.subscribe(ApprovalRequested, self._asked)
+        session.bus.subscribe(ToolInvoked, self._invoked)
+        if not self._console.is_terminal:
+            yield
+            return
+        self._status = self._console.status("asking the model")
+        with self._status:
+            yield
+        self._status = None
+
+    @contextmanager
+    def quiet(self) -> Generator[None]:
+        """Leave the terminal to a question."""
+        if self._status is not None:
+            self._status.stop()
+        yield
+        if self._status is not None:
+            self._status.start()
+
+    def timeline(self, calls: list[ToolInvoked], began: float) -> None:
+        """When each call ran, and for how long; waiting for people is apart."""
+        whole = max([event.at - began for event in calls] or [1.0])
+        table = Table(box=None, pad_edge=False, show_edge=False)
+        for name in ("call", "where", "ran", "waited", ""):
+            table.add_column(name)
+        for event in calls:
+            where = event.provider or "this process"
+            bar = _bar(event, began, whole)
+            ran, waited = f"{event.duration_seconds:.2f} s", f"{event.waited_seconds:.2f} s"
+            table.add_row(Text(showable(event.name)), Text(showable(where)), ran, waited, bar)
+        self._console.print(table)
+
+    def _now(self, text: str) -> None:
+        if self._status is not None:
+            self._status.update(Text(showable(text)))
+
+    def _hosted(self, event: HostedToolProgress) -> None:
+        self._now(f"{event.item_type.removesuffix('_call')}: {event.what}")
+
+    def _asked(self, event: ApprovalRequested) -> None:
+        self.say(f"   {event.request.tool.name} needs approval", "yellow")
+
+    def _invoked(self, event: ToolInvoked) -> None:
+        mark = "ok" if event.success else "failed"
+        text = " ".join(event.message.split())[:MOST_CHARS]
+        self.say(f"   {event.name:17} {mark:7} {text}", "" if event.success else "red")
+
+
+def _bar(event: ToolInvoked, began: float, whole: float) -> str:
+    start = max(0.0, event.at - event.duration_seconds - began)
+    before = int(_BAR * start / whole)
+    length = max(1, round(_BAR * event.duration_seconds / whole))
+    return " " * before + "\N{FULL BLOCK}" * min(length, _BAR + 1 - before)
+
+
+def seconds_since(began: float) -> str:
+    """How long it took."""
+    return f"{time.time() - began:.1f} s"
+
+
+def shown_value(value: Any) -> str:
+    """A value on one line."""
+    return " ".join(str(value).split())

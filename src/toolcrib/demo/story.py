@@ -1,0 +1,86 @@
+"""What is asked, what it is asked with, and the answer's type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from toolcrib.prompt import MarkdownSection, Prompt
+from toolcrib.tools.code_interpreter import (
+    AutoContainer,
+    CodeInterpreterConfig,
+    code_interpreter_tool,
+)
+from toolcrib.tools.file_search import FileSearchConfig, file_search_tool
+from toolcrib.tools.web_search import web_search_tool
+
+if TYPE_CHECKING:
+    from toolcrib.tools.tool import Tool
+
+DATA: Final = Path(str(files("toolcrib.demo") / "data"))
+HOST_TOOLS: Final = DATA / "host-tools.yaml"
+POLICY: Final = DATA / "policy.yaml"
+SCENARIO: Final = DATA / "scenario.yaml"
+SITE: Final = DATA / "site"
+SITE_URL: Final = "https://market.example"
+ORDER_TOOL: Final = "place_order"
+
+QUESTION: Final = "Should we reorder Kenya AA for December? If so, place the order."
+_TASK: Final = """You buy green coffee for a small roastery. $question
+
+Look up the price forecast on the web, what our purchasing policy says in the files, and how much
+stock there is. Work out from the sales (a CSV file in /mnt/data) how many weeks the stock lasts and
+how much to order, and draw the weekly sales as a chart in /mnt/data/kenya.png. If the policy says
+so, place the order. Then answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided, and why. `order` is the number of the order, if one was placed."""
+
+    item: str
+    kilos: int
+    price_per_kilo: float
+    total: float
+    order: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """What the provider was given: the office's files, and the sales."""
+
+    vector_store_id: str
+    sales_file_id: str
+
+
+async def furnish(client: Any, data: Path = DATA) -> Office:
+    """Upload the files."""
+    store = await client.vector_stores.create(name="office")
+    for path in sorted((data / "files").iterdir()):
+        read = await client.vector_stores.files.upload_and_poll(
+            vector_store_id=store.id, file=path, poll_interval_ms=50
+        )
+        assert read.status == "completed", read.last_error
+    sales = await client.files.create(file=data / "sales.csv", purpose="user_data")
+    return Office(store.id, sales.id)
+
+
+def prompt_for(tools: Iterable[Tool[Any, Any]], office: Office) -> Prompt[Decision]:
+    """The question, with tools of ours and of the provider."""
+    container = AutoContainer(file_ids=(office.sales_file_id,))
+    task = MarkdownSection(
+        title="Task",
+        key="task",
+        template=_TASK,
+        tools=[
+            *tools,
+            web_search_tool(),
+            file_search_tool(FileSearchConfig((office.vector_store_id,))),
+            code_interpreter_tool(CodeInterpreterConfig(container=container)),
+        ],
+    )
+    return Prompt[Decision](ns="demo", key="buyer", sections=[task]).bind(question=QUESTION)
