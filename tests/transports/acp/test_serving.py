@@ -14,6 +14,7 @@ import pytest
 from acp.exceptions import RequestError
 
 from tests.transports.acp.editor import why
+from tests.transports.acp.shop_agent import scripted
 from tests.transports.acp.wired import wired_desk
 from tests.transports.shop import shop
 from toolcrib.runtime.runtime import Runtime
@@ -183,6 +184,28 @@ async def test_a_session_is_deleted() -> None:
         assert can["sessionCapabilities"]["delete"] == {}
         assert gone["result"] == {}
         assert (await at.hear())["result"]["sessions"] == []
+
+
+async def test_a_prompt_is_cancelled_by_the_id_of_its_request() -> None:
+    """`$/cancel_request` ends the prompt that it names; one that names nothing is ignored."""
+    async with raw(adapter=scripted("guarded")) as at:
+        await at.say(INITIALIZE)
+        await at.hear()
+        params: dict[str, Any] = {"cwd": "/", "mcpServers": []}
+        await at.say({"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": params})
+        session_id = (await at.hear())["result"]["sessionId"]
+        prompt = {"sessionId": session_id, "prompt": [{"type": "text", "text": "Greet Bob."}]}
+        await at.say({"jsonrpc": "2.0", "id": "p", "method": "session/prompt", "params": prompt})
+        while (await at.hear())["method"] != "session/request_permission":
+            pass
+        ids: list[Any] = [None, [], "other", "p"]
+        for named in ids:
+            cancel: dict[str, Any] = {"method": "$/cancel_request", "params": {"requestId": named}}
+            await at.say({"jsonrpc": "2.0", **cancel})
+
+        while (heard := await at.hear()).get("id") != "p":
+            pass
+        assert heard["result"]["stopReason"] == "cancelled"
 
 
 async def test_parameters_that_are_wrong_are_named_and_not_repeated() -> None:

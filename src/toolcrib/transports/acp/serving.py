@@ -13,6 +13,7 @@ from acp.connection import Connection
 
 from toolcrib.runtime.principal import OWNER
 from toolcrib.transports.acp.agent import Agent
+from toolcrib.transports.acp.cancelling import CancellingTransport
 from toolcrib.transports.acp.editor import Editor
 from toolcrib.transports.acp.lines import LineTransport
 from toolcrib.transports.acp.routes import Routing
@@ -60,7 +61,8 @@ class Served:
     """
 
     def __init__(self, runtime: Runtime, transport: LineTransport, who: Principal = OWNER) -> None:
-        self.connection = Connection(self._handle, transport, listening=False)
+        lines = CancellingTransport(transport)
+        self.connection = Connection(self._handle, lines, listening=False)
         self.agent = Agent(runtime, replace(who, transport="acp"), Editor(self.connection))
         self.routing = Routing(self.agent)
 
