@@ -29,6 +29,9 @@ _STREAMED: Final = (
 only cost a stream that nobody needed.
 """
 
+WATCH_AFTER_SECONDS: Final = 0.05
+"""When to begin to look whether a client is still there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Body:
@@ -80,15 +83,46 @@ async def answer_once(
     answer: Application, scope: Scope, body: Body, receive: Receive, send: Send
 ) -> None:
     """Answer with one JSON document. A client that hangs up before has cancelled the request."""
-    task = asyncio.current_task()
-    assert task is not None, "a request is answered in a task"
-    leaving = asyncio.ensure_future(client_left(receive))
-    leaving.add_done_callback(lambda left: None if left.cancelled() else task.cancel())
+    watch = _Watch(receive)
     try:
         await answer(scope, body.replayed(receive), send)
     except asyncio.CancelledError:
-        if not leaving.done() or leaving.cancelled():
+        if not watch.has_left:
             raise
-        task.uncancel()
+        watch.take_back()
     finally:
-        leaving.cancel()
+        watch.end()
+
+
+class _Watch:
+    """Cancels the task that answers when the client leaves. It begins to look after a while: most
+    answers are there before, and a task beside each of them would cost as much as a call.
+    """
+
+    def __init__(self, receive: Receive) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "a request is answered in a task"
+        self._task = task
+        self._receive = receive
+        self._leaving: asyncio.Task[None] | None = None
+        self._timer = task.get_loop().call_later(WATCH_AFTER_SECONDS, self._begin)
+        self.has_left = False
+
+    def end(self) -> None:
+        """The answer is given."""
+        self._timer.cancel()
+        if self._leaving is not None:
+            self._leaving.cancel()
+
+    def take_back(self) -> None:
+        """The task was cancelled by this alone, and has ended what it did."""
+        self._task.uncancel()
+
+    def _begin(self) -> None:
+        self._leaving = asyncio.ensure_future(client_left(self._receive))
+        self._leaving.add_done_callback(self._left)
+
+    def _left(self, leaving: asyncio.Task[None]) -> None:
+        if not leaving.cancelled():
+            self.has_left = True
+            self._task.cancel()
