@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.session.turns import turn_here
+from toolcrib.session.turns import OpenTurn, turn_here
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,7 +107,16 @@ class Call:
         self.deadline = deadline
         self.ends_at = deadline
         """When what runs now must be over; while the handler runs, its time limit counts too."""
-        self._join(parent)
+        self.parent = parent
+        self.depth = 0
+        self.is_nested = False
+        """True when a handler on the stack waits for it, so that it cannot wait for a person."""
+        self.parent_call_id: str | None = None
+        """The call that this one is part of: made by its handler, or in a turn that it began."""
+        turn = turn_here(session)
+        self.turn = session.last_turn if turn is None else turn.number
+        if parent is not None or turn is not None:
+            self._join(parent, turn)
         self.prepared: PreparedTool | None = None
         self.frozen_ref: ToolRef | None = None
         """Which tool the call was frozen for, when that tool is not here any more."""
@@ -146,17 +155,13 @@ class Call:
         """How often somebody asked for this one call to be cancelled."""
         self.emitter: Emitter | None = None
 
-    def _join(self, parent: Call | None) -> None:
-        """Make the call part of the turn that it is made in, and of the call around it."""
-        self.parent = parent
-        self.depth = 0 if parent is None else parent.depth + 1
-        self.is_nested = parent is not None
-        """True when a handler on the stack waits for it, so that it cannot wait for a person."""
-        self.parent_call_id = None if parent is None else parent.call_id
-        """The call that this one is part of: made by its handler, or in a turn that it began."""
-        turn = turn_here(self.session)
-        self.turn = self.session.last_turn if turn is None else turn.number
-        if parent is None and turn is not None:
+    def _join(self, parent: Call | None, turn: OpenTurn | None) -> None:
+        """Make the call part of the call around it, or of the one that its turn is part of."""
+        if parent is not None:
+            self.depth = parent.depth + 1
+            self.is_nested = True
+            self.parent_call_id = parent.call_id
+        elif turn is not None:
             self.is_nested = turn.caller is not None
             self.parent_call_id = turn.parent_call_id
 

@@ -58,15 +58,19 @@ class Execution:
 
     async def execute(self, call: Call) -> None:
         """Run the handler. What it returns or raises becomes the call's result."""
-        task = call.task = self._current_task()
+        loop = self._loop
+        task = None if loop is None else asyncio.current_task(loop)
+        if task is None:
+            task = self._find_task()
+        call.task = task
         cancelled_before = task.cancelling()
-        call.session.running[call.call_id] = call
+        running, timeout = call.session.running, call.tool.tool.timeout or self._default_timeout
+        running[call.call_id] = call
         try:
-            limit = self._limit(call)
-            if limit is None:
+            if timeout is None and call.deadline is None:
                 call.succeed(await self._begin(call))
             else:
-                call.succeed(await self._limited(call, limit))
+                call.succeed(await self._limited(call, self._limit(call, timeout)))
         except asyncio.CancelledError:
             call.is_left_running = call.is_left_running or needs_thread(call)
             if not call.cancels:
@@ -79,18 +83,16 @@ class Execution:
         except Exception as error:
             call.fail(error)
         finally:
-            del call.session.running[call.call_id]
+            del running[call.call_id]
             # The tool's own limit is the handler's; hooks that come after it have their own.
             call.ends_at = call.deadline
         if call.cancels:
             await _end_cancelled(call, task, cancelled_before)
 
-    def _current_task(self) -> asyncio.Task[Any]:
+    def _find_task(self) -> asyncio.Task[Any]:
         """The running task. Asking for the running loop costs a system call, so it is kept."""
-        task = asyncio.current_task(self._loop) if self._loop is not None else None
-        if task is None:
-            self._loop = asyncio.get_running_loop()
-            task = asyncio.current_task(self._loop)
+        self._loop = asyncio.get_running_loop()
+        task = asyncio.current_task(self._loop)
         assert task is not None, "a call runs in a task"
         return task
 
@@ -102,15 +104,12 @@ class Execution:
             return tool.invoke(call.params, call.context)
         return self._threads.submit(tool.invoke, call.params, call.context)
 
-    def _limit(self, call: Call) -> float | None:
-        """How many seconds the call has, or None when nobody set a limit."""
-        limit = call.tool.tool.timeout or self._default_timeout
-        if limit is None and call.deadline is None:
-            return None
+    def _limit(self, call: Call, timeout: float | None) -> float:
+        """How many seconds the call has, by its timeout and its deadline."""
         now = asyncio.get_running_loop().time()
         ends = [] if call.deadline is None else [call.deadline]
-        if limit is not None:
-            ends.append(now + limit)
+        if timeout is not None:
+            ends.append(now + timeout)
         # What begins inside the call may not outlive it.
         call.ends_at = ends_at = min(ends)
         if call.context is not None:

@@ -62,18 +62,24 @@ def encode_invoked(call: Call) -> bytes:
     The typed value may be mutable and belongs to the application by now, so the record is made
     from the JSON that was rendered when the call ended.
     """
-    tool = call.prepared
+    tool, arguments, value = call.prepared, call.arguments, call.value_json
     rare = _rare_facts(call)
     if not call.is_plain_text:
         # Otherwise what the model saw is the value itself, and a reader renders it again.
         rare["message"] = scrub(call, call.text)
+    # As they came, where they are known to be JSON and to hold no secret.
+    is_open = tool is not None and tool.redactor is None
+    if not is_open or call.failure is not None or _has_constants(arguments):
+        arguments = encode_facts(shown_arguments(call))
+    if value is None or not is_open:
+        value = encode_facts(shown_value(call))
     return _INVOKED % (
         _name_json(call.name) if tool else encode_facts(call.name),
         tool.ref_json if tool else to_json(call.frozen_ref),
-        _params_json(call),
-        _value_json(call),
+        arguments,
+        value,
         b"true" if call.failure is None else b"false",
-        digest(call).encode(),
+        (call.digest_cache or digest(call)).encode(),
         call.turn,
         encode_facts(_duration(call)),
         b"," + encode_facts(rare)[1:] if rare else b"}",
@@ -89,15 +95,6 @@ _INVOKED = (
 _name_json = lru_cache(maxsize=256)(encode_facts)
 
 
-def _params_json(call: Call) -> bytes:
-    """The arguments as they came, where they are known to be JSON and to hold no secret."""
-    tool = call.prepared
-    is_sound = call.failure is None and tool is not None and tool.redactor is None
-    if is_sound and not _has_constants(call.arguments):
-        return call.arguments
-    return encode_facts(shown_arguments(call))
-
-
 def _has_constants(arguments: bytes) -> bool:
     """Whether there may be a NaN or an Infinity, which the parser takes and JSON has not."""
     # To look for one byte is five times as fast, and most arguments have neither.
@@ -107,13 +104,6 @@ def _has_constants(arguments: bytes) -> bool:
 
 
 _N, _I = b"NI"
-
-
-def _value_json(call: Call) -> bytes:
-    tool = call.prepared
-    if call.value_json is not None and tool is not None and tool.redactor is None:
-        return call.value_json
-    return encode_facts(shown_value(call))
 
 
 def _end_facts(call: Call) -> dict[str, Any]:

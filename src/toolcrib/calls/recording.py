@@ -96,7 +96,9 @@ def put_down(call: Call) -> None:
 
 def _close(call: Call) -> None:
     call.finished_at = call.session.clock()
-    put_down(call)
+    call.is_over = True
+    if call.emitter is not None:
+        call.emitter.close()
     if call.approval_id is not None:
         call.session.waiting.discard(call.call_id)
 

@@ -69,8 +69,11 @@ def _render(call: Call) -> None:
         if not result.success:
             call.failure = Failure("tool_error", message or f"`{call.name}` failed.")
     try:
-        call.value_json = _encode(value)
-        call.text = _checked(message) if message else _text(value, call)
+        call.value_json = encoded = encode_value(value)
+        # What is short cannot be deep, and need not be counted.
+        if len(encoded) > DEEPEST:
+            _check_depth(encoded)
+        call.text = _checked(message) if message else _text(value, call, encoded)
     except PydanticSerializationError as error:
         _refuse(call, value, str(error))
     except Exception as error:
@@ -92,15 +95,12 @@ def _render_text(call: Call, value: str) -> None:
     call.is_plain_text = True
 
 
-def _encode(value: Any) -> bytes:
-    encoded = encode_value(value)
-    # What is short cannot be deep, and need not be counted.
-    if len(encoded) > DEEPEST and encoded.count(b"[") + encoded.count(b"{") > DEEPEST:
+def _check_depth(encoded: bytes) -> None:
+    if encoded.count(b"[") + encoded.count(b"{") > DEEPEST:
         try:
             from_json(encoded)
         except ValueError as error:
             raise PydanticSerializationError(f"it cannot be read back: {error}") from None
-    return encoded
 
 
 def _checked(text: object) -> str:
@@ -122,14 +122,12 @@ def _hide_secrets(call: Call) -> None:
         call.text = rendered(shown_value(call)) if is_plain else scrub(call, call.text)
 
 
-def _text(value: Any, call: Call) -> str:
+def _text(value: Any, call: Call, encoded: bytes) -> str:
     if call.failure is not None:
         return _checked(call.failure.message)
     # Not isinstance against the protocol: that costs more than the rest of the call.
     if not isinstance(value, str) and hasattr(value, "render"):
         return _checked(cast("ToolRenderableResult", value).render())
-    encoded = call.value_json
-    assert encoded is not None
     call.is_plain_text = True
     # What JSON has only as text, like a date or an enum, is read as text and not in quotes.
     return from_json(encoded) if encoded.startswith(b'"') else encoded.decode()

@@ -126,16 +126,22 @@ class MemoryLedger:
 
     def _seal_all(self) -> None:
         session_id, waiting, sealed = self.lease.session_id, self._waiting, self._sealed
+        if not waiting:
+            return
+        # Names of this function: each record asks for them.
+        hashed, chain, keep, drop = sha256, link, sealed.append, waiting.popleft
         with self._sealing:
+            seq = len(sealed)
             previous = sealed[-1][-1] if sealed else GENESIS
-            for seq in range(len(sealed) + 1, len(sealed) + len(waiting) + 1):
+            for _ in range(len(waiting)):
                 kind, at, call_id, encode, subject = waiting[0]
                 payload = encode(subject)
-                digest = sha256(payload).hexdigest()
-                chained = link(previous, session_id, seq, kind, at, call_id, digest)
-                sealed.append((kind, at, call_id, payload, digest, previous, chained))
+                digest = hashed(payload).hexdigest()
+                seq += 1
+                chained = chain(previous, session_id, seq, kind, at, call_id, digest)
+                keep((kind, at, call_id, payload, digest, previous, chained))
                 # Not before: what cannot be encoded must not leave a gap.
-                waiting.popleft()
+                drop()
                 previous = chained
 
 

@@ -20,7 +20,7 @@ GENESIS = "0" * 64
 
 # A time as it is in memory, not as text: a database gives whole seconds back as a float, and the
 # hash must not tell the two apart.
-_PLACE = Struct(">dQII")
+_pack_place = Struct(">dQII").pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +106,10 @@ def link(
     two digests have a fixed length, which `verify` checks, and the call id is the rest. So a
     crafted call id cannot pass for other fields.
     """
-    place = _PLACE.pack(at, seq, len(kind), len(session_id))
-    named = "" if call_id is None else f"={call_id}"
-    text = f"{previous}{payload_digest}{kind}{session_id}{named}"
+    text = f"{previous}{payload_digest}{kind}{session_id}"
+    if call_id is not None:
+        text = f"{text}={call_id}"
+    place = _pack_place(at, seq, len(kind), len(session_id))
     return sha256(place + text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
