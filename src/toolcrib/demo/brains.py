@@ -39,6 +39,11 @@ class Asked:
             case "openai":
                 return f"OpenAI's {self.model}"
 
+    @property
+    def provider(self) -> str:
+        """Where the tools of the provider run."""
+        return "OpenAI" if self.brain == "openai" else "local provider"
+
 
 @dataclass(frozen=True, slots=True)
 class Line:

@@ -54,7 +54,7 @@ async def play(asked: Asked, folder: Path, *, opens: bool = False) -> bool:
                 answer = await _ask(line, registry, policy, session, screen)
                 await _show_answer(answer, line, folder, screen, opens=opens)
             screen.step(f"The timeline ({seconds_since(began)} in all)")
-            screen.timeline(calls, began)
+            screen.timeline(calls, began, asked.provider)
             _show_ledger(session, folder, screen)
             return await _prove(calls, registry, policy, folder, screen)
 

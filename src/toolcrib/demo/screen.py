@@ -30,6 +30,8 @@ class Screen:
         self._console = console or Console(highlight=False, soft_wrap=True)
         self._status: Status | None = None
         self._step = 0
+        self._provider_runs: dict[str, tuple[float, float]] = {}
+        """By the item: when the provider began with a call, and when it last told of it."""
 
     def step(self, title: str) -> None:
         """A new part of the story."""
@@ -65,24 +67,32 @@ class Screen:
         if self._status is not None:
             self._status.start()
 
-    def timeline(self, calls: list[ToolInvoked], began: float) -> None:
+    def timeline(self, calls: list[ToolInvoked], began: float, provider: str) -> None:
         """When each call ran, and for how long; waiting for people is apart."""
-        whole = max([event.at - began for event in calls] or [1.0])
+        spans = [self._span(event) for event in calls]
+        whole = max([end - began for _, end in spans] or [1.0])
         table = Table(box=None, pad_edge=False, show_edge=False)
         for name in ("call", "where", "ran", "waited", ""):
             table.add_column(name)
-        for event in calls:
-            where = event.provider or "this process"
-            bar = _bar(event, began, whole)
-            ran, waited = f"{event.duration_seconds:.2f} s", f"{event.waited_seconds:.2f} s"
-            table.add_row(Text(showable(event.name)), Text(showable(where)), ran, waited, bar)
+        for event, (start, end) in zip(calls, spans, strict=True):
+            where = "this process" if event.origin == "local" else provider
+            bar = _bar(start - began, end - began, whole)
+            ran, waited = f"{end - start:.2f} s", f"{event.waited_seconds:.2f} s"
+            table.add_row(Text(showable(event.name)), where, ran, waited, bar)
         self._console.print(table)
+
+    def _span(self, event: ToolInvoked) -> tuple[float, float]:
+        """Of a call that the provider ran, as far as it told of it while it streamed."""
+        told = self._provider_runs.get(event.call_id)
+        return told or (event.at - event.duration_seconds, event.at)
 
     def _now(self, text: str) -> None:
         if self._status is not None:
             self._status.update(Text(showable(text)))
 
     def _hosted(self, event: HostedToolProgress) -> None:
+        began, _ = self._provider_runs.get(event.item_id, (event.at, event.at))
+        self._provider_runs[event.item_id] = (began, event.at)
         self._now(f"{event.item_type.removesuffix('_call')}: {event.what}")
 
     def _asked(self, event: ApprovalRequested) -> None:
@@ -94,10 +104,9 @@ class Screen:
         self.say(f"   {event.name:17} {mark:7} {text}", "" if event.success else "red")
 
 
-def _bar(event: ToolInvoked, began: float, whole: float) -> str:
-    start = max(0.0, event.at - event.duration_seconds - began)
-    before = int(_BAR * start / whole)
-    length = max(1, round(_BAR * event.duration_seconds / whole))
+def _bar(start: float, end: float, whole: float) -> str:
+    before = int(_BAR * max(0.0, start) / whole)
+    length = max(1, round(_BAR * (end - start) / whole))
     return " " * before + "\N{FULL BLOCK}" * min(length, _BAR + 1 - before)
 
 
