@@ -33,6 +33,7 @@ OTHERS = {
     "acp",
     "approvals approve",
     "approvals deny",
+    "demo",
     "grants revoke",
     "init",
     "mcp",
