@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from toolcrib.local.faults import ApiFault
 from toolcrib.local.http.answering import (
@@ -17,6 +18,7 @@ from toolcrib.local.http.answering import (
     read_json,
     whole_number,
 )
+from toolcrib.local.http.socket import ResponseSocket
 
 if TYPE_CHECKING:
     from toolcrib.local.provider import LocalProvider
@@ -37,6 +39,9 @@ class ResponseRoutes:
         one = "/responses/{response_id}"
         return [
             Route("/responses", answered(self._create), methods=["POST"]),
+            WebSocketRoute("/responses", ResponseSocket(self._provider)),
+            Route("/responses/compact", answered(self._compact), methods=["POST"]),
+            Route("/responses/input_tokens", answered(self._count), methods=["POST"]),
             Route(one, answered(self._retrieve), methods=["GET"]),
             Route(one, answered(self._delete), methods=["DELETE"]),
             Route(f"{one}/cancel", answered(self._cancel), methods=["POST"]),
@@ -54,7 +59,14 @@ class ResponseRoutes:
             return JSONResponse(making.run.response)
         if body.get("stream"):
             return event_stream(_until_left(making))
-        return JSONResponse(await _finished(making))
+        return JSONResponse(await _finished(request, making))
+
+    async def _compact(self, request: Request) -> Response:
+        return JSONResponse(await self._provider.responses.compact(await read_json(request)))
+
+    async def _count(self, request: Request) -> Response:
+        count = await self._provider.responses.count(await read_json(request))
+        return JSONResponse({"object": "response.input_tokens", "input_tokens": count})
 
     async def _retrieve(self, request: Request) -> Response:
         response_id = request.path_params["response_id"]
@@ -88,22 +100,25 @@ class ResponseRoutes:
         raise ApiFault(404, f"The model '{name[:80]}' does not exist here.", code="model_not_found")
 
 
-async def _finished(making: Making) -> dict[str, Any]:
-    """The whole response. A client that leaves ends it: nobody could ask for it again."""
+async def _finished(request: Request, making: Making) -> dict[str, Any]:
+    """The whole response. A client that leaves ends it: nobody waits for it."""
+    leaving = asyncio.ensure_future(_left(request))
     try:
-        async for _ in making.run.log.after():
-            pass
-    except BaseException:
-        making.task.cancel()
-        raise
-    await making.task
+        await asyncio.wait([making.task, leaving], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        leaving.cancel()
+        await making.stop()
     return making.run.response
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _until_left(making: Making) -> AsyncIterator[dict[str, Any]]:
     try:
         async for event in making.run.log.after():
             yield event
-        await making.task
     finally:
-        making.task.cancel()
+        await making.stop()

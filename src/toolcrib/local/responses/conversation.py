@@ -8,10 +8,11 @@ from typing import Any, Final, cast, get_args
 
 from toolcrib.local.brain import Answered, Called, Role, Said, Turn
 from toolcrib.local.faults import invalid
+from toolcrib.local.responses.compacting import read_compaction
 from toolcrib.local.responses.request import Item
 
 SILENT: Final = frozenset(
-    {"reasoning", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "compaction"}
+    {"reasoning", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"}
 )
 """Items that a brain is not told of; the tools that they belong to read them."""
 
@@ -54,6 +55,8 @@ class Conversation:
             return [_said(item, param)]
         if kind in SILENT:
             return []
+        if kind == "compaction":
+            return [read_compaction(item, param)]
         if kind in _CALLS:
             return [self._called(item, param)]
         if kind in _OUTPUTS:

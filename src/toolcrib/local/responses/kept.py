@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolcrib.local.database import Database
-from toolcrib.local.faults import missing
-from toolcrib.local.ids import new_id
+from toolcrib.local.faults import ApiFault, missing
+from toolcrib.local.responses.history import History
+from toolcrib.local.responses.items import KeptItem
 from toolcrib.local.responses.request import Item
-
-
-@dataclass(frozen=True, slots=True)
-class KeptItem:
-    """An item of a kept response, and what its tool answered."""
-
-    body: Item
-    answer: Mapping[str, Any] | None
 
 
 class Kept:
@@ -29,10 +21,10 @@ class Kept:
         self._database = database
 
     async def begin(
-        self, response: Mapping[str, Any], request: Mapping[str, Any], items: Sequence[Item]
+        self, response: Mapping[str, Any], request: Mapping[str, Any], history: History
     ) -> None:
         """Keep a response that is about to be made, with its input."""
-        named = [{**item, "id": item.get("id") or new_id(_prefix(item))} for item in items]
+        previous_id = response["previous_response_id"] if history.is_kept else None
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -44,10 +36,10 @@ class Kept:
                     int(response["background"]),
                     json.dumps(request),
                     json.dumps(response),
-                    response["previous_response_id"],
+                    previous_id,
                 ),
             )
-            _write_items(connection, response["id"], named, {}, is_input=True)
+            _write_items(connection, response["id"], history.unkept, is_input=True)
 
         await self._database.ask(write)
 
@@ -69,7 +61,8 @@ class Kept:
 
         def write(connection: sqlite3.Connection) -> None:
             _write_response(connection, response)
-            _write_items(connection, response["id"], response["output"], answers, is_input=False)
+            made = [KeptItem(item, answers.get(item["id"])) for item in response["output"]]
+            _write_items(connection, response["id"], made, is_input=False)
             connection.executemany(
                 "insert or replace into events values (?, ?, ?)",
                 ((response["id"], each["sequence_number"], json.dumps(each)) for each in events),
@@ -93,9 +86,12 @@ class Kept:
 
     async def input_items(self, response_id: str) -> list[Item]:
         """What went into a response, with the conversation before it. Raises `ApiFault`."""
-        return [
-            kept.body for kept in await self._database.ask(lambda c: _chain(c, response_id, False))
-        ]
+
+        def read(connection: sqlite3.Connection) -> list[Item]:
+            _body(connection, response_id)
+            return [kept.body for kept in _chain(connection, response_id, False)]
+
+        return await self._database.ask(read)
 
     async def chain(self, response_id: str) -> list[KeptItem]:
         """A whole conversation up to a response, and with its output. Raises `ApiFault`."""
@@ -105,7 +101,8 @@ class Kept:
         """One item by its id."""
         row = await self._database.ask(
             lambda connection: connection.execute(
-                "select body, answer from items where id = ? limit 1", (item_id,)
+                "select body, answer from items where id = ? order by answer is null limit 1",
+                (item_id,),
             ).fetchone()
         )
         return None if row is None else _kept(row)
@@ -137,22 +134,16 @@ def _write_response(connection: sqlite3.Connection, response: Mapping[str, Any])
 
 
 def _write_items(
-    connection: sqlite3.Connection,
-    response_id: str,
-    items: Sequence[Item],
-    answers: Mapping[str, Mapping[str, Any]],
-    *,
-    is_input: bool,
+    connection: sqlite3.Connection, response_id: str, items: Iterable[KeptItem], *, is_input: bool
 ) -> None:
     rows = [
-        (response_id, place, int(is_input), item["id"], json.dumps(item), _answer(item, answers))
-        for place, item in enumerate(items)
+        (response_id, place, int(is_input), each.id, json.dumps(each.body), _text(each.answer))
+        for place, each in enumerate(items)
     ]
     connection.executemany("insert or replace into items values (?, ?, ?, ?, ?, ?)", rows)
 
 
-def _answer(item: Item, answers: Mapping[str, Mapping[str, Any]]) -> str | None:
-    answer = answers.get(item["id"])
+def _text(answer: Mapping[str, Any] | None) -> str | None:
     return None if answer is None else json.dumps(answer)
 
 
@@ -165,31 +156,34 @@ def _body(connection: sqlite3.Connection, response_id: str) -> dict[str, Any]:
 
 def _chain(connection: sqlite3.Connection, response_id: str, with_last: bool) -> list[KeptItem]:
     """Input and output of every response from the first to this one, in order."""
-    rows = connection.execute(
-        """
-        with recursive chain (id, previous_id, depth) as (
-            select id, previous_id, 0 from responses where id = ?
-            union all
-            select r.id, r.previous_id, depth + 1
-            from responses r join chain on r.id = chain.previous_id
+    ids = _ids_of_chain(connection, response_id)
+    items: list[KeptItem] = []
+    for each in reversed(ids):
+        rows = connection.execute(
+            "select body, answer from items where response_id = ? and (? or is_input)"
+            " order by is_input desc, place",
+            (each, with_last or each != response_id),
         )
-        select items.body, items.answer
-        from chain join items on items.response_id = chain.id
-        where ? or depth > 0 or is_input
-        order by depth desc, is_input desc, place
-        """,
-        (response_id, with_last),
-    ).fetchall()
-    if not rows:
-        _body(connection, response_id)
-    return [_kept(row) for row in rows]
+        items += [_kept(row) for row in rows]
+    return items
+
+
+def _ids_of_chain(connection: sqlite3.Connection, response_id: str) -> list[str]:
+    """From this response back to the first. One that is gone leaves no conversation to go on."""
+    ids: list[str] = []
+    at: str | None = response_id
+    while at is not None:
+        row = connection.execute("select previous_id from responses where id = ?", (at,)).fetchone()
+        if row is None:
+            told = f"Previous response with id '{at[:80]}' not found."
+            raise ApiFault(
+                400, told, code="previous_response_not_found", param="previous_response_id"
+            )
+        ids.append(at)
+        at = row["previous_id"]
+    return ids
 
 
 def _kept(row: sqlite3.Row) -> KeptItem:
     answer = row["answer"]
     return KeptItem(json.loads(row["body"]), None if answer is None else json.loads(answer))
-
-
-def _prefix(item: Item) -> str:
-    kind = str(item.get("type", "message"))
-    return {"message": "msg", "function_call_output": "fco"}.get(kind, "item")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal, TypeVar, cast
 
 from annotated_types import Ge, Le, MaxLen
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -14,6 +14,7 @@ from pydantic_core import to_json
 from toolcrib.local.brain import OutputFormat
 from toolcrib.local.faults import ApiFault, invalid
 
+T = TypeVar("T")
 Item = dict[str, Any]
 _CONFIG: Final = ConfigDict(extra="forbid", strict=True)
 
@@ -75,30 +76,41 @@ class CreateResponse:
     @property
     def items(self) -> list[Item]:
         """The input as items."""
-        if isinstance(self.input, str):
-            return [{"type": "message", "role": "user", "content": self.input}]
-        return self.input
+        return items_of(self.input)
 
     def includes(self, what: str) -> bool:
         """Whether an optional part of the output was asked for."""
         return what in (self.include or ())
 
 
+def items_of(given: str | list[Item]) -> list[Item]:
+    """An input as items: text is what the user says."""
+    if isinstance(given, str):
+        return [{"type": "message", "role": "user", "content": given}]
+    return given
+
+
 def read_request(body: object) -> CreateResponse:
     """The typed request. Raises `ApiFault` naming the first parameter that is wrong."""
+    sent = cast(dict[str, Any], body) if isinstance(body, dict) else {}
+    for name, instead in UNSUPPORTED.items():
+        if sent.get(name) is not None:
+            raise invalid(f"'{name}' is not supported here: {instead}.", name, "unsupported_value")
+    return _checked_together(read_body(_adapter(), body))
+
+
+def read_body(adapter: TypeAdapter[T], body: object) -> T:
+    """A body as what an adapter makes of it; what is null was not said. Raises `ApiFault`."""
     if not isinstance(body, dict):
         raise invalid("The body must be a JSON object.")
-    sent = cast(dict[str, Any], body)
-    given = {key: value for key, value in sent.items() if value is not None}
-    for name, instead in UNSUPPORTED.items():
-        if name in given:
-            raise invalid(f"'{name}' is not supported here: {instead}.", name, "unsupported_value")
+    given = {k: v for k, v in cast(dict[str, Any], body).items() if v is not None}
     try:
         # Strict dataclasses are made of JSON text, not of dictionaries.
-        asked = _adapter().validate_json(to_json(given))
+        return adapter.validate_json(to_json(given))
     except ValidationError as error:
         raise _fault_of(error) from None
-    return _checked_together(asked)
+    except (ValueError, RecursionError):
+        raise invalid("The body holds text that is no Unicode, or is nested too deep.") from None
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final
 
 from toolcrib.local.responses.request import Item
@@ -22,11 +22,16 @@ class EventLog:
 
     def add(self, kind: str, fields: dict[str, Any]) -> None:
         """Tell an event, with the next number."""
-        self.events.append({"type": kind, "sequence_number": len(self.events), **fields})
+        self.events.append(self.next(kind, fields))
         self._wake()
 
-    def end(self) -> None:
-        """Nothing more will come."""
+    def next(self, kind: str, fields: dict[str, Any]) -> dict[str, Any]:
+        """The event that would come next, which nobody is told of yet."""
+        return {"type": kind, "sequence_number": len(self.events), **fields}
+
+    def end(self, last: Iterable[dict[str, Any]] = ()) -> None:
+        """Tell the last events, if there are any; nothing more will come."""
+        self.events += last
         self.is_over = True
         self._wake()
 
@@ -90,18 +95,21 @@ class Run:
             "response.output_item.done", {"output_index": index, "item": copy.deepcopy(item)}
         )
 
-    def end(self, status: str, now: float, **changes: Any) -> None:
-        """Finish the response."""
+    def end(self, status: str, now: float, **changes: Any) -> list[dict[str, Any]]:
+        """Finish the response. Returns the last events, which the log has yet to end with: whoever
+        reads that a response is done may go on from it at once, so it has to be kept before.
+        """
         self.response.update(status=status, **changes)
         if status == "completed":
             self.response["completed_at"] = int(now)
         for item in self.response["output"]:
             if item.get("status") in ("in_progress", "searching", "interpreting", "calling"):
                 item["status"] = "incomplete"
-        if status != "cancelled":
+        if status == "cancelled":
             # Clients know no event of this name: the stream just ends.
-            self._lifecycle(f"response.{status}")
-        self.log.end()
+            return []
+        told = {"response": copy.deepcopy(self.response)}
+        return [self.log.next(f"response.{status}", told)]
 
     def _lifecycle(self, kind: str) -> None:
         self.log.add(kind, {"response": copy.deepcopy(self.response)})

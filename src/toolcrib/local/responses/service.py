@@ -6,38 +6,29 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import TypeAdapter
-
 from toolcrib.local.faults import ApiFault, invalid
-from toolcrib.local.hosted.tool import Opened, Source
+from toolcrib.local.hosted.tool import Opened
 from toolcrib.local.responses.answering import Answering
-from toolcrib.local.responses.citing import Sources
-from toolcrib.local.responses.conversation import Conversation
+from toolcrib.local.responses.compacting import compacted, read_compact
+from toolcrib.local.responses.counting import count_of
+from toolcrib.local.responses.history import History, Recent, read_history
+from toolcrib.local.responses.making import Making
 from toolcrib.local.responses.request import CreateResponse, Item, read_format, read_request
-from toolcrib.local.responses.resource import new_response, told_tool
+from toolcrib.local.responses.resource import new_response, told_tool, usage_of
 from toolcrib.local.responses.run import FINAL, EventLog, Run
 
 if TYPE_CHECKING:
     from toolcrib.local.brain import Brain
-    from toolcrib.local.responses.kept import Kept, KeptItem
+    from toolcrib.local.responses.kept import Kept
     from toolcrib.local.responses.tools import Kinds
     from toolcrib.store.store import Clock
 
 logger = logging.getLogger(__name__)
 
-_SOURCE: TypeAdapter[Source] = TypeAdapter(Source)
 STOPPED = "The provider stopped while it made this response; ask again."
-
-
-@dataclass(frozen=True, slots=True)
-class Making:
-    """A response that is being made."""
-
-    run: Run
-    task: asyncio.Task[None]
+UNKEPT = "The response was made, but could not be kept; see the provider's log."
 
 
 class Responses:
@@ -56,25 +47,47 @@ class Responses:
             log = EventLog()
             run = Run(response, log)
             run.begin()
-            run.end("failed", self._clock(), error={"code": "server_error", "message": STOPPED})
+            log.end(run.end("failed", self._clock(), error=_error(STOPPED)))
             await self._kept.finish(response, {}, log.events)
 
-    async def create(self, body: object) -> Making:
-        """Begin a response. Raises `ApiFault` before anything is made or kept."""
+    async def create(
+        self, body: object, recent: Recent | None = None, *, is_answered: bool = True
+    ) -> Making:
+        """Begin a response. Raises `ApiFault` before anything is made or kept. Without
+        `is_answered` the brain is not asked: the next response goes on from the input alone.
+        """
         asked = read_request(body)
         brain = self._brain(asked.model)
         read_format(asked.text)
         self._kinds.check(asked)
-        conversation, sources = await self._conversation(asked)
+        history = await read_history(self._kept, asked.items, asked.previous_response_id, recent)
         response = new_response(asked, self._clock(), told_of(brain))
         if asked.is_stored:
-            await self._kept.begin(response, _request_of(body), asked.items)
+            await self._kept.begin(response, _request_of(body), history)
         run = Run(response, EventLog())
         run.begin()
-        work = self._make(run, brain, asked, conversation, sources)
-        making = Making(run, asyncio.create_task(work))
+        work = self._answered(run, brain, asked, history) if is_answered else _unasked()
+        answering = asyncio.create_task(work)
+        task = asyncio.create_task(self._finish(run, asked, answering))
+        making = Making(run, history, answering, task)
         self._making[response["id"]] = making
         return making
+
+    async def compact(self, body: object) -> dict[str, Any]:
+        """A conversation made shorter. Raises `ApiFault`."""
+        asked = read_compact(body)
+        self._brain(asked.model)
+        history = await read_history(self._kept, asked.items, asked.previous_response_id)
+        return compacted(history, self._clock())
+
+    async def count(self, body: object) -> int:
+        """How many tokens a request would begin with. Raises `ApiFault`."""
+        sent = cast(dict[str, Any], body) if isinstance(body, dict) else {}
+        asked = read_request({"model": next(iter(self._brains)), **sent})
+        brain = self._brain(asked.model)
+        self._kinds.check(asked)
+        history = await read_history(self._kept, asked.items, asked.previous_response_id)
+        return await count_of(brain, asked, history.conversation.turns)
 
     async def retrieve(self, response_id: str) -> dict[str, Any]:
         """A response as it is now. Raises `ApiFault`."""
@@ -97,18 +110,16 @@ class Responses:
         if not response["background"]:
             raise invalid("Only a background response can be cancelled.", "response_id")
         making = self._making.get(response_id)
-        if making is not None:
-            making.task.cancel()
-            await asyncio.wait([making.task])
-            return making.run.response
-        return response
+        if making is None:
+            return response
+        await making.stop()
+        return making.run.response
 
     async def delete(self, response_id: str) -> dict[str, Any]:
         """Keep a response no longer. Raises `ApiFault`."""
         making = self._making.get(response_id)
         if making is not None:
-            making.task.cancel()
-            await asyncio.wait([making.task])
+            await making.stop()
         await self._kept.delete(response_id)
         return {"id": response_id, "object": "response", "deleted": True}
 
@@ -118,11 +129,7 @@ class Responses:
 
     async def close(self) -> None:
         """Stop everything that is being made; it is kept as cancelled or failed."""
-        tasks = [making.task for making in self._making.values()]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await asyncio.gather(*(making.stop() for making in list(self._making.values())))
 
     def _brain(self, model: str) -> Brain:
         brain = self._brains.get(model)
@@ -136,70 +143,51 @@ class Responses:
             )
         return brain
 
-    async def _conversation(self, asked: CreateResponse) -> tuple[Conversation, Sources]:
-        items, before = await self._resolved(asked.items), list["KeptItem"]()
-        if asked.previous_response_id is not None:
-            before = await self._kept.chain(asked.previous_response_id)
-        answers = {str(kept.body.get("id")): kept.answer for kept in before if kept.answer}
-        for item in items:
-            # An item that comes back from the client may be one of ours.
-            item_id = item.get("id")
-            if isinstance(item_id, str) and item_id not in answers:
-                known = await self._kept.item(item_id)
-                answers.update({item_id: known.answer} if known and known.answer else {})
-        conversation = Conversation(answers.get)
-        conversation.read((kept.body for kept in before), "previous_response_id")
-        conversation.read(items)
-        return conversation, _restored(answers)
-
-    async def _resolved(self, items: list[Item]) -> list[Item]:
-        """The items, with those that are named by their id alone."""
-        resolved: list[Item] = []
-        for at, item in enumerate(items):
-            if item.get("type") != "item_reference":
-                resolved.append(item)
-                continue
-            known = await self._kept.item(str(item.get("id")))
-            if known is None:
-                raise ApiFault(404, "Item not found.", param=f"input[{at}].id")
-            resolved.append(known.body)
-        return resolved
-
-    async def _make(
-        self,
-        run: Run,
-        brain: Brain,
-        asked: CreateResponse,
-        conversation: Conversation,
-        sources: Sources,
+    async def _finish(
+        self, run: Run, asked: CreateResponse, answering: asyncio.Task[tuple[str, dict[str, Any]]]
     ) -> None:
+        status, changes = await _outcome(run, answering)
+        last = run.end(status, self._clock(), **changes)
         try:
-            status, changes = await self._answered(run, brain, asked, conversation, sources)
-        except asyncio.CancelledError:
-            status, changes = "cancelled", {}
-        except ApiFault as fault:
-            status, changes = "failed", {"error": _error(fault.message)}
+            if asked.is_stored:
+                events = [*run.log.events, *last] if asked.background else []
+                await self._kept.finish(run.response, run.answers, events)
         except Exception:
-            logger.exception("response %s failed", run.response["id"])
-            status, changes = "failed", {"error": _error("The provider failed; see its log.")}
-        run.end(status, self._clock(), **changes)
-        if asked.is_stored:
-            events = run.log.events if asked.background else []
-            await self._kept.finish(run.response, run.answers, events)
-        self._making.pop(run.response["id"], None)
+            logger.exception("response %s could not be kept", run.response["id"])
+            last = run.end("failed", self._clock(), error=_error(UNKEPT))
+        finally:
+            self._making.pop(run.response["id"], None)
+            run.log.end(last)
 
     async def _answered(
-        self,
-        run: Run,
-        brain: Brain,
-        asked: CreateResponse,
-        conversation: Conversation,
-        sources: Sources,
+        self, run: Run, brain: Brain, asked: CreateResponse, history: History
     ) -> tuple[str, dict[str, Any]]:
+        conversation = history.conversation
         async with AsyncExitStack() as stack:
             opened = Opened(run, tuple(conversation.items))
             tools = await self._kinds.open(asked, opened, stack)
-            return await Answering(brain, asked, run, conversation, tools, sources).go()
+            return await Answering(brain, asked, run, conversation, tools, history.sources).go()
+
+
+async def _unasked() -> tuple[str, dict[str, Any]]:
+    return "completed", {"usage": usage_of(0, 0)}
+
+
+async def _outcome(
+    run: Run, answering: asyncio.Task[tuple[str, dict[str, Any]]]
+) -> tuple[str, dict[str, Any]]:
+    """How the answering ended: the status of the response, and what changes with it."""
+    await asyncio.wait([answering])
+    if answering.cancelled():
+        return "cancelled", {}
+    match answering.exception():
+        case None:
+            return answering.result()
+        case ApiFault() as fault:
+            return "failed", {"error": _error(fault.message)}
+        case error:
+            logger.error("response %s failed", run.response["id"], exc_info=error)
+            return "failed", {"error": _error("The provider failed; see its log.")}
 
 
 def told_of(brain: Brain) -> dict[str, str]:
@@ -214,14 +202,6 @@ def is_over(response: Mapping[str, Any]) -> bool:
 
 def _error(message: str) -> dict[str, str]:
     return {"code": "server_error", "message": message}
-
-
-def _restored(answers: Mapping[str, Mapping[str, Any] | None]) -> Sources:
-    sources = Sources()
-    for answer in answers.values():
-        for mark, source in (answer or {}).get("sources", {}).items():
-            sources.restore(mark, _SOURCE.validate_python(source))
-    return sources
 
 
 def _request_of(body: object) -> Mapping[str, Any]:
