@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import parse_qsl
 
 from pydantic_core import from_json
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope
 
     from toolcrib.transports.http.routes import OperationRoute
+
+_JSON: Final = b"application/json"
 
 
 async def read_params(
@@ -60,8 +62,8 @@ def query_of(scope: Scope) -> dict[str, Any]:
 
 
 async def _read_body(receive: Receive, headers: Headers, limit: int) -> dict[str, Any]:
-    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if kind != b"application/json":
+    kind = headers.get(b"content-type", b"")
+    if kind != _JSON and kind.partition(b";")[0].strip().lower() != _JSON:
         raise HttpRefused(415, "invalid", "send JSON, with `Content-Type: application/json`")
     body = await _whole(receive, headers, limit)
     try:

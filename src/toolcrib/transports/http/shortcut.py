@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,17 +13,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    fixed: tuple[tuple[int, str], ...]
-    named: tuple[tuple[int, str], ...]
+    """A route whose path has these parts; those in braces are named, and may be anything."""
+
+    fixed: tuple[str, ...]
+    pick_fixed: Callable[[list[str]], tuple[str, ...]]
+    named: tuple[tuple[str, int], ...]
     app: ASGIApp
 
     def params(self, parts: list[str]) -> dict[str, str] | None:
         """What the path holds in its braces; None when it is another path."""
-        for index, text in self.fixed:
-            if parts[index] != text:
+        if self.pick_fixed(parts) != self.fixed:
+            return None
+        found: dict[str, str] = {}
+        for name, index in self.named:
+            if not parts[index]:
                 return None
-        found = {name: parts[index] for index, name in self.named}
-        return found if all(found.values()) else None
+            found[name] = parts[index]
+        return found
 
 
 class Shortcut:
@@ -54,7 +61,8 @@ class Shortcut:
 
 
 def _way(parts: list[str], app: ASGIApp) -> _Way:
-    named = [(index, part[1:-1]) for index, part in enumerate(parts) if part.startswith("{")]
-    places = {index for index, _ in named}
-    fixed = [(index, part) for index, part in enumerate(parts) if index not in places]
-    return _Way(tuple(fixed), tuple(named), app)
+    named = [(part[1:-1], index) for index, part in enumerate(parts) if part.startswith("{")]
+    # A path begins with a slash, before which there is nothing: that part is never in braces, and
+    # with another one the picked parts are a tuple.
+    places = [index for index, part in enumerate(parts) if not part.startswith("{")]
+    return _Way(tuple(parts[each] for each in places), itemgetter(*places), tuple(named), app)
