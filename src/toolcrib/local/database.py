@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import IO, Final, TypeVar
+
+from toolcrib.errors import UsageError
 
 T = TypeVar("T")
 
@@ -117,6 +120,20 @@ class Database:
         """Let go of the file."""
         with self._lock:
             self._connection.close()
+
+
+def claim_folder(folder: Path) -> IO[bytes]:
+    """Have a folder for oneself until the file is closed or the process ends, however it ends.
+    Raises `UsageError` when somebody else has it.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    claim = (folder / "provider.lock").open("ab")
+    try:
+        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        claim.close()
+        raise UsageError(f"another provider uses the folder {folder}; give each its own") from None
+    return claim
 
 
 def _make_private(path: Path) -> None:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolcrib.errors import UsageError
 from toolcrib.local.containers.shelf import ContainerShelf
-from toolcrib.local.database import Database
+from toolcrib.local.database import Database, claim_folder
 from toolcrib.local.files.shelf import FileShelf
+from toolcrib.local.home import Home
 from toolcrib.local.hosted.code_interpreter import CodeInterpreter
 from toolcrib.local.hosted.file_search import FileSearch
 from toolcrib.local.hosted.mcp import Mcp
@@ -40,7 +41,8 @@ class LocalProvider:
     """Answers requests with the brains that it has, and runs the hosted tools itself.
 
     State is kept in the folder `data`; without one it lives in a temporary folder that is gone
-    when the provider is closed. Use it as an async context manager. `kinds` are hosted tools
+    when the provider is closed. Use it as an async context manager, which lives in the running
+    event loop, or as a plain one, which lives in a thread of its own. `kinds` are hosted tools
     beyond those that it has, `web` is where web search looks, and with an `embedder` searches go
     by meaning too. Containers have no network unless `allow_network` says that they may,
     and code runs without a sandbox only with `allow_unconfined`.
@@ -72,6 +74,21 @@ class LocalProvider:
         self._started_at = int(clock())
         self._stack = AsyncExitStack()
         self._responses: Responses | None = None
+        self._home: Home | None = None
+
+    def __enter__(self) -> Self:
+        home = Home(in_thread=True)
+        try:
+            home.run_now(self.start())
+        except BaseException:
+            home.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        home = self._at_home()
+        home.run_now(self.aclose())
+        home.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -81,12 +98,23 @@ class LocalProvider:
         await self.aclose()
 
     async def start(self) -> None:
-        """Open what is kept, and settle what was cut off."""
-        if self._responses is not None:
+        """Open what is kept, and settle what was cut off. Raises `UsageError` when the folder is
+        another provider's now.
+        """
+        if self._home is not None:
             raise UsageError("the provider was started already; make another one")
+        self._home = Home()
+        try:
+            await self._open()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+
+    async def _open(self) -> None:
         folder = self._data
         if folder is None:
             folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="toolcrib-"))
+        self._stack.callback(claim_folder(Path(folder)).close)
         database = Database(Path(folder) / "provider.sqlite3")
         self._stack.callback(database.close)
         for brain in self._brains.values():
@@ -132,7 +160,7 @@ class LocalProvider:
     def responses(self) -> Responses:
         """The Responses API, without its wire."""
         if self._responses is None:
-            raise UsageError("the provider is not started; use `async with provider`")
+            raise UsageError("the provider is not started; use `with` or `async with`")
         return self._responses
 
     @property
@@ -151,7 +179,20 @@ class LocalProvider:
         return create_provider_app(self)
 
     def client(self) -> Any:
-        """An `openai.AsyncOpenAI` that reaches this provider in the process, without a port."""
+        """An `openai.AsyncOpenAI` that reaches this provider in the process, without a port. Any
+        event loop may use it, as long as the provider's own runs.
+        """
         from toolcrib.local.client import in_process_client
 
-        return in_process_client(self.app)
+        return in_process_client(self.app, self._at_home())
+
+    def sync_client(self) -> Any:
+        """An `openai.OpenAI` for code that waits. The provider must live in another thread."""
+        from toolcrib.local.client import in_process_sync_client
+
+        return in_process_sync_client(self.app, self._at_home())
+
+    def _at_home(self) -> Home:
+        if self._home is None:
+            raise UsageError("the provider is not started; use `with` or `async with`")
+        return self._home

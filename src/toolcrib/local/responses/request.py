@@ -92,11 +92,15 @@ def items_of(given: str | list[Item]) -> list[Item]:
 
 def read_request(body: object) -> CreateResponse:
     """The typed request. Raises `ApiFault` naming the first parameter that is wrong."""
+    _refuse_unsupported(body)
+    return _checked_together(read_body(_adapter(), body))
+
+
+def _refuse_unsupported(body: object) -> None:
     sent = cast(dict[str, Any], body) if isinstance(body, dict) else {}
     for name, instead in UNSUPPORTED.items():
         if sent.get(name) is not None:
             raise invalid(f"'{name}' is not supported here: {instead}.", name, "unsupported_value")
-    return _checked_together(read_body(_adapter(), body))
 
 
 def read_body(adapter: TypeAdapter[T], body: object) -> T:
