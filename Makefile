@@ -31,7 +31,7 @@ node: ## Install the JavaScript programs that tests speak with
 	@scripts/node.sh >/dev/null
 
 demo: setup ## Run the demo; needs no key and no network
-	$(BIN)/python examples/demo.py
+	$(BIN)/toolcrib demo
 
 check: lint types unit ## Before every commit: lint, types, unit tests
 

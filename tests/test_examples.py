@@ -20,9 +20,9 @@ def run(name: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_demo_survives_its_own_kill_and_proves_it() -> None:
-    """The demo's first process dies with a call waiting; the second goes on and verifies."""
-    done = run("demo.py")
+def test_the_support_desk_survives_its_own_kill_and_proves_it() -> None:
+    """The first process dies with a call waiting; the second goes on and verifies."""
+    done = run("support_desk/run.py")
 
     assert done.returncode == 0, done.stderr
     assert "the process is killed" in done.stdout

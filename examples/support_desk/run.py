@@ -1,6 +1,7 @@
 """The main job, for real: governed calls, a person's yes, a killed process, one verified ledger.
 
-Run it with `make demo`. On a terminal it asks you; elsewhere a rule answers in your place.
+Run it with `python examples/support_desk/run.py`. On a terminal it asks you; elsewhere a rule
+answers in your place.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from support_desk import BOOKS, desk
+from desk import BOOKS, desk
 
 from toolcrib import (
     Actor,
