@@ -14,7 +14,7 @@ from toolcrib.approval.policy import Policy, Rule
 from toolcrib.calls.outcome import Outcome
 from toolcrib.errors import InvalidTool
 from toolcrib.host_tools import HostToolDefinition, ToolScope, load_host_tools_file
-from toolcrib.sandbox import Limits, SandboxOptions
+from toolcrib.sandbox import Limits, SandboxOptions, choosing
 from toolcrib.session.events import ToolEmitted, ToolInvoked
 from toolcrib.testing import Recorder
 
@@ -168,6 +168,29 @@ async def test_its_place_is_in_the_records_and_known_to_the_policy() -> None:
     denied = await Executor(Session("t"), [confined(handlers.add)], policy=policy).call("tried", {})
     assert denied.failure is not None
     assert denied.failure.kind == "not_permitted"
+
+
+async def test_without_a_sandbox_it_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R44: a machine that can confine nothing makes the tool unavailable, unless the definition
+    says that it may run weaker; then the event says so too.
+    """
+    found_nothing = {"bubblewrap": "no namespaces", "sandlock": "no Landlock"}
+    monkeypatch.setattr(choosing, "_tried", found_nothing)
+    session = Session("s")
+    recorder = Recorder(session.bus)
+    arguments = {"a": 1, "b": 2}
+
+    refused = await Executor(session, [confined(handlers.add)]).call("tried", arguments)
+    assert refused.failure is not None
+    assert refused.failure.kind == "unavailable"
+    assert "bubblewrap: no namespaces; sandlock: no Landlock" in refused.text
+    assert "install toolcrib[sandbox]" in refused.text
+    assert recorder.of(ToolEmitted) == []
+
+    weaker = Executor(session, [confined(handlers.add, allow_unconfined=True)])
+    assert (await weaker.call("tried", arguments)).value == 3
+    [emitted] = recorder.of(ToolEmitted)
+    assert emitted.data == {"backend": "rlimits"}
 
 
 def no_factory(context: Any) -> Callable[..., Any]:
