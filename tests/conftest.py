@@ -48,6 +48,7 @@ _SLOW = (
     "conformance/test_conformance.py",
     "conformance/test_inspector.py",
     "pydantic_ai/test_resuming.py",
+    "transports/mcp/test_stdio.py",
     "transports/test_equality.py",
     "transports/test_stdio.py",
 )
