@@ -97,11 +97,12 @@ read line
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_what_runs_ends_when_its_parent_is_killed(backend: str) -> None:
+def test_what_runs_ends_when_its_parent_is_killed(backend: str, tmp_path: Path) -> None:
     """R44: a program that dies leaves no confined process, also none in the background."""
     token = f"orphan-{secrets.token_hex(8)}"
     command = [sys.executable, "-c", PARENT, backend, token, IN_THE_BACKGROUND]
-    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE) as parent:
+    env = {**environment(), "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         assert parent.stdout.readline() == b"started\n"
         left = [os.pidfd_open(pid) for pid in survivors(token) if pid != parent.pid]
