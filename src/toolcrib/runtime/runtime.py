@@ -34,8 +34,8 @@ class Runtime:
         self._sessions: HeldSessions | None = None
         self._service: Service | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._running: dict[asyncio.Future[Any], asyncio.Future[None]] = {}
-        """What is being done, each with what tells whoever asked that it is over."""
+        self._running: set[asyncio.Future[Any]] = set()
+        """What is being done."""
 
     async def __aenter__(self) -> Runtime:
         await self.start()
@@ -87,17 +87,14 @@ class Runtime:
 
         Who stops waiting for it does not stop it: a call or a prompt is ended by asking for that.
         """
+        operation, service = _operation(name), self.service
         loop = asyncio.get_running_loop()
-        task = loop.create_task(_done(_operation(name), self.service, params, who))
-        # Waited for by hand: every call comes through here, and `asyncio.wait` takes as long as
-        # the call itself.
-        over: asyncio.Future[None] = loop.create_future()
-        self._running[task] = over
-        task.add_done_callback(self._forget)
-        await over
-        if task.cancelled():
-            raise _closed(name)
-        return task.result()
+        # The task tells whoever waits by itself: to wait for the task takes as long as the call.
+        answer: asyncio.Future[Any] = loop.create_future()
+        task = loop.create_task(_tell(answer, operation, service, params, who))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await answer
 
     async def ask_here(self, name: str, params: object = None, who: Principal = OWNER) -> Any:
         """`ask`, in the task that runs and without one of its own: for transports that make a task
@@ -107,7 +104,7 @@ class Runtime:
         assert task is not None, "an operation runs in a task"
         operation, service = _operation(name), self.service
         over: asyncio.Future[None] = task.get_loop().create_future()
-        self._running[over] = over
+        self._running.add(over)
         try:
             return await _done(operation, service, params, who)
         except asyncio.CancelledError:
@@ -116,16 +113,8 @@ class Runtime:
                 pass
             raise _closed(name) from None
         finally:
-            del self._running[over]
+            self._running.discard(over)
             over.set_result(None)
-
-    def _forget(self, task: asyncio.Task[Any]) -> None:
-        over = self._running.pop(task)
-        if not over.done():
-            over.set_result(None)
-        if not task.cancelled():
-            # Nobody may be left to hear of it, which is no fault.
-            task.exception()
 
 
 def _operation(name: str) -> Operation:
@@ -137,6 +126,29 @@ def _operation(name: str) -> Operation:
 
 def _closed(name: str) -> Refused:
     return Refused("closing", f"the session was closed before {name} was done")
+
+
+async def _tell(
+    answer: asyncio.Future[Any],
+    operation: Operation,
+    service: Service,
+    params: object,
+    who: Principal,
+) -> None:
+    """Do an operation and settle its answer, unless nobody waits for it any more."""
+    try:
+        result = await _done(operation, service, params, who)
+    except Refused as refused:
+        if not answer.done():
+            answer.set_exception(refused)
+    except BaseException as error:
+        if not answer.done():
+            is_closed = isinstance(error, asyncio.CancelledError)
+            answer.set_exception(_closed(operation.name) if is_closed else error)
+        raise
+    else:
+        if not answer.done():
+            answer.set_result(result)
 
 
 async def _done(operation: Operation, service: Service, params: object, who: Principal) -> Any:
