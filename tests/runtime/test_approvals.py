@@ -196,6 +196,7 @@ async def test_a_grant_is_not_given_past_the_process_that_writes(sqlite_path: Pa
 
     assert refused.kind == "conflict"
     assert "another process has the session open" in refused.message
+    assert "without a grant" in refused.message
     assert (len(left.approvals), decided.state) == (2, "decided")
     assert revoked.was_standing
 

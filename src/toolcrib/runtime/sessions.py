@@ -132,7 +132,14 @@ class HeldSessions:
         # Whoever resumes it meanwhile waits, and does not take us for another process.
         async with self._opening:
             await self._known(session_id)
-            session = await _opened(self._store, session_id)
+            try:
+                session = await Session.open(self._store, session_id)
+            except LeaseHeld:
+                raise Refused(
+                    "conflict",
+                    "another process has the session open and alone writes its ledger: decide "
+                    "there, or here without a grant",
+                ) from None
             try:
                 yield session
             finally:
