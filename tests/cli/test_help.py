@@ -37,6 +37,7 @@ OTHERS = {
     "grants revoke",
     "init",
     "mcp",
+    "provider",
     "serve",
     "sessions export",
 }

@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "serve": "toolcrib.cli.serve:serve",
     "mcp": "toolcrib.cli.mcp:mcp",
     "acp": "toolcrib.cli.acp:acp",
+    "provider": "toolcrib.cli.provider:provider",
     "run": "toolcrib.cli.run:run",
     "tools": "toolcrib.cli.tools:app",
     "approvals": "toolcrib.cli.approvals:app",
