@@ -86,6 +86,27 @@ class Call:
         "whole_text",
     )
 
+    ends_at: float | None
+    """When what runs now must be over; while the handler runs, its time limit counts too."""
+    is_nested: bool
+    """True when a handler on the stack waits for it, so that it cannot wait for a person."""
+    parent_call_id: str | None
+    """The call that this one is part of: made by its handler, or in a turn that it began."""
+    frozen_ref: ToolRef | None
+    """Which tool the call was frozen for, when that tool is not here any more."""
+    is_left_running: bool
+    """True when the handler could not be stopped and goes on without the call."""
+    is_over: bool
+    """True once the call has its last record, or is about to get it."""
+    is_settled: bool
+    """True once there is a value or an error, from the tool or in its place."""
+    is_plain_text: bool
+    """True when the text is just the value, rendered."""
+    whole_text: str | None
+    """The whole rendered result, when the model gets only a part of it."""
+    cancels: int
+    """How often somebody asked for this one call to be cancelled."""
+
     def __init__(
         self,
         call_id: str,
@@ -106,20 +127,16 @@ class Call:
         self.caller = caller
         self.deadline = deadline
         self.ends_at = deadline
-        """When what runs now must be over; while the handler runs, its time limit counts too."""
         self.parent = parent
         self.depth = 0
         self.is_nested = False
-        """True when a handler on the stack waits for it, so that it cannot wait for a person."""
-        self.parent_call_id: str | None = None
-        """The call that this one is part of: made by its handler, or in a turn that it began."""
+        self.parent_call_id = None
         turn = turn_here(session)
         self.turn = session.last_turn if turn is None else turn.number
         if parent is not None or turn is not None:
             self._join(parent, turn)
         self.prepared: PreparedTool | None = None
-        self.frozen_ref: ToolRef | None = None
-        """Which tool the call was frozen for, when that tool is not here any more."""
+        self.frozen_ref = None
         self.params: Any = None
         self.context: ToolContext | None = None
         self.digest_cache: str | None = None
@@ -133,26 +150,20 @@ class Call:
         self.started_at: float | None = None
         self.finished_at = 0.0
         self.is_left_running = False
-        """True when the handler could not be stopped and goes on without the call."""
         self.is_over = False
-        """True once the call has its last record, or is about to get it."""
         self.is_settled = False
-        """True once there is a value or an error, from the tool or in its place."""
         self.value: Any = None
         self.error: BaseException | None = None
         self.failure: Failure | None = None
         self.text = ""
         self.is_plain_text = False
-        """True when the text is just the value, rendered."""
         self.text_value: str | None = None
         self.value_json: bytes | None = None
         self.metadata: Mapping[str, Any] | None = None
         self.artifact_id: str | None = None
-        self.whole_text: str | None = None
-        """The whole rendered result, when the model gets only a part of it."""
+        self.whole_text = None
         self.task: asyncio.Task[Any] | None = None
         self.cancels = 0
-        """How often somebody asked for this one call to be cancelled."""
         self.emitter: Emitter | None = None
 
     def _join(self, parent: Call | None, turn: OpenTurn | None) -> None:
