@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +11,7 @@ from toolcrib.runtime.principal import OWNER
 from toolcrib.transports.peer import Peer
 from toolcrib.transports.stdio_lines import Lines
 from toolcrib.transports.stdio_pipes import Pipes, Writing, chunks
+from toolcrib.transports.stop_signals import on_stop_signals
 
 if TYPE_CHECKING:
     from toolcrib.runtime.principal import Principal
@@ -35,7 +34,7 @@ async def serve_stdio(runtime: Runtime, pipes: Pipes, who: Principal = OWNER) ->
     stopped = asyncio.Event()
     waiting = asyncio.ensure_future(stopped.wait())
     try:
-        with _stop_signals(stopped):
+        with on_stop_signals(stopped.set):
             await asyncio.wait([reading, writing, waiting], return_when=asyncio.FIRST_COMPLETED)
             if stopped.is_set():
                 peer.say_closing()
@@ -73,15 +72,3 @@ async def _end(*tasks: asyncio.Future[Any]) -> None:
     for ended in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(ended, Exception):
             raise ended
-
-
-@contextmanager
-def _stop_signals(stopped: asyncio.Event) -> Generator[None]:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)

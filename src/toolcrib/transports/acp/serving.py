@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +14,7 @@ from toolcrib.transports.acp.cancelling import CancellingTransport
 from toolcrib.transports.acp.editor import Editor
 from toolcrib.transports.acp.lines import LineTransport
 from toolcrib.transports.acp.routes import Routing
+from toolcrib.transports.stop_signals import on_stop_signals
 
 if TYPE_CHECKING:
     from toolcrib.runtime.principal import Principal
@@ -40,7 +38,7 @@ async def serve_acp(runtime: Runtime, pipes: Pipes, who: Principal = OWNER) -> N
     listening = asyncio.ensure_future(served.connection.main_loop())
     waiting = asyncio.ensure_future(stopped.wait())
     try:
-        with _stop_signals(stopped):
+        with on_stop_signals(stopped.set):
             ends = [listening, waiting, transport.ending]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if not stopped.is_set():
@@ -75,15 +73,3 @@ async def _end(connection: Connection, *tasks: asyncio.Future[Any]) -> None:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     await connection.close()
-
-
-@contextmanager
-def _stop_signals(stopped: asyncio.Event) -> Generator[None]:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)

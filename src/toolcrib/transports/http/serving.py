@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import socket
-import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from ipaddress import ip_address
@@ -22,13 +20,13 @@ from toolcrib.transports.http.connections import Connections
 from toolcrib.transports.http.stalled import STALL_SECONDS, impatient
 from toolcrib.transports.security import Tokens, default_token_file, read_or_make_tokens
 from toolcrib.transports.security_origins import LOOPBACK_HOSTS, check_bind
+from toolcrib.transports.stop_signals import on_stop_signals
 
 if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.mcp.server import McpServer
 
 DEFAULT_PORT: Final = 8420
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class HttpServer:
@@ -128,7 +126,7 @@ async def serve_http(
         allowed_origins=allowed_origins,
         mcp=mcp,
     )
-    with _stopped_by_signals(server.stop):
+    with on_stop_signals(server.stop):
         async with server:
             if on_ready is not None:
                 on_ready(server.url)
@@ -157,21 +155,6 @@ class _Server(uvicorn.Server):
             server.close()
         await self._connections.close(self._drain)
         await super().shutdown(sockets)
-
-
-@contextmanager
-def _stopped_by_signals(stop: Callable[[], None]) -> Generator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    for each in _SIGNALS:
-        loop.add_signal_handler(each, stop)
-    try:
-        yield
-    finally:
-        for each in _SIGNALS:
-            loop.remove_signal_handler(each)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from mcp.shared.message import SessionMessage
@@ -16,6 +14,7 @@ from toolcrib.transports.mcp.stdio_messages import InFlight, Unreadable, as_line
 from toolcrib.transports.stdio import FLUSH_SECONDS
 from toolcrib.transports.stdio_lines import Lines
 from toolcrib.transports.stdio_pipes import Pipes, Writing, chunks
+from toolcrib.transports.stop_signals import on_stop_signals
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
     Incoming = MemoryObjectSendStream[SessionMessage | Exception]
     Outgoing = MemoryObjectReceiveStream[SessionMessage]
-
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 async def serve_stdio(server: McpServer, pipes: Pipes) -> None:
@@ -54,7 +51,7 @@ class _Connection:
         writing = asyncio.ensure_future(self._write(outgoing))
         reading = asyncio.ensure_future(self._read(incoming, writes.clone()))
         running = asyncio.ensure_future(sdk.run(reads, writes, sdk.create_initialization_options()))
-        with _stop_signals(self._stopped):
+        with on_stop_signals(self._stopped.set):
             await asyncio.wait([running, writing], return_when=asyncio.FIRST_COMPLETED)
         # Without a reader of what we write, there is nobody left to serve.
         reading.cancel()
@@ -122,15 +119,3 @@ async def _ended(*tasks: asyncio.Future[Any], is_cancelled: bool = False) -> Non
     for ended in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(ended, Exception):
             raise ended
-
-
-@contextmanager
-def _stop_signals(stopped: asyncio.Event) -> Generator[None]:
-    loop = asyncio.get_running_loop()
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, stopped.set)
-    try:
-        yield
-    finally:
-        for number in _SIGNALS:
-            loop.remove_signal_handler(number)
