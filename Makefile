@@ -12,7 +12,7 @@ UNIT := $(FAST) and not wire
 
 .DEFAULT_GOAL := help
 .PHONY: help setup node demo test check lint types unit wire coverage slow crash load conformance \
-	bench mutants format clean
+	schemathesis bench mutants format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ load: setup ## Tests with many calls at once
 
 conformance: setup node ## The official MCP conformance suite against our server, in both eras
 	scripts/conformance.sh
+
+schemathesis: setup ## Ask the HTTP server everything that its OpenAPI document allows, and more
+	scripts/schemathesis.sh
 
 bench: $(BENCH_STAMP) ## Compare speed with other libraries, in an environment of its own
 	$(BENCH_VENV)/bin/python benchmarks/run.py
