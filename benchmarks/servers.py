@@ -15,7 +15,7 @@ from servers_contestants import (
     SessionMcp,
     echo,
 )
-from servers_hosts import ECHO, FASTMCP, HOSTS, MCP, MCP_SESSIONS, OURS
+from servers_hosts import ECHO, FASTMCP, HOSTS, MCP, MCP_SESSIONS, OUR_MCP, OURS
 from servers_load import hosted, install_wrk
 
 TIMES_FASTMCP = 5.0
@@ -26,13 +26,13 @@ TIMES_MCP = 1.3
 def run(quick: bool) -> list[Bound]:
     """Load every server in turns, and compare within each round."""
     install_wrk()
-    rounds, seconds = (2, 1) if quick else (7, 2)
+    rounds, seconds = (3, 1) if quick else (15, 1)
     with ExitStack() as stack:
         hosts = {name: stack.enter_context(hosted(name)) for name in HOSTS}
         bare, ours = echo(hosts[ECHO]), OurRest(hosts[OURS])
         fast = [kind("fastmcp", hosts[FASTMCP]) for kind in (Mcp, ModernMcp)]
         plain = [SessionMcp("mcp", hosts[MCP_SESSIONS]), ModernMcp("mcp", hosts[MCP])]
-        route = [kind("toolcrib", hosts[OURS], OWNER) for kind in (SessionMcp, ModernMcp)]
+        route = [kind("toolcrib", hosts[OUR_MCP], OWNER) for kind in (SessionMcp, ModernMcp)]
         contestants = [bare, ours, *route, *plain, Mcp("mcp", hosts[MCP]), *fast]
         _rounds(contestants, rounds, seconds)
     _print(contestants, rounds)

@@ -14,7 +14,8 @@ import uvloop
 from workload import search
 
 TOKEN = "a-token-of-the-benchmarks"
-ECHO, OURS, FASTMCP, MCP, MCP_SESSIONS = "echo", "toolcrib", "fastmcp", "mcp", "mcp sessions"
+ECHO, OURS, OUR_MCP = "echo", "toolcrib", "toolcrib mcp"
+FASTMCP, MCP, MCP_SESSIONS = "fastmcp", "mcp", "mcp sessions"
 
 
 def _echo() -> Any:
@@ -75,6 +76,7 @@ def _say(url: str) -> None:
 HOSTS: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
     ECHO: lambda: _serve_app(_echo()),
     OURS: _serve_ours,
+    OUR_MCP: _serve_ours,
     FASTMCP: lambda: _serve_app(_fastmcp()),
     MCP: lambda: _serve_app(_mcp(is_stateless=True)),
     MCP_SESSIONS: lambda: _serve_app(_mcp(is_stateless=False)),
