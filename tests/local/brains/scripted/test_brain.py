@@ -161,8 +161,9 @@ async def start(client: AsyncOpenAI) -> tuple[str, str]:
 
 
 async def go_on(client: AsyncOpenAI, previous: str, given: Any) -> Any:
+    tools: Any = [function("look")]
     return await client.responses.create(
-        model="clerk", previous_response_id=previous, input=given, tools=[function("look")]
+        model="clerk", previous_response_id=previous, input=given, tools=tools
     )
 
 

@@ -40,7 +40,7 @@ def test_a_file_is_read_and_a_call_is_named_by_as_or_by_its_tool(tmp_path: Path)
         ("name: a\nturns:\n  - steps:\n      - calls:\n          - argumens: {}\n", 5, "tool"),
         ("name: a\nturns:\n  - steps:\n      - calls: []\n", 4, "calls"),
         (
-            "name: a\nturns:\n  - steps:\n      - calls:\n          - tool: x\n            as: 1 x\n",
+            "name: a\nturns:\n  - steps:\n    - calls:\n      - tool: x\n        as: 1 x\n",
             6,
             "as",
         ),

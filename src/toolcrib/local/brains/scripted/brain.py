@@ -7,24 +7,9 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, Self
 
-from toolcrib.local.brain import (
-    Answered,
-    BrainFailed,
-    Piece,
-    Proposed,
-    Question,
-    Said,
-    Text,
-    Thought,
-    Turn,
-)
-from toolcrib.local.brains.scripted.expressions import (
-    Fact,
-    Facts,
-    Unanswered,
-    filled,
-    filled_text,
-)
+from toolcrib.local.brain import BrainFailed, Piece, Proposed, Question, Text, Thought
+from toolcrib.local.brains.scripted.expressions import Facts, Unanswered, filled, filled_text
+from toolcrib.local.brains.scripted.progress import Asked, asked_in, steps_done
 from toolcrib.local.brains.scripted.scenario import (
     Scenario,
     ScriptedTurn,
@@ -37,7 +22,8 @@ _WORDS_AT_ONCE: Final = 4
 
 class ScriptedBrain:
     """Says and calls what a scenario has written. Nothing in it is remembered: where the scenario
-    stands is read from the conversation, so that it goes on after a restart.
+    stands is read from the conversation, so that it goes on after a restart. What tools answered
+    to earlier questions can be spoken of later.
     """
 
     is_scripted = True
@@ -60,49 +46,41 @@ class ScriptedBrain:
 
     async def propose(self, question: Question) -> AsyncIterator[Piece]:
         """The next step of the scenario."""
-        place, since = _since_user(question.turns)
-        turn = self._turn(place, since)
-        answers = [each for each in since if isinstance(each, Answered)]
-        step, facts = _reached(turn, answers)
+        step, facts = self._reached(asked_in(question.turns))
         try:
             for piece in _pieces(step, facts, question):
                 yield piece
         except Unanswered as error:
             raise BrainFailed(f"the scenario {self.name!r} cannot go on: {error}") from None
 
-    def _turn(self, place: int, since: Sequence[Turn]) -> ScriptedTurn:
-        said = since[0].text if since and isinstance(since[0], Said) else ""
-        for turn in self.scenario.turns:
-            if turn.when is not None and turn.when.casefold() in said.casefold():
-                return turn
-        plain = [turn for turn in self.scenario.turns if turn.when is None]
-        if place >= len(plain):
+    def _reached(self, questions: Sequence[Asked]) -> tuple[Step, Facts]:
+        """The step that comes next, and all that was answered on the way to it."""
+        facts, plain = Facts(), 0
+        turn: ScriptedTurn | None = None
+        done = 0
+        for asked in questions:
+            turn = self._turn(asked.text, plain)
+            plain += turn is None or turn.when is None
+            done = steps_done(turn.steps, asked, facts) if turn else 0
+        if turn is None:
             raise BrainFailed(
                 f"the scenario {self.name!r} has nothing for this: it is written for other "
                 "questions, and this brain is scripted"
             )
-        return plain[place]
+        if done == len(turn.steps):
+            raise BrainFailed(
+                f"the scenario {self.name!r} is over: its last step has calls, and nothing "
+                "comes after them"
+            )
+        return turn.steps[done], facts
 
-
-def _since_user(turns: Sequence[Turn]) -> tuple[int, Sequence[Turn]]:
-    """Which question of the user's this is, and all that happened since it was asked."""
-    asked = [at for at, turn in enumerate(turns) if isinstance(turn, Said) and turn.role == "user"]
-    if not asked:
-        return 0, turns
-    return len(asked) - 1, turns[asked[-1] :]
-
-
-def _reached(turn: ScriptedTurn, answers: Sequence[Answered]) -> tuple[Step, Facts]:
-    """The step that comes next, and the facts that were answered on the way."""
-    facts, left = Facts(), list(answers)
-    for step in turn.steps:
-        calls = step.calls or []
-        if not calls or len(left) < len(calls):
-            return step, facts
-        for call in calls:
-            answer = left.pop(0)
-            facts.by_name[call.name] = Fact(answer.text, answer.value, answer.marks)
-    raise BrainFailed("the scenario is over: its last step has calls, and nothing after them")
+    def _turn(self, said: str, plain_before: int) -> ScriptedTurn | None:
+        """What is written for something that the user says, by its words or by its place."""
+        for turn in self.scenario.turns:
+            if turn.when is not None and turn.when.casefold() in said.casefold():
+                return turn
+        plain = [turn for turn in self.scenario.turns if turn.when is None]
+        return plain[plain_before] if plain_before < len(plain) else None
 
 
 def _pieces(step: Step, facts: Facts, question: Question) -> list[Piece]:

@@ -1,8 +1,8 @@
 """`{{ … }}` in a scenario: what the tools of this run answered.
 
 `{{ sales.rows.0.total }}` walks into an answer. `{{ sales.total | round 2 }}` shapes a value.
-`{{ cite web 0 }}` cites the source of a result. There are no defaults: what a tool did not answer
-cannot be said.
+`{{ cite web 0 }}` cites the source of a result. `{{ "{{" }}` is text as it stands. There are no
+defaults: what a tool did not answer cannot be said.
 """
 
 from __future__ import annotations
@@ -66,20 +66,12 @@ def filled_text(text: str, facts: Facts) -> str:
     return _shown(filled(text, facts))
 
 
-def names_in(text: str) -> set[str]:
-    """The calls that a text speaks of."""
-    found: set[str] = set()
-    for expression in _EXPRESSION.findall(text):
-        cite = _CITE.fullmatch(expression)
-        head = cite[1] if cite else expression.partition("|")[0].strip().partition(".")[0]
-        found.add(head)
-    return found
-
-
 def _evaluated(expression: str, facts: Facts) -> Any:
     cite = _CITE.fullmatch(expression)
     if cite is not None:
         return _cited(facts[cite[1]], cite[1], int(cite[2] or 0))
+    if expression.startswith('"'):
+        return _literal(expression)
     path, *filters = (part.strip() for part in expression.split("|"))
     if not _PATH.fullmatch(path):
         raise Unanswered(f"{expression!r} is no path; write NAME.KEY.KEY")
@@ -88,6 +80,13 @@ def _evaluated(expression: str, facts: Facts) -> Any:
         name, *given = each.split(None, 1)
         value = _filter(name)(value, given[0] if given else "")
     return value
+
+
+def _literal(expression: str) -> str:
+    try:
+        return str(json.loads(expression))
+    except ValueError:
+        raise Unanswered(f"{expression!r} is no text in quotes") from None
 
 
 def _cited(fact: Fact, name: str, place: int) -> str:
