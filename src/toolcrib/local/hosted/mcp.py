@@ -186,8 +186,9 @@ async def _no_progress(progress: float, total: float | None, message: str | None
 def _reason(error: BaseException, terms: McpTerms) -> str:
     from toolcrib.mcp_client.reaching import presentable
     from toolcrib.mcp_client.reasons import reason_of
+    from toolcrib.tools.redaction import Scrubber
 
-    return presentable(reason_of(error), tuple(terms.headers.values()))
+    return presentable(reason_of(error), Scrubber(list(terms.headers.values())))
 
 
 def _code(error: BaseException) -> int:
