@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from toolcrib.local.containers.interpreter import WORK_AT
 from toolcrib.local.faults import invalid
 
 GIBIBYTE: Final = 1024**3
@@ -70,6 +71,11 @@ class FileInContainer:
     created_at: int
 
     @property
+    def name(self) -> str:
+        """Its path below the folder of the container."""
+        return self.path.removeprefix(f"{WORK_AT}/")
+
+    @property
     def filename(self) -> str:
         """The last part of its path."""
         return self.path.rpartition("/")[2]
@@ -102,7 +108,7 @@ class ContainerTerms:
 def read_terms(config: Mapping[str, Any], param: str, *, allow_network: bool) -> ContainerTerms:
     """The terms of a request. Raises `ApiFault` for what cannot be kept."""
     memory = config.get("memory_limit") or "1g"
-    if memory not in MEMORY:
+    if not isinstance(memory, str) or memory not in MEMORY:
         have = ", ".join(MEMORY)
         raise invalid(f"The memory limit must be one of {have}.", f"{param}.memory_limit")
     if config.get("skills"):
@@ -121,7 +127,7 @@ def _minutes(asked: object, param: str) -> int:
         return IDLE_MINUTES
     facts = cast(dict[str, Any], asked) if isinstance(asked, dict) else {}
     minutes = facts.get("minutes")
-    if facts.get("anchor") != "last_active_at" or not isinstance(minutes, int):
+    if facts.get("anchor") != "last_active_at" or type(minutes) is not int:
         raise invalid("Give an anchor of last_active_at, and minutes.", f"{param}.expires_after")
     if not 1 <= minutes <= MOST_IDLE_MINUTES:
         raise invalid(
@@ -141,7 +147,9 @@ def _file_ids(asked: object, param: str) -> tuple[str, ...]:
 
 
 def _network(asked: object, param: str, allow_network: bool) -> bool:
-    policy = cast(dict[str, Any], asked) if isinstance(asked, dict) else {"type": "disabled"}
+    if asked is None:
+        return False
+    policy = cast(dict[str, Any], asked) if isinstance(asked, dict) else {}
     if policy.get("type") == "disabled":
         return False
     at = f"{param}.network_policy"

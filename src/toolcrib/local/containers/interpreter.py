@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 WORK_AT: Final = PurePosixPath("/mnt/data")
 """Where code finds its files."""
 
+FIGURES: Final = ".figures"
+"""The folder that drawn figures wait in until they are kept."""
+
 _KERNEL: Final = Path(__file__).with_name("kernel.py")
+_MOST_FIGURES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,8 @@ class Executed:
     was_cut: bool = False
     ended_by: str | None = None
     """What ended the interpreter, with all its variables; None when it lives on."""
+    is_first: bool = False
+    """Whether the interpreter has run nothing before."""
 
 
 class Interpreter:
@@ -44,6 +50,7 @@ class Interpreter:
         work: WorkDirectory,
         *,
         libraries: tuple[str, ...],
+        fonts: Path | None,
         limits: Limits,
         network: bool,
         most_logs: int,
@@ -51,38 +58,26 @@ class Interpreter:
         self._sandbox = sandbox
         self._work = work
         self._libraries = libraries
+        self._fonts = fonts
         self._limits = limits
         self._network = network
         self._most_logs = most_logs
         self._process: Process | None = None
+        self._is_doomed = False
         self._runs = 0
-
-    @property
-    def backend(self) -> str:
-        """What confines it."""
-        return self._sandbox.backend
+        self.is_busy = False
 
     async def execute(self, code: str, seconds: float) -> Executed:
         """Run code. What takes too long, or too much, ends the interpreter: its variables are gone
-        and the next code has a new one.
+        and the next code has a new one. So does cancelling this.
         """
-        process = await self._alive()
-        self._runs += 1
-        asked = {"run": self._runs, "code": code, "most_output": self._most_logs}
+        self.is_busy = True
         try:
-            async with asyncio.timeout(seconds):
-                await process.send(json.dumps(asked).encode() + b"\n")
-                line = await process.stdout.readuntil(b"\n")
-        except TimeoutError:
-            process.kill("wall_clock")
-            return await self._ended(f"the code took more than {seconds:g} seconds")
-        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
-            process.kill()
-            return await self._ended(None)
-        except BaseException:
-            process.kill()
-            raise
-        return _executed(json.loads(line))
+            process, is_first = await self._alive()
+            executed = await self._ask(process, code, seconds)
+            return replace(executed, is_first=is_first)
+        finally:
+            self.is_busy = False
 
     async def close(self) -> None:
         """End the process."""
@@ -90,17 +85,43 @@ class Interpreter:
             process, self._process = self._process, None
             await process.close()
 
-    async def _alive(self) -> Process:
-        if self._process is not None and not self._process.is_alive:
-            await self.close()
-        if self._process is None:
-            self._process = await self._sandbox.open(self._command(), work=self._work)
-        return self._process
+    async def _ask(self, process: Process, code: str, seconds: float) -> Executed:
+        self._runs += 1
+        asked = {"run": self._runs, "code": code, "most_output": self._most_logs}
+        try:
+            async with asyncio.timeout(seconds):
+                await process.send(json.dumps(asked).encode() + b"\n")
+                line = await process.stdout.readuntil(b"\n")
+            return _executed(line, self._runs)
+        except TimeoutError:
+            process.kill("wall_clock")
+            return await self._ended(process, f"the code took more than {seconds:g} seconds")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            process.kill()
+            return await self._ended(process, None)
+        except (asyncio.LimitOverrunError, SandboxFailed):
+            process.kill()
+            return await self._ended(process, "it answered with something else than was asked")
+        except BaseException:
+            # Whoever asked is gone; the code must not go on without them.
+            process.kill()
+            self._is_doomed = True
+            raise
+
+    async def _alive(self) -> tuple[Process, bool]:
+        """The process, and whether it is a new one."""
+        if self._process is not None and self._process.is_alive and not self._is_doomed:
+            return self._process, False
+        await self.close()
+        self._is_doomed = False
+        self._process = await self._sandbox.open(self._command(), work=self._work)
+        return self._process, True
 
     def _command(self) -> Command:
         python = find_python(self._libraries)
+        fonts = () if self._fonts is None else (self._fonts,)
         return Command(
-            argv=(python.executable, "-u", str(_KERNEL)),
+            argv=(python.executable, "-u", str(_KERNEL), *map(str, fonts)),
             env={
                 "HOME": "/tmp",
                 "LANG": "C.UTF-8",
@@ -110,15 +131,15 @@ class Interpreter:
                 "PATH": "/usr/local/bin:/usr/bin:/bin",
                 "PYTHONDONTWRITEBYTECODE": "1",
             },
-            readable=(*python.readable(self._sandbox.backend), _KERNEL),
+            readable=(*python.readable(self._sandbox.backend), _KERNEL, *fonts),
             network=self._network,
             limits=self._limits,
             work_at=WORK_AT,
         )
 
-    async def _ended(self, why: str | None) -> Executed:
-        assert self._process is not None, "it has just been spoken with"
-        process, self._process = self._process, None
+    async def _ended(self, process: Process, why: str | None) -> Executed:
+        if self._process is process:
+            self._process = None
         finished = await process.wait()
         reason = why or finished.killed_by or f"exit code {finished.exit_code}"
         told = finished.stderr.decode("utf-8", "replace")[-2000:]
@@ -126,17 +147,25 @@ class Interpreter:
         return Executed(logs, False, ended_by=reason)
 
 
-def _executed(answer: dict[str, Any]) -> Executed:
+def _executed(line: bytes, run: int) -> Executed:
     """What the confined side says; it may say anything, so that nothing of it is trusted."""
-    logs, figures = answer.get("logs"), answer.get("figures")
-    if not isinstance(logs, str) or not isinstance(figures, list):
+    try:
+        answer: object = json.loads(line)
+    except (ValueError, RecursionError):
+        answer = None
+    facts = cast(dict[str, Any], answer) if isinstance(answer, dict) else {}
+    logs, figures = facts.get("logs"), facts.get("figures")
+    if facts.get("run") != run or not isinstance(logs, str) or not isinstance(figures, list):
         raise SandboxFailed("the confined interpreter answered with something else")
-    told = [str(each) for each in cast(list[object], figures)]
-    names = tuple(each for each in told if _is_figure(each))
-    was_cut = bool(answer.get("was_cut"))
-    return Executed(logs, bool(answer.get("succeeded")), names, was_cut)
+    told = [str(each) for each in cast(list[object], figures)[:_MOST_FIGURES]]
+    return Executed(
+        logs.encode("utf-8", "replace").decode(),
+        facts.get("succeeded") is True,
+        tuple(dict.fromkeys(each for each in told if _is_figure(each))),
+        facts.get("was_cut") is True,
+    )
 
 
 def _is_figure(name: str) -> bool:
     parts = name.split("/")
-    return len(parts) == 2 and parts[0] == ".figures" and parts[1].endswith(".png")
+    return len(parts) == 2 and parts[0] == FIGURES and parts[1].endswith(".png")

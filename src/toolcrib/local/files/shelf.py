@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from toolcrib.local.due import NowAndThen
 from toolcrib.local.faults import ApiFault, invalid, missing
+from toolcrib.local.files.names import safe_name
 from toolcrib.local.ids import new_id
 
 if TYPE_CHECKING:
@@ -19,7 +22,10 @@ if TYPE_CHECKING:
 
 MOST_BYTES: Final = 512 * 1024 * 1024
 PURPOSES: Final = frozenset({"assistants", "batch", "fine-tune", "vision", "user_data", "evals"})
-_LONGEST_NAME: Final = 200
+_SWEEP_SECONDS: Final = 60.0
+
+
+WhenGone: TypeAlias = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +61,20 @@ class FileShelf:
         self._database = database
         self._folder = folder
         self._clock = clock
+        self._sweeps = NowAndThen(clock, _SWEEP_SECONDS)
+        self._when_gone: list[WhenGone] = []
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def when_gone(self, tell: WhenGone) -> None:
+        """Have somebody told of the id of each file that is deleted or swept away."""
+        self._when_gone.append(tell)
 
     async def add(
         self, filename: str, data: bytes, purpose: str, *, seconds: int | None = None
     ) -> StoredFile:
         """Keep a file. Raises `ApiFault`."""
+        if self._sweeps.is_due():
+            await self.sweep()
         if purpose not in PURPOSES:
             raise invalid(f"Unknown purpose: '{purpose[:80]}'.", "purpose")
         if len(data) > MOST_BYTES:
@@ -104,23 +118,31 @@ class FileShelf:
     async def delete(self, file_id: str) -> None:
         """Let go of a file. Raises `ApiFault`."""
         await self.get(file_id)
+        await self._remove(file_id)
 
+    async def sweep(self) -> None:
+        """Let go of the files that are over their time."""
+        now = self._clock()
+        rows = await self._database.ask(
+            lambda connection: connection.execute(
+                "select id from files where expires_at <= ?", (now,)
+            ).fetchall()
+        )
+        for row in rows:
+            await self._remove(row["id"])
+
+    async def _remove(self, file_id: str) -> None:
         def write(connection: sqlite3.Connection) -> None:
             connection.execute("delete from files where id = ?", (file_id,))
 
         await self._database.ask(write)
         with suppress(FileNotFoundError):
             self._path(file_id).unlink()
+        for tell in self._when_gone:
+            await tell(file_id)
 
     def _path(self, file_id: str) -> Path:
         return self._folder / file_id
-
-
-def safe_name(filename: str) -> str:
-    """The last part of a name, without what a terminal or a path would take for something else."""
-    last = PurePosixPath(filename.replace("\\", "/")).name
-    shown = "".join(each if each.isprintable() else "_" for each in last)
-    return shown[:_LONGEST_NAME] if shown not in ("", ".", "..") else "file"
 
 
 def _is_over(row: sqlite3.Row, now: float) -> bool:

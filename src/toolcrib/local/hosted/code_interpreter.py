@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.errors import SandboxFailed, SandboxUnavailable
 from toolcrib.local.brain import Offer
 from toolcrib.local.containers.container import ContainerTerms, read_terms
-from toolcrib.local.faults import invalid
+from toolcrib.local.faults import ApiFault, invalid
 from toolcrib.local.hosted.in_container import InContainer
 from toolcrib.local.hosted.tool import Answer, ContainerFile
 from toolcrib.local.ids import new_id
@@ -50,6 +51,12 @@ class CodeInterpreter:
         """Raises `ApiFault`."""
         self._terms(config.get("container"), f"{param}.container")
 
+    async def ready(self, config: Mapping[str, Any], param: str) -> None:
+        """Raises `ApiFault` when the container that is named cannot be used."""
+        container = config["container"]
+        if isinstance(container, str):
+            await self._containers.use(container)
+
     async def open(
         self, config: Mapping[str, Any], asked: CreateResponse, opened: Opened
     ) -> HostedTool:
@@ -61,7 +68,6 @@ class CodeInterpreter:
             terms=self._terms(container, "tools.container"),
             items=opened.items,
         )
-        await place.check()
         shows = asked.includes("code_interpreter_call.outputs")
         return _Interpreter(place, self._containers, self._seconds, shows_outputs=shows)
 
@@ -109,12 +115,14 @@ class _Interpreter:
         except (SandboxUnavailable, SandboxFailed) as error:
             run.done(index, status="failed")
             return Answer(item_id, f"The code was not run: {error}")
+        is_anew = executed.is_first and self._place.has_used(container)
+        self._place.note(container)
         run.tell("code_interpreter_call.completed", index)
         outputs = _outputs(executed, images) if self._shows_outputs else None
         run.done(index, status="completed", outputs=outputs)
         return Answer(
             item_id,
-            _told(executed, files),
+            _told(executed, files, is_anew=is_anew),
             _value(executed, files, container),
             [ContainerFile(container.id, each.id, each.filename, each.path) for each in files],
         )
@@ -125,12 +133,14 @@ class _Interpreter:
         async with self._containers.lock(container):
             interpreter = await self._containers.interpreter(container)
             executed = await interpreter.execute(code, self._seconds)
-            files = await self._containers.changed(container)
+            files = await self._containers.files.changed(container)
             images: list[bytes] = []
             for figure in executed.figures:
-                kept, data = await self._containers.keep_figure(container, figure)
-                files.append(kept)
-                images.append(data)
+                # The code may have put something else where the figure was.
+                with suppress(OSError, ApiFault):
+                    kept, data = await self._containers.files.keep_figure(container, figure)
+                    files.append(kept)
+                    images.append(data)
         return executed, files, images
 
 
@@ -163,8 +173,9 @@ def _outputs(executed: Executed, images: Sequence[bytes]) -> list[dict[str, Any]
     return outputs
 
 
-def _told(executed: Executed, files: Sequence[FileInContainer]) -> str:
-    parts = [executed.logs or "(no output)"]
+def _told(executed: Executed, files: Sequence[FileInContainer], *, is_anew: bool) -> str:
+    parts = ["(Python was started anew: what earlier calls defined is gone.)"] if is_anew else []
+    parts.append(executed.logs or "(no output)")
     if executed.was_cut:
         parts.append("(the output was longer and was cut)")
     if files:

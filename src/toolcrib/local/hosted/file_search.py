@@ -52,6 +52,11 @@ class FileSearch:
         if not isinstance(ids, list) or not ids:
             raise invalid("'vector_store_ids' must be a list of ids.", f"{param}.vector_store_ids")
 
+    async def ready(self, config: Mapping[str, Any], param: str) -> None:
+        """Raises `ApiFault` for a store that is not there."""
+        for store_id in config["vector_store_ids"]:
+            await self._stores.get(str(store_id), f"{param}.vector_store_ids")
+
     async def open(
         self, config: Mapping[str, Any], asked: CreateResponse, opened: Opened
     ) -> HostedTool:

@@ -28,12 +28,18 @@ class InContainer:
         self._containers = containers
         self._container_id = container_id
         self._used = list(_used_in(items))
+        self._had_code = set(
+            _used_in(each for each in items if each.get("type") == "code_interpreter_call")
+        )
         self.terms = terms
 
-    async def check(self) -> None:
-        """Raises `ApiFault` when the container that is named cannot be used."""
-        if self._container_id is not None:
-            await self._containers.use(self._container_id)
+    def has_used(self, container: Container) -> bool:
+        """Whether the conversation has run Python in it before."""
+        return container.id in self._had_code
+
+    def note(self, container: Container) -> None:
+        """Python was run in it."""
+        self._had_code.add(container.id)
 
     async def container(self) -> Container:
         """The container to work in now. Raises `ApiFault`."""

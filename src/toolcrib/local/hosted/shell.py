@@ -42,7 +42,9 @@ _PARAMETERS: Final = {
     "required": ["commands"],
     "additionalProperties": False,
 }
-_ABOUT: Final = "Run shell commands. Files are in the current folder, /mnt/data. No network."
+_ABOUT: Final = (
+    "Run shell commands. Files are in the current folder, /mnt/data. There is {network} network."
+)
 
 
 class Shell:
@@ -58,6 +60,12 @@ class Shell:
         """Raises `ApiFault`."""
         self._place(config, f"{param}.environment")
 
+    async def ready(self, config: Mapping[str, Any], param: str) -> None:
+        """Raises `ApiFault` when the container that is named cannot be used."""
+        container_id, _ = self._place(config, f"{param}.environment")
+        if container_id is not None:
+            await self._containers.use(container_id)
+
     async def open(
         self, config: Mapping[str, Any], asked: CreateResponse, opened: Opened
     ) -> HostedTool:
@@ -66,7 +74,6 @@ class Shell:
         place = InContainer(
             self._containers, container_id=container_id, terms=terms, items=opened.items
         )
-        await place.check()
         return _Shell(place, self._containers, self._seconds)
 
     def _place(self, config: Mapping[str, Any], param: str) -> tuple[str | None, ContainerTerms]:
@@ -95,7 +102,8 @@ class _Shell:
     @property
     def offers(self) -> Sequence[Offer]:
         """One: `shell`."""
-        return [Offer(TYPE, _ABOUT, _PARAMETERS)]
+        network = "a" if self._place.terms.has_network else "no"
+        return [Offer(TYPE, _ABOUT.format(network=network), _PARAMETERS)]
 
     async def close(self) -> None:
         """The container stays for the next response."""
@@ -112,7 +120,7 @@ class _Shell:
                 ended = [
                     await self._command(container, each, action) for each in action["commands"]
                 ]
-                files = await self._containers.changed(container)
+                files = await self._containers.files.changed(container)
         except (SandboxUnavailable, SandboxFailed) as error:
             run.done(index, status="incomplete")
             return Answer(item_id, f"Nothing was run: {error}")
@@ -138,7 +146,7 @@ class _Shell:
             limits=self._containers.limits(container, seconds),
             work_at=WORK_AT,
         )
-        return await sandbox.run(command, work=self._containers.work(container))
+        return await sandbox.run(command, work=self._containers.files.work(container))
 
 
 def _action(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,7 +162,7 @@ def _action(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and value > 0 else None
+    return value if type(value) is int and value > 0 else None
 
 
 def _begin(run: Run, call_id: str, action: dict[str, Any], container: Container) -> int:

@@ -96,6 +96,15 @@ class Resumable(Protocol):
         ...
 
 
+@runtime_checkable
+class NeedsReady(Protocol):
+    """A kind whose tools need something that may be gone, such as a container."""
+
+    async def ready(self, config: Mapping[str, Any], param: str) -> None:
+        """Raises `ApiFault` when it is not there, before a response is begun."""
+        ...
+
+
 class HostedKind(Protocol):
     """Makes the tools of one kind, such as `web_search`."""
 

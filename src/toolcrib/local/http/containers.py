@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -12,9 +11,10 @@ from starlette.routing import BaseRoute, Route
 from toolcrib.local.containers.container import read_terms
 from toolcrib.local.faults import invalid
 from toolcrib.local.http.answering import answered, page, read_json
-from toolcrib.local.http.files import attachment, read_upload
+from toolcrib.local.http.uploads import attachment, read_form, read_upload
 
 if TYPE_CHECKING:
+    from toolcrib.local.containers.container import Container, FileInContainer
     from toolcrib.local.provider import LocalProvider
 
 
@@ -42,21 +42,21 @@ class ContainerRoutes:
         ]
 
     async def _create(self, request: Request) -> Response:
-        body = await read_json(request)
-        if not isinstance(body, dict) or not isinstance(body.get("name"), str):  # pyright: ignore
+        body = await _object(request)
+        if not isinstance(body.get("name"), str):
             raise invalid("Missing required parameter: 'name'.", "name")
         containers = self._provider.containers
-        terms = read_terms(body, "container", allow_network=containers.allow_network)  # pyright: ignore
-        return JSONResponse((await containers.create(terms)).told(time.time()))
+        terms = read_terms(body, "container", allow_network=containers.allow_network)
+        return JSONResponse(await containers.told(await containers.create(terms)))
 
     async def _list(self, request: Request) -> Response:
-        name = request.query_params.get("name")
-        found = await self._provider.containers.list()
-        told = [each.told(time.time()) for each in found if name in (None, each.name)]
-        return page(request, told)
+        name, containers = request.query_params.get("name"), self._provider.containers
+        found = [each for each in await containers.list() if name in (None, each.name)]
+        return page(request, [await containers.told(each) for each in found])
 
     async def _retrieve(self, request: Request) -> Response:
-        return JSONResponse((await self._container(request)).told(time.time()))
+        container = await self._container(request)
+        return JSONResponse(await self._provider.containers.told(container))
 
     async def _delete(self, request: Request) -> Response:
         container = await self._container(request)
@@ -67,40 +67,51 @@ class ContainerRoutes:
     async def _add_file(self, request: Request) -> Response:
         container = await self._provider.containers.use(request.path_params["container_id"])
         if request.headers.get("content-type", "").startswith("application/json"):
-            body: Any = await read_json(request)
-            stored = await self._provider.files.get(str(body.get("file_id")), "file_id")
-            data = await self._provider.files.read(stored.id)
-            name = f"{stored.id}-{stored.filename}"
+            name, data = await self._uploaded((await _object(request)).get("file_id"))
         else:
-            async with request.form(max_files=1) as form:
+            async with read_form(request) as form:
                 if "file" in form:
                     name, data = await read_upload(form)
                 else:
-                    stored = await self._provider.files.get(str(form.get("file_id")), "file_id")
-                    data = await self._provider.files.read(stored.id)
-                    name = f"{stored.id}-{stored.filename}"
-        return JSONResponse((await self._provider.containers.put(container, name, data)).told)
+                    name, data = await self._uploaded(form.get("file_id"))
+        return JSONResponse((await self._provider.containers.files.put(container, name, data)).told)
+
+    async def _uploaded(self, file_id: object) -> tuple[str, bytes]:
+        if not isinstance(file_id, str):
+            raise invalid("Give a file, or the id of one as 'file_id'.", "file_id")
+        stored = await self._provider.files.get(file_id, "file_id")
+        return f"{stored.id}-{stored.filename}", await self._provider.files.read(stored.id)
 
     async def _list_files(self, request: Request) -> Response:
-        found = await self._provider.containers.files(await self._container(request))
+        found = await self._provider.containers.files.list(await self._container(request))
         return page(request, [each.told for each in found])
 
     async def _retrieve_file(self, request: Request) -> Response:
-        container = await self._container(request)
-        file_id = request.path_params["file_id"]
-        return JSONResponse((await self._provider.containers.file(container, file_id)).told)
+        _, file = await self._file(request)
+        return JSONResponse(file.told)
 
     async def _delete_file(self, request: Request) -> Response:
-        container = await self._container(request)
-        file = await self._provider.containers.file(container, request.path_params["file_id"])
-        await self._provider.containers.remove(container, file)
+        container, file = await self._file(request)
+        await self._provider.containers.files.remove(container, file)
         told = {"id": file.id, "object": "container.file.deleted", "deleted": True}
         return JSONResponse(told)
 
     async def _content(self, request: Request) -> Response:
-        container = await self._container(request)
-        file = await self._provider.containers.file(container, request.path_params["file_id"])
-        return attachment(file.filename, await self._provider.containers.read(container, file))
+        container, file = await self._file(request)
+        data = await self._provider.containers.files.read(container, file)
+        return attachment(file.filename, data)
 
-    async def _container(self, request: Request) -> Any:
+    async def _file(self, request: Request) -> tuple[Container, FileInContainer]:
+        container = await self._container(request)
+        file_id = request.path_params["file_id"]
+        return container, await self._provider.containers.files.get(container, file_id)
+
+    async def _container(self, request: Request) -> Container:
         return await self._provider.containers.get(request.path_params["container_id"])
+
+
+async def _object(request: Request) -> dict[str, Any]:
+    body = await read_json(request)
+    if not isinstance(body, dict):
+        raise invalid("The body must be a JSON object.")
+    return cast(dict[str, Any], body)

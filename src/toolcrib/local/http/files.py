@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
-from starlette.datastructures import FormData, UploadFile
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from toolcrib.local.faults import ApiFault, invalid
-from toolcrib.local.files.shelf import MOST_BYTES
+from toolcrib.local.faults import invalid
 from toolcrib.local.http.answering import answered, page
+from toolcrib.local.http.uploads import attachment, read_form, read_upload
 
 if TYPE_CHECKING:
     from toolcrib.local.provider import LocalProvider
 
 _SHORTEST, _LONGEST = 3600, 2_592_000
-_MOST_FIELDS: Final = 64
 
 
 class FileRoutes:
@@ -40,7 +38,7 @@ class FileRoutes:
         ]
 
     async def _create(self, request: Request) -> Response:
-        async with request.form(max_files=1, max_fields=_MOST_FIELDS) as form:
+        async with read_form(request) as form:
             name, data = await read_upload(form)
             purpose = form.get("purpose")
             if not isinstance(purpose, str):
@@ -66,27 +64,11 @@ class FileRoutes:
         return attachment(stored.filename, await self._provider.files.read(stored.id))
 
 
-async def read_upload(form: FormData) -> tuple[str, bytes]:
-    """The file of a form. Raises `ApiFault`."""
-    upload = form.get("file")
-    if not isinstance(upload, UploadFile):
-        raise invalid("Missing required parameter: 'file'.", "file")
-    if upload.size is not None and upload.size > MOST_BYTES:
-        raise ApiFault(413, f"The file is larger than {MOST_BYTES} bytes.", param="file")
-    return upload.filename or "file", await upload.read()
-
-
-def attachment(filename: str, data: bytes) -> Response:
-    """Bytes that no browser takes for a page."""
-    headers: dict[str, Any] = {
-        "content-disposition": f"attachment; filename*=UTF-8''{quote(filename)}",
-        "x-content-type-options": "nosniff",
-    }
-    return Response(data, media_type="application/octet-stream", headers=headers)
-
-
 def _seconds(form: FormData) -> int | None:
     given = form.get("expires_after[seconds]")
+    anchor = form.get("expires_after[anchor]", "created_at")
+    if anchor != "created_at":
+        raise invalid("Files expire after their 'created_at'.", "expires_after")
     if given is None:
         return None
     text = str(given)

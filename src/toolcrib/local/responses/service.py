@@ -60,6 +60,7 @@ class Responses:
         brain = self._brain(asked.model)
         read_format(asked.text)
         self._kinds.check(asked)
+        await self._kinds.ready(asked)
         history = await read_history(self._kept, asked.items, asked.previous_response_id, recent)
         response = new_response(asked, self._clock(), told_of(brain))
         if asked.is_stored:

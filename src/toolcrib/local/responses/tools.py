@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from toolcrib.local.brain import Choice, Offer
 from toolcrib.local.faults import invalid
-from toolcrib.local.hosted.tool import Resumable
+from toolcrib.local.hosted.tool import NeedsReady, Resumable
 from toolcrib.local.responses.choosing import Chosen, read_choice
 
 if TYPE_CHECKING:
@@ -60,6 +60,13 @@ class Kinds:
             else:
                 raise invalid(_unknown(type_, self._by_type), f"{param}.type")
         read_choice(asked)
+
+    async def ready(self, asked: CreateResponse) -> None:
+        """Raises `ApiFault` when something that a checked request's tools need is not there."""
+        for at, config in enumerate(asked.tools or []):
+            kind = self._by_type.get(config["type"])
+            if isinstance(kind, NeedsReady):
+                await kind.ready(config, f"tools[{at}]")
 
     async def open(self, asked: CreateResponse, opened: Opened, stack: AsyncExitStack) -> OpenTools:
         """The tools of a request that was checked, closed with `stack`."""
