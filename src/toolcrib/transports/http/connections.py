@@ -17,10 +17,15 @@ if TYPE_CHECKING:
 
 
 class Connections:
-    """The open streams and sockets, which would never end by themselves."""
+    """The open streams and sockets, which would never end by themselves.
 
-    def __init__(self, *, heartbeat: float = 15.0) -> None:
+    `keeps_tasks` says that the server has a task for every request and does not cancel it when its
+    client leaves, so that an operation needs no task of its own to go on.
+    """
+
+    def __init__(self, *, heartbeat: float = 15.0, keeps_tasks: bool = False) -> None:
         self.heartbeat = heartbeat
+        self.keeps_tasks = keeps_tasks
         self._readers: set[Reader] = set()
         self._peers: set[Peer] = set()
         self._ends: list[Callable[[float], Awaitable[None]]] = []

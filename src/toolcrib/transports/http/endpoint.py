@@ -31,6 +31,7 @@ class OperationEndpoint:
         self._route = route
         self._connections = connections
         self._limit = runtime.config.max_payload_bytes
+        self._ask = runtime.ask_here if connections.keeps_tasks else runtime.ask
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -41,7 +42,7 @@ class OperationEndpoint:
             if b"last-event-id" in headers and route.streams != "never":
                 _place(headers[b"last-event-id"].decode("latin-1"))
             if route.streams == "never" or not wants_stream(headers):
-                prepared = as_bytes(await self._runtime.ask(route.name, params, who))
+                prepared = as_bytes(await self._ask(route.name, params, who))
             elif route.streams == "events":
                 prepared = self._follow(params, headers, who)
             else:

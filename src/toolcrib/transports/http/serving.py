@@ -52,7 +52,7 @@ class HttpServer:
     ) -> None:
         check_bind(host, has_explicit_token=tokens is not None)
         self._host, self._port = host, port
-        connections = Connections(heartbeat=heartbeat)
+        connections = Connections(heartbeat=heartbeat, keeps_tasks=True)
         app = create_app(
             runtime,
             tokens=tokens or read_or_make_tokens(token_file or default_token_file()),
