@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, assert_never
+from urllib.parse import urlsplit
 
 from toolcrib.errors import UsageError
 from toolcrib.local.brain import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME: Final = 64
+_LONGEST_REASON: Final = 500
 CITING: Final = (
     "When a tool answers with sources, cite what you take from them by their marks, such as [S1], "
     "right after the sentence. Link files that tools made as sandbox:/mnt/data/NAME."
@@ -49,6 +51,7 @@ class ChatBrain:
         name: str | None = None,
         client: AsyncOpenAI | None = None,
         seconds: float = 600.0,
+        retries: int = 2,
     ) -> None:
         if (base_url is None) == (client is None):
             raise UsageError("give the base_url of a chat endpoint, or a client for one")
@@ -59,6 +62,7 @@ class ChatBrain:
         self._given = client
         self._made: AsyncOpenAI | None = None
         self._seconds = seconds
+        self._retries = retries
 
     @property
     def name(self) -> str:
@@ -72,18 +76,28 @@ class ChatBrain:
 
     async def propose(self, question: Question) -> AsyncIterator[Piece]:
         """One streamed completion."""
-        from openai import APIError
+        from openai import APIConnectionError, APIError
 
         names = _wire_names(question.offers)
+        has_begun = False
         try:
             stream = await self._client().chat.completions.create(
                 **_request(self.model, question, names)
             )
+            has_begun = True
             async with stream:
                 async for piece in _pieces(stream, {wire: own for own, wire in names.items()}):
                     yield piece
+        except APIConnectionError as error:
+            why = "its answer broke off" if has_begun else error.message
+            raise self._failed(f"{why} {_shown_address(self._client())}") from None
         except APIError as error:
-            raise BrainFailed(f"the model {self.model!r} failed: {error.message[:500]}") from None
+            raise self._failed(error.message) from None
+        except ValueError:
+            raise self._failed("its answer cannot be read") from None
+
+    def _failed(self, why: str) -> BrainFailed:
+        return BrainFailed(f"the model {self.model!r} failed: {why[:_LONGEST_REASON]}")
 
     def _client(self) -> Any:
         if self._given is not None:
@@ -92,43 +106,77 @@ class ChatBrain:
             from openai import AsyncOpenAI
 
             self._made = AsyncOpenAI(
-                base_url=self._base_url, api_key=self._api_key, timeout=self._seconds
+                base_url=self._base_url,
+                api_key=self._api_key,
+                timeout=self._seconds,
+                max_retries=self._retries,
             )
         return self._made
 
 
 async def _pieces(stream: Any, own_names: Mapping[str, str]) -> AsyncIterator[Piece]:
-    calls: dict[int, dict[str, str]] = {}
-    reason: str | None = None
+    calls, reason = _Calls(), None
     async for chunk in stream:
         if chunk.usage is not None:
             yield Spent(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
-        for choice in chunk.choices[:1]:
-            thought = getattr(choice.delta, "reasoning_content", None) or getattr(
-                choice.delta, "reasoning", None
-            )
-            if isinstance(thought, str) and thought:
-                yield Thought(thought)
-            if choice.delta.content:
-                yield Text(choice.delta.content)
-            for place, call in enumerate(choice.delta.tool_calls or []):
-                _gather(calls, call, place)
+        listed: list[Any] = chunk.choices or []
+        for choice in listed[:1]:
+            for piece in _said(choice.delta):
+                yield piece
+            fragments: list[Any] = choice.delta.tool_calls or []
+            for call in fragments:
+                calls.add(call)
             reason = choice.finish_reason or reason
-    for _, call in sorted(calls.items()):
-        yield Proposed(own_names.get(call["name"], call["name"]), call["arguments"] or "{}")
+    if reason is None:
+        raise BrainFailed("the model's answer broke off: the stream ended before it was whole")
+    for name, arguments in calls.whole():
+        yield Proposed(own_names.get(name, name), arguments)
     if reason == "length":
         yield Cut("max_output_tokens")
     elif reason == "content_filter":
         yield Cut("content_filter")
 
 
-def _gather(calls: dict[int, dict[str, str]], call: Any, place: int) -> None:
-    """Put a fragment to its call. Some servers leave the index out."""
-    at = place if call.index is None else call.index
-    known = calls.setdefault(at, {"name": "", "arguments": ""})
-    if call.function is not None:
-        known["name"] = call.function.name or known["name"]
-        known["arguments"] += call.function.arguments or ""
+def _said(delta: Any) -> Iterator[Piece]:
+    # Servers have two names for it, and neither is in the SDK's types.
+    thought: Any = getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None)
+    if isinstance(thought, str) and thought:
+        yield Thought(thought)
+    if delta.content:
+        yield Text(delta.content)
+
+
+class _Calls:
+    """Calls that come in fragments."""
+
+    def __init__(self) -> None:
+        self._calls: dict[object, dict[str, str]] = {}
+        self._last: object = None
+
+    def add(self, fragment: Any) -> None:
+        """Put a fragment to its call, by its index. Some servers leave that out: then by its id,
+        and what has neither goes on with the last one, unless it has a name of its own.
+        """
+        function = fragment.function
+        name = "" if function is None else function.name or ""
+        key: object = fragment.index if fragment.index is not None else fragment.id
+        if key is None:
+            key = f"unnamed {len(self._calls)}" if name else self._last
+        self._last = key
+        known = self._calls.setdefault(key, {"name": "", "arguments": ""})
+        known["name"] = name or known["name"]
+        known["arguments"] += "" if function is None else function.arguments or ""
+
+    def whole(self) -> Iterator[tuple[str, str]]:
+        """The names and the arguments, in the order in which the calls began."""
+        for call in self._calls.values():
+            yield call["name"], call["arguments"] or "{}"
+
+
+def _shown_address(client: Any) -> str:
+    """Where the endpoint is. What a URL may hold of credentials is not shown."""
+    url = urlsplit(str(client.base_url))
+    return f"{url.scheme}://{url.hostname}:{url.port or ''}{url.path}".rstrip("/")
 
 
 def _request(model: str, question: Question, names: Mapping[str, str]) -> dict[str, Any]:
