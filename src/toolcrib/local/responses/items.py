@@ -18,7 +18,15 @@ _PREFIXES: Final = {
     "reasoning": "rs",
     "compaction": "cmp",
 }
-_WITH_STATUS: Final = frozenset({"message", "function_call", "function_call_output"})
+_WITH_STATUS: Final = frozenset(
+    {
+        "message",
+        "function_call",
+        "function_call_output",
+        "custom_tool_call",
+        "custom_tool_call_output",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

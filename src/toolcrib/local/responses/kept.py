@@ -10,7 +10,7 @@ from typing import Any
 from toolcrib.local.database import Database
 from toolcrib.local.faults import ApiFault, missing
 from toolcrib.local.responses.history import History
-from toolcrib.local.responses.items import KeptItem
+from toolcrib.local.responses.items import KeptItem, whole_item
 from toolcrib.local.responses.request import Item
 
 
@@ -89,7 +89,8 @@ class Kept:
 
         def read(connection: sqlite3.Connection) -> list[Item]:
             _body(connection, response_id)
-            return [kept.body for kept in _chain(connection, response_id, False)]
+            # A few fields are told of an item in a list, and not when it is made.
+            return [whole_item(kept.body) for kept in _chain(connection, response_id, False)]
 
         return await self._database.ask(read)
 

@@ -10,6 +10,8 @@ from typing import Any, Final
 from toolcrib.local.responses.request import Item
 
 FINAL: Final = frozenset({"completed", "failed", "incomplete", "cancelled"})
+_BY_PLACE: Final = "shell_call_command."
+"""The one kind of events that name their item by its place alone."""
 
 
 class EventLog:
@@ -81,11 +83,10 @@ class Run:
 
     def tell(self, kind: str, index: int, **fields: Any) -> None:
         """Tell an event of an item."""
-        item_id = self.response["output"][index]["id"]
-        self.log.add(
-            f"response.{kind}",
-            {"output_index": index, "item_id": item_id, **copy.deepcopy(fields)},
-        )
+        told: dict[str, Any] = {"output_index": index}
+        if not kind.startswith(_BY_PLACE):
+            told["item_id"] = self.response["output"][index]["id"]
+        self.log.add(f"response.{kind}", {**told, **copy.deepcopy(fields)})
 
     def done(self, index: int, **changes: Any) -> None:
         """Finish an item with its last facts."""

@@ -115,5 +115,5 @@ def ask_client(run: Run, name: str, arguments: str, *, is_freeform: bool) -> Non
     base = {"id": new_id("fc"), "type": "function_call", "status": "in_progress"}
     index = run.add({**base, **call, "arguments": ""})
     run.tell("function_call_arguments.delta", index, delta=arguments)
-    run.tell("function_call_arguments.done", index, name=name, arguments=arguments)
+    run.tell("function_call_arguments.done", index, arguments=arguments)
     run.done(index, arguments=arguments, status="completed")
