@@ -181,7 +181,7 @@ def test_a_fault_within_the_parameters_has_a_line_of_its_own(project: Project) -
     with pytest.raises(InvalidTool) as caught:
         load_host_tools_file(file)
 
-    told = "tools[0] 'shop.query': parameters are no valid JSON Schema at /properties/sql/type"
+    told = "tools[0] 'shop.query': parameters: no valid JSON Schema at /properties/sql/type"
     assert str(caught.value).startswith(f"{file}:10: {told}")
 
 
@@ -240,3 +240,17 @@ def test_a_file_may_begin_with_a_byte_order_mark(project: Project) -> None:
     file.write_text(QUERY, "utf-8-sig")
 
     assert load_host_tools_file(file).definitions[0].name == "shop.query"
+
+
+def test_an_output_schema_is_checked_with_its_line(project: Project) -> None:
+    """R5, R30: a file says what a tool gives, and a fault there has a line of its own."""
+    file = project.shop(QUERY + "    output_schema:\n      type: object\n")
+    (found,) = load_host_tools_file(file).definitions
+    assert found.output_schema == {"type": "object"}
+
+    file = project.shop(QUERY + "    output_schema:\n      type: lots\n")
+    with pytest.raises(InvalidTool) as caught:
+        load_host_tools_file(file)
+    line = len(QUERY.splitlines()) + 2
+    told = "tools[0] 'shop.query': output_schema: no valid JSON Schema at /type"
+    assert str(caught.value).startswith(f"{file}:{line}: {told}")

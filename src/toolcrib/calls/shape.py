@@ -21,6 +21,8 @@ from toolcrib.session.encoding import encode_value, rendered
 from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from toolcrib.calls.call import Call
     from toolcrib.calls.table import ToolTable
     from toolcrib.tools.result import ToolRenderableResult
@@ -40,6 +42,8 @@ def shape(call: Call, default_max_chars: int, table: ToolTable) -> None:
         call.failure = failure_of(call, call.error)
     else:
         _render(call)
+        if call.tool.check_output is not None and call.failure is None:
+            _check_output(call, call.tool.check_output)
     if call.failure is not None or call.tool.redactor is not None:
         _hide_secrets(call)
     if call.was_edited:
@@ -133,16 +137,31 @@ def _text(value: Any, call: Call, encoded: bytes) -> str:
     return from_json(encoded) if encoded.startswith(b'"') else encoded.decode()
 
 
+def _check_output(call: Call, check: Callable[[Any], None]) -> None:
+    """Let nothing out that is not what the tool promises, whoever made it: a hook may have."""
+    try:
+        check(call.text_value if call.value_json is None else from_json(call.value_json))
+    except ValueError as error:
+        from toolcrib.tools.faults import explain
+
+        faults = explain(error, call.tool.tool.output_schema or {})
+        lines = [f"- {fault.pointer or '/'}: {fault.message}" for fault in faults]
+        told = f"`{call.name}` gave a result that is not what it promises:"
+        _withdraw(call, Failure("invalid_result", "\n".join([told, *lines]), faults=faults))
+
+
 def _refuse(call: Call, value: Any, why: str) -> None:
-    call.failure = Failure(
-        "invalid_result",
-        f"`{call.name}` returned {_type_name(value)}, which cannot be turned into JSON ({why}).",
-        error_type=_type_name(value),
-    )
+    told = f"`{call.name}` returned {_type_name(value)}, which cannot be turned into JSON ({why})."
+    _withdraw(call, Failure("invalid_result", told, error_type=_type_name(value)))
+
+
+def _withdraw(call: Call, failure: Failure) -> None:
+    call.failure = failure
     call.value = None
     call.value_json = None
+    call.text_value = None
     call.is_plain_text = False
-    call.text = call.failure.message
+    call.text = failure.message
 
 
 def failure_of(call: Call, error: BaseException) -> Failure:

@@ -43,6 +43,7 @@ _RULES = (
     "uses",
     "requires",
     "deprecated",
+    "output_schema",
 )
 """What a definition and a tool both have under one name."""
 
@@ -89,6 +90,8 @@ class HostToolDefinition:
     factory: SessionFactory | None = None
     sandbox: SandboxOptions | Mapping[str, Any] | bool = field(default=False, hash=False)
     """Whether each call runs in a confined process of its own; options say within what."""
+    output_schema: Mapping[str, Any] | None = field(default=None, hash=False)
+    """JSON Schema of what it gives. A result that does not fit fails as `invalid_result`."""
     visible_when: Callable[[ToolContext], bool] | None = None
     """Says for one session whether the tool is there at all; without it, it is."""
     typed: Tool[Any, Any] | None = field(default=None, repr=False)
@@ -107,6 +110,7 @@ class HostToolDefinition:
         tool, parameters = self._declared() if self.typed is None else self._retyped(self.typed)
         object.__setattr__(self, "_tool", tool)
         object.__setattr__(self, "parameters", parameters)
+        object.__setattr__(self, "output_schema", tool.output_schema)
 
     @classmethod
     def of(cls, tool: AnyTool) -> HostToolDefinition:

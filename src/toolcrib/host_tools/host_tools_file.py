@@ -24,7 +24,7 @@ from toolcrib.host_tools.mcp_servers import (
     server_from,
 )
 from toolcrib.host_tools.registration import Origin
-from toolcrib.tools.json_schema import check_schema
+from toolcrib.tools.json_schema import check_output_schema, check_schema
 
 _OPTIONS = (
     "category",
@@ -35,6 +35,7 @@ _OPTIONS = (
     "is_read_only",
     "deprecated",
     "sandbox",
+    "output_schema",
 )
 _LISTS = ("uses", "requires")
 
@@ -152,6 +153,9 @@ def _definition(facts: dict[str, Any]) -> HostToolDefinition:
         found = find_callable(facts["module"], facts["function"])
     with _about("parameters", name):
         check_schema(name, facts["parameters"])
+    with _about("output_schema", name):
+        if "output_schema" in facts:
+            check_output_schema(name, facts["output_schema"])
     with _about("function", name):
         return _defined(facts, found)
 

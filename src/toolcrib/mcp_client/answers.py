@@ -25,7 +25,7 @@ def result_of(answer: mcp_types.CallToolResult, tool: str, most: int) -> ToolRes
     """The value for programs and the text for the model. `most` is how many characters of it are
     taken, in all.
     """
-    text = _clean("\n".join(_text(block) for block in answer.content))
+    text = text_of(answer.content)
     if answer.is_error:
         message = _cut(text, most) or f"`{tool}` failed, and its server does not say why."
         return ToolResult(success=False, message=message, value=_value(answer, most))
@@ -35,6 +35,11 @@ def result_of(answer: mcp_types.CallToolResult, tool: str, most: int) -> ToolRes
     if all(block.type == "text" for block in answer.content):
         return ToolResult(value=_cut(text, most))
     return ToolResult(value=_value(answer, most), message=_cut(text, most))
+
+
+def text_of(blocks: Sequence[Block]) -> str:
+    """What a model that reads text gets to see of an answer."""
+    return _clean("\n".join(_text(block) for block in blocks))
 
 
 def without_secrets(result: ToolResult[Any], hidden: Scrubber) -> ToolResult[Any]:
@@ -67,6 +72,8 @@ def _parts(blocks: Sequence[Block], most: int) -> list[dict[str, Any]]:
     left, parts = most, list[dict[str, Any]]()
     for block in blocks:
         part = block.model_dump(mode="json", by_alias=True, exclude_none=True)
+        if block.type == "text":
+            part["text"] = _clean(block.text)
         size = len(json.dumps(part, ensure_ascii=False))
         if size > left:
             parts.append({"type": block.type, "omitted": True, "size": size})

@@ -96,6 +96,7 @@ def _tool(
         handler=handle(told.name, promise),
         calling="input",
         json_schema=schema,
+        output_schema=None if told.output_schema is None else up_to_date(told.output_schema),
         source=source,
         requires_approval=terms.approval == "always",
         timeout=terms.timeout,

@@ -106,4 +106,5 @@ def tool_facts(held: HeldSession, prepared: PreparedTool) -> ToolFacts:
         timeout=tool.timeout,
         deprecated=tool.deprecated,
         uses=list(tool.uses),
+        output_schema=None if tool.output_schema is None else dict(tool.output_schema),
     )

@@ -184,6 +184,8 @@ class ToolFacts:
     deprecated: str | None = None
     uses: list[str] = field(default_factory=list[str])
     """The tools that it may call itself."""
+    output_schema: dict[str, Any] | None = None
+    """What it promises to give, where it says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,20 +27,18 @@ class NotJson(ValueError):
 
 def check_schema(name: str, schema: object) -> dict[str, Any]:
     """A private copy of `schema`, once it is known to be a JSON Schema of an object."""
-    copy = _copied(name, schema)
+    copy = _copied(name, schema, "parameters")
     if copy.get("type") != "object":
         raise InvalidTool(
             f"tool {name!r}: parameters must describe an object; "
             'write {"type": "object", "properties": {...}}'
         )
-    if copy.get("$schema", DRAFT).rstrip("#") != DRAFT:
-        raise InvalidTool(
-            f"tool {name!r}: parameters must be JSON Schema draft 2020-12, not {copy['$schema']}; "
-            "convert them, then drop $schema"
-        )
-    _refuse_outside_references(name, copy)
-    _compile(name, copy)
-    return copy
+    return _checked(name, copy, "parameters")
+
+
+def check_output_schema(name: str, schema: object) -> dict[str, Any]:
+    """A private copy of `schema`, once it is known to be a JSON Schema, of whatever there is."""
+    return _checked(name, _copied(name, schema, "output_schema"), "output_schema")
 
 
 def input_parser(name: str, schema: Mapping[str, Any]) -> Callable[[bytes | str], Any]:
@@ -62,7 +60,30 @@ def input_parser(name: str, schema: Mapping[str, Any]) -> Callable[[bytes | str]
     return parse
 
 
-def _compile(name: str, schema: dict[str, Any]) -> Any:
+def output_check(name: str, schema: Mapping[str, Any]) -> Callable[[Any], None]:
+    """A function that raises `SchemaMismatch` for plain JSON that does not fit."""
+    validator = _compile(name, dict(schema), "output_schema")
+
+    def check(value: Any) -> None:
+        if not validator.is_valid(value):
+            raise SchemaMismatch(tuple(validator.iter_errors(value)))
+
+    return check
+
+
+def _checked(name: str, copy: dict[str, Any], what: str) -> dict[str, Any]:
+    draft = copy.get("$schema", DRAFT)
+    if not isinstance(draft, str) or draft.rstrip("#") != DRAFT:
+        raise InvalidTool(
+            f"tool {name!r}: {what} must be JSON Schema draft 2020-12, not {draft}; "
+            "convert it, then drop $schema"
+        )
+    _refuse_outside_references(name, copy, what)
+    _compile(name, copy, what)
+    return copy
+
+
+def _compile(name: str, schema: dict[str, Any], what: str = "parameters") -> Any:
     from jsonschema_rs import Draft202012Validator, ValidationError
 
     try:
@@ -70,7 +91,7 @@ def _compile(name: str, schema: dict[str, Any]) -> Any:
     except ValidationError as error:
         where = "/".join(str(part) for part in error.instance_path)
         raise InvalidTool(
-            f"tool {name!r}: parameters are no valid JSON Schema at /{where}: {error.message}"
+            f"tool {name!r}: {what}: no valid JSON Schema at /{where}: {error.message}"
         ) from error
 
 
@@ -78,27 +99,26 @@ def _refuse_retrieval(uri: str) -> Any:
     raise ValueError(f"{uri} is outside the schema")
 
 
-def _copied(name: str, schema: object) -> dict[str, Any]:
+def _copied(name: str, schema: object, what: str) -> dict[str, Any]:
     from pydantic_core import PydanticSerializationError, from_json, to_json
 
     if not isinstance(schema, Mapping):
         raise InvalidTool(
-            f"tool {name!r}: parameters must be a JSON Schema as a dict, "
-            f"not {type(schema).__name__}"
+            f"tool {name!r}: {what} must be a JSON Schema as a dict, not {type(schema).__name__}"
         )
     try:
         return from_json(to_json(dict(cast("Mapping[str, Any]", schema))))
     except (PydanticSerializationError, ValueError) as error:
-        raise InvalidTool(f"tool {name!r}: parameters are not JSON: {error}") from error
+        raise InvalidTool(f"tool {name!r}: {what}: this is not JSON: {error}") from error
 
 
-def _refuse_outside_references(name: str, schema: dict[str, Any]) -> None:
+def _refuse_outside_references(name: str, schema: dict[str, Any], what: str) -> None:
     # Secrets are found by following references, so each one must lead to a place in this schema.
     for node in _nodes(schema):
         outside = next((value for value in _outside(node, is_root=node is schema)), None)
         if outside is not None:
             raise InvalidTool(
-                f"tool {name!r}: parameters refer to {outside!r}; "
+                f"tool {name!r}: {what}: it refers to {outside!r}; "
                 "only references like '#/$defs/Name' into the same schema are followed"
             )
 

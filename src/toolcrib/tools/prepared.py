@@ -46,6 +46,8 @@ class PreparedTool:
     wants_context: bool
     redactor: Redactor | None
     declaration: Declaration
+    check_output: Callable[[Any], None] | None = None
+    """Raises ValueError for a result, as plain JSON, that is not what the tool promises."""
 
 
 @runtime_checkable
@@ -81,6 +83,7 @@ def prepare(tool: object) -> PreparedTool:
         wants_context=bound.wants_context,
         redactor=redactor_of(params.schema),
         declaration=_declare(ready, params.schema),
+        check_output=_output_check(ready),
     )
 
 
@@ -100,6 +103,12 @@ def as_tool(declared: object) -> Tool[Any, Any]:
         case _:
             hint = "; put @tool above it" if callable(declared) else ""
             raise InvalidTool(f"{declared!r} is not a tool{hint}")
+
+
+def _output_check(tool: Tool[Any, Any]) -> Callable[[Any], None] | None:
+    from toolcrib.tools.json_schema import output_check
+
+    return None if tool.output_schema is None else output_check(tool.name, tool.output_schema)
 
 
 def _declare(tool: Tool[Any, Any], schema: dict[str, Any]) -> Declaration:

@@ -19,7 +19,7 @@ from typing import (
 from toolcrib.errors import InvalidTool
 from toolcrib.tools import rules
 from toolcrib.tools.example import ToolExample, fits, is_typed_dict
-from toolcrib.tools.json_schema import check_schema
+from toolcrib.tools.json_schema import check_output_schema, check_schema
 from toolcrib.tools.type_arguments import TypeArguments
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ class Tool(TypeArguments, Generic[P, R]):
     calling: Calling = "params"
     json_schema: Mapping[str, Any] | None = field(default=None, hash=False)
     """The arguments as JSON Schema, when the handler takes plain JSON input."""
+    output_schema: Mapping[str, Any] | None = field(default=None, hash=False)
+    """What the tool gives, as JSON Schema. A result that does not fit is a failure."""
 
     def __post_init__(self) -> None:
         rules.check_text("?", "source", self.source)
@@ -109,6 +111,7 @@ class Tool(TypeArguments, Generic[P, R]):
         self._check_rules()
         self._check_params_type()
         self._check_calling()
+        self._check_output()
         self._check_examples()
 
     @property
@@ -149,6 +152,11 @@ class Tool(TypeArguments, Generic[P, R]):
             )
         if self.calling == "keywords" and self.handler is None:
             raise InvalidTool(f"tool {self.name!r}: calling='keywords' needs a handler to call")
+
+    def _check_output(self) -> None:
+        if self.output_schema is not None:
+            checked = check_output_schema(self.name, self.output_schema)
+            object.__setattr__(self, "output_schema", checked)
 
     def _check_examples(self) -> None:
         if not isinstance(self.examples, tuple):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -187,4 +187,5 @@ class Calling:
                 raise reply
         elif reply is not None and result.status == "completed":
             return reply
-        return told(result, offering.outputs.get(result.tool))
+        is_mounted = result.tool in offering.mounted
+        return told(result, offering.outputs.get(result.tool), is_mounted=is_mounted)

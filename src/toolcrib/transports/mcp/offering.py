@@ -25,6 +25,8 @@ class Offering:
 
     tools: list[dict[str, Any]]
     outputs: Mapping[str, Draft202012Validator]
+    mounted: frozenset[str] = frozenset()
+    """Tools of other MCP servers, whose results may be parts as MCP writes them."""
 
 
 def offering(told: Tools, registry: HostToolRegistry, session_id: str) -> Offering:
@@ -32,12 +34,22 @@ def offering(told: Tools, registry: HostToolRegistry, session_id: str) -> Offeri
     tools: list[dict[str, Any]] = []
     outputs: dict[str, Draft202012Validator] = {}
     for facts in told.tools:
-        definition = registry.get(facts.name, session_id=session_id)
-        schema = output_schema(definition.typed if definition else None)
-        tools.append(_tool(facts, schema))
-        if schema is not None:
-            outputs[facts.name] = Draft202012Validator(schema)
-    return Offering(tools, outputs)
+        schema = facts.output_schema
+        if schema is None:
+            definition = registry.get(facts.name, session_id=session_id)
+            schema = output_schema(definition.typed if definition else None)
+            if schema is not None:
+                outputs[facts.name] = Draft202012Validator(schema)
+        # The protocol knows structured content that is an object, and no other.
+        is_told = schema is not None and schema.get("type") == "object"
+        tools.append(_tool(facts, schema if is_told else None))
+    mounted = frozenset(facts.name for facts in told.tools if is_mounted(facts.source))
+    return Offering(tools, outputs, mounted)
+
+
+def is_mounted(source: str) -> bool:
+    """Whether a tool is of another MCP server."""
+    return source.startswith(("mcp:", "client-mcp:"))
 
 
 def output_schema(tool: Tool[Any, Any] | None) -> dict[str, Any] | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from toolcrib.transports.mcp.parts import parts_of
+
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
 
@@ -18,12 +20,14 @@ ARTIFACTS: Final = "toolcrib://artifacts/"
 _NO_OBJECT: Final = "`{}` gave a result that is not what it promises; nothing of it is passed on."
 
 
-def told(result: CallResult, output: Draft202012Validator | None) -> dict[str, Any]:
+def told(
+    result: CallResult, output: Draft202012Validator | None, *, is_mounted: bool = False
+) -> dict[str, Any]:
     """The result of `tools/call`. What is structured is what the tool's output schema says, or
-    there is none.
+    there is none. The parts of another server's answer are given on as parts.
     """
     if result.status == "completed":
-        return _completed(result, output)
+        return _completed(result, output, is_mounted)
     facts = meta_of(result)
     facts["failure"] = asdict(result.failure) if result.failure else None
     if result.value is not None:
@@ -61,13 +65,16 @@ def meta_of(result: CallResult) -> dict[str, Any]:
     return facts
 
 
-def _completed(result: CallResult, output: Draft202012Validator | None) -> dict[str, Any]:
+def _completed(
+    result: CallResult, output: Draft202012Validator | None, is_mounted: bool
+) -> dict[str, Any]:
     value: Any = result.value
     if output is not None and not output.is_valid(value):
         # A hook or a person may have put something else in the result's place.
         facts = {**meta_of(result), "failure": {"kind": "invalid_result"}}
         return error(_NO_OBJECT.format(result.tool), facts)
-    content: list[dict[str, Any]] = [{"type": "text", "text": result.text}]
+    parts = parts_of(value, result.text) if is_mounted else None
+    content = parts or [{"type": "text", "text": result.text}]
     if result.artifact_id is not None:
         content.append(_link(result.artifact_id))
     made: dict[str, Any] = {
@@ -75,7 +82,7 @@ def _completed(result: CallResult, output: Draft202012Validator | None) -> dict[
         "content": content,
         "_meta": {CALL_META: meta_of(result)},
     }
-    if isinstance(value, dict):
+    if isinstance(value, dict) and parts is None:
         made["structuredContent"] = cast("dict[str, Any]", value)
     return made
 
