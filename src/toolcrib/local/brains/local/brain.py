@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final, TypeAlias, cast
 
 from toolcrib.local.brain import (
     BrainFailed,
@@ -19,11 +20,14 @@ from toolcrib.local.brain import (
     Text,
 )
 from toolcrib.local.brains.local.constraint import constraint_for
-from toolcrib.local.brains.local.engine import Engine
-from toolcrib.local.brains.local.transcript import messages_for
+from toolcrib.local.brains.local.engine import Engine, Written
+from toolcrib.local.brains.local.transcript import Message, messages_for
 from toolcrib.local.model.catalog import DEFAULT, find_model
 
 MOST_TOKENS: Final = 1024
+
+Write: TypeAlias = Callable[[list[Message], dict[str, Any], int], Awaitable[Written]]
+"""Takes messages, the schema that the text must fit, and the most tokens."""
 
 
 class LocalBrain:
@@ -56,40 +60,54 @@ class LocalBrain:
         """Let go of the model."""
         self._engine.close()
 
-    async def propose(self, question: Question) -> AsyncIterator[Piece]:
+    def propose(self, question: Question) -> AsyncIterator[Piece]:
         """One step: a call, or an answer."""
-        offers = [] if question.choice == "none" else list(question.offers)
-        may_answer = question.choice != "required" or not offers
-        has_to_answer = may_answer and _has_repeated(question)
-        schema = constraint_for(
-            [] if has_to_answer else offers, question.output, may_answer=may_answer
-        )
-        most = min(question.max_output_tokens or MOST_TOKENS, MOST_TOKENS)
-        written = await self._engine.write(messages_for(question), schema, most)
+        return propose_with(self._engine.write, question)
+
+
+async def propose_with(write: Write, question: Question) -> AsyncIterator[Piece]:
+    """One step, by whatever writes texts that fit a schema."""
+    offers = [] if question.choice == "none" else list(question.offers)
+    may_answer = question.choice != "required" or not offers
+    most = min(question.max_output_tokens or MOST_TOKENS, MOST_TOKENS)
+    messages = messages_for(question)
+    schema = constraint_for(offers, question.output, may_answer=may_answer)
+    written = await write(messages, schema, most)
+    yield Spent(written.input_tokens, written.output_tokens)
+    piece = _piece(written)
+    if may_answer and isinstance(piece, Proposed) and _key(piece) in _made(question):
+        written = await write(messages, constraint_for([], question.output, may_answer=True), most)
         yield Spent(written.input_tokens, written.output_tokens)
-        try:
-            step = json.loads(written.text)
-        except ValueError:
-            if not written.is_cut:
-                raise BrainFailed("the local model wrote something that is no JSON") from None
-            yield Cut("max_output_tokens")
-            return
-        yield _piece(step)
+        piece = _piece(written)
+    yield piece
 
 
-def _piece(step: dict[str, Any]) -> Piece:
+def _piece(written: Written) -> Piece:
+    try:
+        step = cast(dict[str, Any], json.loads(written.text))
+    except ValueError:
+        if not written.is_cut:
+            raise BrainFailed("the local model wrote something that is no JSON") from None
+        return Cut("max_output_tokens")
     if "tool" in step:
         return Proposed(str(step["tool"]), json.dumps(step.get("arguments", {})))
     answer = step.get("answer", "")
     return Text(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
 
 
-def _has_repeated(question: Question) -> bool:
-    """Whether the last call since the user spoke was a repetition."""
-    calls: list[tuple[str, str]] = []
+def _made(question: Question) -> set[tuple[str, str]]:
+    """The calls since the user spoke."""
+    calls: set[tuple[str, str]] = set()
     for turn in question.turns:
         if isinstance(turn, Said) and turn.role == "user":
-            calls = []
+            calls = set()
         elif isinstance(turn, Called):
-            calls.append((turn.name, turn.arguments))
-    return len(calls) != len(set(calls))
+            calls.add(_key(turn))
+    return calls
+
+
+def _key(call: Called | Proposed) -> tuple[str, str]:
+    """A call by its name and its arguments, however they are written."""
+    with suppress(ValueError):
+        return call.name, json.dumps(json.loads(call.arguments), sort_keys=True)
+    return call.name, call.arguments

@@ -57,7 +57,9 @@ def bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in schema.items():
         if key in _DROPPED:
             continue
-        if key in ("properties", "$defs", "definitions"):
+        if key in ("enum", "const"):
+            found[key] = value
+        elif key in ("properties", "$defs", "definitions"):
             members = cast(Mapping[str, Any], value)
             found[key] = {name: _member(name, each) for name, each in members.items()}
         else:
@@ -73,8 +75,8 @@ def bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _member(name: str, schema: Any) -> Any:
     inner: Any = _inner(schema)
-    if name == "code" and isinstance(schema, Mapping):
-        return {**inner, "maxLength": LONGEST_CODE}
+    if name == "code" and isinstance(inner, dict) and "maxLength" in inner:
+        return {**cast(dict[str, Any], inner), "maxLength": LONGEST_CODE}
     return inner
 
 

@@ -15,36 +15,44 @@ _RULES: Final = """You work with tools. Write one JSON object and nothing else:
 {"tool": NAME, "arguments": {...}} to call a tool, or {"answer": TEXT} to answer the user.
 
 Call a tool when the user asks for something that the tool finds out or does: facts in files, \
-searches, sums, actions. Never guess what a tool can tell. Take arguments from the user's words.
-When a tool result is there, use it: answer with what it says, and do not call the same tool again.
-Greetings, thanks, opinions and small talk need no tool: answer them at once."""
+searches, sums, actions. Never guess what a tool can tell. Choose the tool whose description fits \
+best. Take arguments from the user's words, and leave out those with a ? that the user did not give.
+When a tool result is there, use it: answer with what it says, in its own words, and do not call \
+the same tool with the same arguments again. If the user asked about several things, call the tool \
+for each of them before you answer.
+Greetings, thanks, opinions, small talk, and things that you can write yourself need no tool: \
+answer them at once."""
 
 _EXAMPLE_TOOLS: Final = (
     "lookup_order(order_id: string): Find an order by its number.\n"
-    "convert_units(value: number, from: string, to: string): Convert between units."
+    "convert_units(value: number, from: string, to: string, digits?: integer): "
+    "Convert between units."
 )
 
+
+def _user(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
+def _model(text: str) -> Message:
+    return {"role": "assistant", "content": text}
+
+
 _EXAMPLES: Final[tuple[Message, ...]] = (
-    {"role": "user", "content": "Where is my order A-17?"},
-    {
-        "role": "assistant",
-        "content": '{"tool": "lookup_order", "arguments": {"order_id": "A-17"}}',
-    },
-    {"role": "user", "content": 'Result of lookup_order: {"status": "shipped", "by": "Friday"}'},
-    {
-        "role": "assistant",
-        "content": '{"answer": "Your order A-17 is shipped and arrives by Friday."}',
-    },
-    {"role": "user", "content": "Thank you!"},
-    {"role": "assistant", "content": '{"answer": "You are welcome!"}'},
-    {"role": "user", "content": "How many miles are 10 km?"},
-    {
-        "role": "assistant",
-        "content": '{"tool": "convert_units", "arguments": '
-        '{"value": 10, "from": "km", "to": "miles"}}',
-    },
-    {"role": "user", "content": "Result of convert_units: 6.21"},
-    {"role": "assistant", "content": '{"answer": "10 km are 6.21 miles."}'},
+    _user("Good morning! Which do you like more, tea or coffee?"),
+    _model('{"answer": "Good morning! I drink neither, but tea sounds calming."}'),
+    _user("Which comes first, order A-17 or order B-20?"),
+    _model('{"tool": "lookup_order", "arguments": {"order_id": "A-17"}}'),
+    _user('Result of lookup_order: {"status": "shipped", "by": "Friday"}'),
+    _model('{"tool": "lookup_order", "arguments": {"order_id": "B-20"}}'),
+    _user('Result of lookup_order: {"status": "packed", "by": "next Tuesday"}'),
+    _model('{"answer": "A-17 comes first, by Friday; B-20 comes by next Tuesday."}'),
+    _user("Thank you! Write me one line about the sea."),
+    _model('{"answer": "The sea hums an old song to every shore it meets."}'),
+    _user("How many miles are 10 km?"),
+    _model('{"tool": "convert_units", "arguments": {"value": 10, "from": "km", "to": "miles"}}'),
+    _user("Result of convert_units: 6.21"),
+    _model('{"answer": "10 km are 6.21 miles."}'),
 )
 
 

@@ -1,0 +1,80 @@
+"""The conversation as a small model reads it."""
+
+from __future__ import annotations
+
+import json
+
+from toolcrib.local import Answered, Called, Offer, Question, Said
+from toolcrib.local.brains.local.transcript import LONGEST_RESULT, messages_for
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "description": "where"},
+        "unit": {"enum": ["c", "f"]},
+        "days": {"type": "array", "items": {"type": "integer"}},
+    },
+    "required": ["city"],
+}
+WEATHER = Offer("weather", "The weather.\nMore that nobody needs.", PARAMETERS)
+
+
+def test_a_tool_is_one_line_of_a_signature_and_notes() -> None:
+    """Optional arguments have a `?`, choices are listed, and only the first line describes."""
+    messages = messages_for(Question("m", [Said("user", "hi")], offers=[WEATHER]))
+    [own] = [each["content"] for each in messages if "A new conversation" in each["content"]]
+    assert (
+        'weather(city: string, unit?: "c" | "f", days?: integer[]): The weather.\n  city: where'
+        in own
+    )
+    assert "nobody" not in own
+
+
+def test_the_examples_are_in_the_form_that_is_wanted() -> None:
+    """Each step of the worked example is one JSON object, a call or an answer."""
+    messages = messages_for(Question("m", [Said("user", "hi")], offers=[WEATHER]))
+    steps = [json.loads(each["content"]) for each in messages if each["role"] == "assistant"]
+    assert steps
+    assert all({*step} in ({"answer"}, {"tool", "arguments"}) for step in steps)
+
+
+def test_the_examples_come_first_so_that_they_are_read_once() -> None:
+    """Two requests with different tools begin alike: the model keeps what it has read."""
+    one = messages_for(Question("m", [Said("user", "a")], offers=[WEATHER]))
+    other = messages_for(
+        Question("m", [Said("user", "b")], "Be brief.", offers=[Offer("x", "", {})])
+    )
+    assert one[:-2] == other[:-2]
+    assert "Be brief." in other[-2]["content"]
+
+
+def test_a_conversation_is_told_in_the_same_form() -> None:
+    """Calls and answers are the model's own steps; results come from outside, and are cut."""
+    turns = [
+        Said("developer", "rule"),
+        Said("user", "Rome?"),
+        Called("1", "weather", '{"city": "Rome"}'),
+        Answered("1", "weather", "x" * 9000),
+        Said("assistant", 'It is "x".'),
+        Said("user", "thanks"),
+    ]
+    told = messages_for(Question("m", turns, offers=[WEATHER]))[-6:]
+    assert [each["role"] for each in told] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+        "user",
+    ]
+    assert json.loads(told[2]["content"]) == {"tool": "weather", "arguments": {"city": "Rome"}}
+    assert told[3]["content"] == "Result of weather: " + "x" * LONGEST_RESULT
+    assert json.loads(told[4]["content"]) == {"answer": 'It is "x".'}
+
+
+def test_without_tools_there_are_no_rules_for_tools() -> None:
+    """A plain question is asked plainly."""
+    messages = messages_for(Question("m", [Said("user", "hi")], instructions="Be brief."))
+    assert [each["role"] for each in messages] == ["system", "user"]
+    assert "tool" not in messages[0]["content"]
+    assert messages[0]["content"].endswith("Be brief.")
