@@ -50,6 +50,10 @@ if TYPE_CHECKING:
 
 
 EvaluationPhase = Literal["render", "request", "response", "parse", "tool", "budget"]
+EvaluationReason = Literal[
+    "max_steps", "max_tokens", "max_calls", "incomplete", "refused", "failed", "empty"
+]
+"""A limit of the budget that is spent, or what came of the model's last response."""
 
 
 RefusalKind = Literal[
@@ -139,8 +143,8 @@ class CallFailed(ToolcribError):
 class PromptEvaluationError(ToolcribError):
     """A prompt was not answered. `phase` says where: before a request (`render`), while asking
     (`request`), in what came back (`response`, `parse`), in a tool (`tool`), or at a limit
-    (`budget`). `request_id` is the provider's, where there is one. The text
-    names the prompt and the request.
+    (`budget`). `reason` says which limit, or what the model did in place of answering.
+    `request_id` is the provider's, where there is one. The text names the prompt and the request.
     """
 
     def __init__(
@@ -150,6 +154,7 @@ class PromptEvaluationError(ToolcribError):
         prompt_name: str,
         phase: EvaluationPhase,
         request_id: str | None = None,
+        reason: EvaluationReason | None = None,
     ) -> None:
         where = f"prompt {prompt_name!r}: " if prompt_name else ""
         told = message.removeprefix(where)
@@ -157,6 +162,7 @@ class PromptEvaluationError(ToolcribError):
         self.prompt_name = prompt_name
         self.phase: EvaluationPhase = phase
         self.request_id = request_id
+        self.reason: EvaluationReason | None = reason
 
 
 class ContainerGone(PromptEvaluationError):

@@ -85,6 +85,16 @@ async def test_a_prompt_that_fails_says_why() -> None:
     assert facts.is_busy is False
 
 
+async def test_a_spent_budget_is_a_reason() -> None:
+    """A program need not read the error's words to know which limit was reached."""
+    steps = [[calls("add", ADD, call_id=f"call_{step}")] for step in range(51)]
+    async with serving(host_tool("add"), adapter=model(*steps)) as runtime:
+        failed = await send(runtime, await new_session(runtime))
+
+    assert (failed.status, failed.reason) == ("failed", "max_steps")
+    assert "the prompt takes 50 steps and may take 50" in failed.error
+
+
 async def test_a_second_prompt_is_refused() -> None:
     """One turn at a time: by default a session that is busy says so, at the same moment too."""
     slow = SlowModel()

@@ -114,6 +114,7 @@ class Turn(Generic[O]):
                 prompt_name=name,
                 phase="response",
                 request_id=answered.heard.request_id,
+                reason=None if answered.status in ("completed", "paused") else answered.status,
             )
 
     def _announce_request(self, step: int) -> None:

@@ -13,6 +13,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import Field, JsonValue
 
 from toolcrib.calls.failure import Failure
+from toolcrib.errors import EvaluationReason
 from toolcrib.runtime.approval_messages import (
     ApprovalFacts,
     Decide,
@@ -278,6 +279,8 @@ class PromptResult:
     pending: list[str] = field(default_factory=list[str])
     usage: dict[str, int] = field(default_factory=dict[str, int])
     error: str | None = None
+    reason: EvaluationReason | None = None
+    """Why there is no answer, where it is one of these; `error` says it in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

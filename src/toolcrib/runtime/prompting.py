@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.errors import PromptEvaluationError, Refused, UsageError
+from toolcrib.errors import EvaluationReason, PromptEvaluationError, Refused, UsageError
 from toolcrib.prompt.prompt import Prompt
 from toolcrib.prompt.section import MarkdownSection
 from toolcrib.runtime.held import wait_at_most
-from toolcrib.runtime.messages import PromptResult
+from toolcrib.runtime.messages import PromptResult, PromptStatus
 from toolcrib.session.events import PromptStarted
 from toolcrib.session.record import events
 
@@ -75,7 +75,7 @@ class Prompting:
                 await give_up(held)
             raise
         except PromptEvaluationError as error:
-            return await ended(held, "failed", str(error))
+            return await ended(held, "failed", str(error), error.reason)
         except UsageError as error:
             raise Refused("conflict", str(error)) from None
         if response.status != "waiting":
@@ -126,10 +126,15 @@ async def turn_of(held: HeldSession) -> int:
     return await session.ask_store(look)
 
 
-async def ended(held: HeldSession, status: Any, error: str | None = None) -> PromptResult:
+async def ended(
+    held: HeldSession,
+    status: PromptStatus,
+    error: str | None = None,
+    reason: EvaluationReason | None = None,
+) -> PromptResult:
     """What is told of a prompt without an answer."""
     session_id, turn = held.session.session_id, await turn_of(held)
-    return PromptResult(session_id=session_id, turn=turn, status=status, error=error)
+    return PromptResult(session_id=session_id, turn=turn, status=status, error=error, reason=reason)
 
 
 def _prompt(tools: list[Any], instructions: str, text: str) -> Prompt[Any]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from acp.exceptions import RequestError
 
+from toolcrib.errors import EvaluationReason
 from toolcrib.runtime.envelope import Envelope
+from toolcrib.runtime.messages import PromptResult
 from toolcrib.transports.acp.call_updates import MOST_SHOWN
 from toolcrib.transports.acp.said import answer_in, thought_in
-from toolcrib.transports.acp.stopping import spent_in
+from toolcrib.transports.acp.stopping import response_to
 from toolcrib.transports.acp.tool_calls import kind_by_name, locations_of, title_of
 from toolcrib.transports.acp.transcript import Transcript, words_of
 
@@ -149,17 +152,27 @@ def test_words_are_found_in_the_items_of_every_provider(
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"),
+    ("reason", "told"),
     [
-        ("the prompt takes 50 steps and may take 50; ...", "max_turn_requests"),
-        ("the prompt takes 9 tool calls and may take 8; ...", "max_turn_requests"),
-        ("the prompt takes 900 tokens and may take 800; ...", "max_tokens"),
-        ("the provider failed", None),
+        ("max_steps", "max_turn_requests"),
+        ("max_calls", "max_turn_requests"),
+        ("max_tokens", "max_tokens"),
+        ("incomplete", "max_tokens"),
+        ("refused", "refusal"),
     ],
 )
-def test_a_spent_budget_is_told_by_its_limit(error: str, reason: str | None) -> None:
-    """Tokens and rounds are two reasons of the protocol's."""
-    assert spent_in(error) == reason
+def test_a_prompt_without_an_answer_ends_for_a_reason(reason: EvaluationReason, told: str) -> None:
+    """What the protocol has a word for is told with it, whatever the error says."""
+    result = PromptResult(session_id="s", turn=1, status="failed", error="not told", reason=reason)
+    assert response_to(result).stop_reason == told
+
+
+@pytest.mark.parametrize("reason", ["failed", "empty", None])
+def test_other_reasons_are_errors(reason: EvaluationReason | None) -> None:
+    """The person is told why, as an error."""
+    result = PromptResult(session_id="s", turn=1, status="failed", error="not told", reason=reason)
+    with pytest.raises(RequestError, match="not told"):
+        response_to(result)
 
 
 def test_a_title_says_what_a_call_is_about() -> None:

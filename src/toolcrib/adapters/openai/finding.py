@@ -18,7 +18,8 @@ def status_of(body: Item) -> ModelStatus:
     """What a response came to, as the ledger keeps it."""
     match maybe_text(body, "status"):
         case "incomplete":
-            return "incomplete"
+            reason = text_of(mapping_of(body, "incomplete_details"), "reason")
+            return "refused" if reason == "content_filter" else "incomplete"
         case "failed" | "cancelled" | "queued" | "in_progress":
             return "failed"
         case _:

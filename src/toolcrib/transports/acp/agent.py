@@ -142,9 +142,7 @@ class Agent:
             result = await turn
         finally:
             await self._tell_all(asked.session_id)
-        # The client may have joined the session again since.
-        following = (self._joined.find(asked.session_id) or joined).following
-        response = response_to(result, following.transcript.last_status)
+        response = response_to(result)
         if (why := explained(result)) is not None:
             await self._editor.update(asked.session_id, why)
         return response

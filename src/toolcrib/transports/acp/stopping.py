@@ -18,12 +18,12 @@ FAILED = -32603
 """The code of a prompt that got no answer."""
 
 
-def response_to(result: PromptResult, last_status: str) -> PromptResponse:
+def response_to(result: PromptResult) -> PromptResponse:
     """The answer to `session/prompt`. Raises `RequestError` when the model gave none for a reason
     that the protocol has no word for, and `Refused` while the runtime closes.
     """
     return PromptResponse(
-        stop_reason=_reason(result, last_status),
+        stop_reason=_reason(result),
         usage=_usage(result),
         field_meta={"toolcrib": as_json(result)},
     )
@@ -36,7 +36,7 @@ def explained(result: PromptResult) -> AgentMessageChunk | None:
     return AgentMessageChunk(session_update="agent_message_chunk", content=text_block(result.error))
 
 
-def _reason(result: PromptResult, last_status: str) -> StopReason:
+def _reason(result: PromptResult) -> StopReason:
     match result.status:
         case "completed":
             return "end_turn"
@@ -45,33 +45,24 @@ def _reason(result: PromptResult, last_status: str) -> StopReason:
         case "waiting":
             raise Refused("closing", "the runtime closes; the prompt waits and can be resumed")
         case "failed":
-            return _failure(result, last_status)
+            return _failure(result)
         case _:
             assert_never(result.status)
 
 
-def _failure(result: PromptResult, last_status: str) -> StopReason:
-    told = result.error or "the prompt was not answered"
-    if last_status == "refused":
-        return "refusal"
-    if last_status == "incomplete":
-        return "refusal" if "filter" in told else "max_tokens"
-    spent = spent_in(told)
-    if spent is None:
-        raise RequestError(FAILED, told, {"kind": "failed", "facts": as_json(result)})
-    return spent
-
-
-def spent_in(error: str) -> StopReason | None:
-    """Which limit of a budget an error names."""
-    _, found, limit = error.partition("the prompt takes ")
-    if not found:
-        return None
-    return (
-        "max_tokens"
-        if limit.partition(" and may take ")[0].endswith("tokens")
-        else ("max_turn_requests")
-    )
+def _failure(result: PromptResult) -> StopReason:
+    match result.reason:
+        case "refused":
+            return "refusal"
+        case "incomplete" | "max_tokens":
+            return "max_tokens"
+        case "max_steps" | "max_calls":
+            return "max_turn_requests"
+        case "failed" | "empty" | None:
+            told = result.error or "the prompt was not answered"
+            raise RequestError(FAILED, told, {"kind": "failed", "facts": as_json(result)})
+        case _:
+            assert_never(result.reason)
 
 
 def _usage(result: PromptResult) -> Usage | None:

@@ -34,8 +34,6 @@ class Transcript:
         self._inner: set[int] = set()
         self._said: tuple[int, int] | None = None
         self._asked: tuple[int, int] = (0, 0)
-        self.last_status: str = ""
-        """What came of the last model request of the prompt; empty when none was answered."""
 
     def tell(self, event: Envelope, *, is_replay: bool) -> Iterator[Update]:
         """The updates for one event; most events have none, or one."""
@@ -45,10 +43,8 @@ class Transcript:
                 if data.get("parent_call_id") is not None:
                     # A prompt that a tool evaluates: its words are not for the person.
                     self._inner.add(data.get("turn", 0))
-            case "prompt.started" if not self._is_inner(data):
-                self.last_status = ""
-                if is_replay:
-                    yield _user(words_of(text_in(data, "text")), data)
+            case "prompt.started" if is_replay and not self._is_inner(data):
+                yield _user(words_of(text_in(data, "text")), data)
             case "model.text_delta" if not self._is_inner(data):
                 self._said = _step(data)
                 yield _message(text_in(data, "text"), data)
@@ -62,9 +58,8 @@ class Transcript:
                 yield from self._calls.tell(event.kind, data)
 
     def _responded(self, data: Mapping[str, Any]) -> Iterator[Update]:
-        self.last_status = text_in(data, "status")
         self._asked = _step(data)
-        if self.last_status not in ("completed", "paused"):
+        if text_in(data, "status") not in ("completed", "paused"):
             return
         items = list_in(data, "items")
         if thought := thought_in(items):
