@@ -32,7 +32,7 @@ STEPS: Sequence[tuple[str, Json]] = (
     ("web_search", {"query": "opening hours"}),
     ("file_search", {"queries": ["returns"]}),
     ("python", {"code": f"import json\n{CODE}"}),
-    ("shell", {"commands": ["cat sum.txt", "exit 3"]}),
+    ("shell", {"commands": ["printf 42", "exit 3"]}),
     ("desk__add", {"a": 20, "b": 22}),
 )
 """What the brain calls, one after the other, before it answers."""

@@ -79,7 +79,7 @@ class LocalProvider:
     def __enter__(self) -> Self:
         home = Home(in_thread=True)
         try:
-            home.run_now(self.start())
+            home.run_now(self._start(home))
         except BaseException:
             home.close()
             raise
@@ -101,9 +101,12 @@ class LocalProvider:
         """Open what is kept, and settle what was cut off. Raises `UsageError` when the folder is
         another provider's now.
         """
+        await self._start(Home())
+
+    async def _start(self, home: Home) -> None:
         if self._home is not None:
             raise UsageError("the provider was started already; make another one")
-        self._home = Home()
+        self._home = home
         try:
             await self._open()
         except BaseException:

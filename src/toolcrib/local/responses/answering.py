@@ -91,27 +91,32 @@ class Answering:
         return {"usage": usage_of(*self._spent), **changes}
 
     async def _propose(self) -> _Proposal:
-        proposal, thinking, said = _Proposal(), Thinking(self._run), list[str]()
-        message = Message(self._run, self._citer())
-        async for piece in self._brain.propose(self._question()):
-            match piece:
-                case Thought():
-                    thinking.think(piece.text)
-                case Text():
-                    thinking.end()
-                    message.say(piece.text)
-                    said.append(piece.text)
-                case Proposed():
-                    proposal.calls.append(piece)
-                case Spent():
-                    before, after = self._spent
-                    self._spent = (before + piece.input_tokens, after + piece.output_tokens)
-                case Cut():
-                    proposal.cut = piece
-                case _:
-                    assert_never(piece)
-        thinking.end()
-        message.end("incomplete" if proposal.cut else "completed")
+        proposal, said = _Proposal(), list[str]()
+        thinking, message = Thinking(self._run), Message(self._run, self._citer())
+        status = "incomplete"
+        try:
+            async for piece in self._brain.propose(self._question()):
+                match piece:
+                    case Thought():
+                        thinking.think(piece.text)
+                    case Text():
+                        thinking.end()
+                        message.say(piece.text)
+                        said.append(piece.text)
+                    case Proposed():
+                        proposal.calls.append(piece)
+                    case Spent():
+                        before, after = self._spent
+                        self._spent = (before + piece.input_tokens, after + piece.output_tokens)
+                    case Cut():
+                        proposal.cut = piece
+                    case _:
+                        assert_never(piece)
+            status = "incomplete" if proposal.cut else "completed"
+        finally:
+            # What was said before a brain failed or was stopped has been said.
+            thinking.end()
+            message.end(status)
         if said:
             self._conversation.turns.append(Said("assistant", "".join(said)))
         return proposal
