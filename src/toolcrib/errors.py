@@ -16,6 +16,7 @@
     ├── PromptEvaluationError       a prompt got no answer; `phase` says where it stopped
     │   └── ContainerGone           the container that it needs has expired, or never was
     ├── DownloadFailed              a file that model-written code made was not saved
+    ├── PullFailed                  a model could not be fetched; what there is of it is kept
     ├── PatchFailed                 a patch does not fit its file, which is as it was
     ├── Refused                     an operation of a runtime that was not done; `kind` says why
     │   └── HttpRefused             a refusal that HTTP has a status of its own for
@@ -178,6 +179,10 @@ class DownloadFailed(ToolcribError):
         super().__init__(message)
         self.file = file
         self.saved = tuple(saved)
+
+
+class PullFailed(ToolcribError):
+    """A model could not be fetched; what there is of it is kept for the next try."""
 
 
 class PatchFailed(ToolcribError):

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from toolcrib.errors import ToolcribError
+from toolcrib.errors import PullFailed
 from toolcrib.local.model.catalog import ModelFile
 
 _PIECE: Final = 1024 * 1024
@@ -25,10 +25,6 @@ _PART_SECONDS: Final = 900.0
 
 Told = Callable[[int, str], None]
 """Hears how many bytes are there, and where they come from."""
-
-
-class PullFailed(ToolcribError):
-    """A model could not be fetched; what there is of it is kept for the next try."""
 
 
 def pull(model: ModelFile, folder: Path, told: Told = lambda done, where: None) -> Path:
