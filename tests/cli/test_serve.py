@@ -8,8 +8,13 @@ import stat
 import subprocess
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitResult, TextContent
 
 from tests.cli.command import Served, invoke, run, serving
 
@@ -107,6 +112,32 @@ async def test_a_wrong_token_is_refused(folder: Path) -> None:
 
     assert (done.returncode, done.stdout) == (1, "")
     assert "token" in done.stderr
+
+
+@pytest.mark.parametrize(("value", "told"), [("always", "HI"), ("never", "Waiting for approval")])
+async def test_forms_at_mcp_clients_decide_if_that_is_said(
+    folder: Path, value: str, told: str
+) -> None:
+    """--approve-by-elicitation: with `always` the answer of a client counts whose token may only
+    call; with `never` it is not asked.
+    """
+    (folder / "token").write_text("owners-token-12345\ncallers-token-1234 ada read,call\n", "utf-8")
+    (folder / "token").chmod(0o600)
+
+    async def approve(context: Any, params: Any) -> ElicitResult:
+        return ElicitResult(action="accept", content={"decision": "approve"})
+
+    async with serving(*MODULE, "--approve-by-elicitation", value, cwd=folder) as served:
+        headers = {"Authorization": "Bearer callers-token-1234"}
+        async with httpx2.AsyncClient(headers=headers, timeout=20) as http:
+            door = streamable_http_client(f"{served.url}/mcp", http_client=http)
+            async with Client(door, elicitation_callback=approve) as client:
+                done = await client.call_tool("shout", {"text": "hi"})
+        await served.stop()
+
+    (content,) = done.content
+    assert isinstance(content, TextContent)
+    assert content.text.startswith(told)
 
 
 TOOL = """

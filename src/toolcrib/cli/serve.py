@@ -23,6 +23,7 @@ from toolcrib.cli.serving_http import (
     DEFAULT_PORT,
     AllowHost,
     AllowOrigin,
+    ApproveByElicitation,
     Door,
     Host,
     Port,
@@ -51,6 +52,7 @@ def serve(
     token_file: ServerTokens = None,
     allow_host: AllowHost = None,
     allow_origin: AllowOrigin = None,
+    approve_by_elicitation: ApproveByElicitation = "scope",
 ) -> None:
     """Serve tools to clients, over HTTP or stdio.
 
@@ -75,7 +77,7 @@ def serve(
     )
     if http:
         door = Door(host, port, token_file, allow_host or (), allow_origin or ())
-        serve_over_http(asked, door)
+        serve_over_http(asked, door, approve_by_elicitation)
     else:
         _serve_stdio(asked)
 

@@ -15,9 +15,11 @@ from toolcrib.cli.extras import need
 from toolcrib.cli.hosting import Hosting, run_hosted
 from toolcrib.cli.remote import TOKEN_VARIABLE
 from toolcrib.cli.streams import note, stdout_kept
+from toolcrib.transports.mcp.options import ElicitedApproval, McpOptions
 
 if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
+    from toolcrib.transports.mcp.server import McpServer
     from toolcrib.transports.security import Tokens
 
 DEFAULT_HOST: Final = "127.0.0.1"
@@ -41,6 +43,16 @@ AllowOrigin = Annotated[
 ]
 
 
+ApproveByElicitation = Annotated[
+    ElicitedApproval,
+    typer.Option(
+        "--approve-by-elicitation",
+        help="Whose answer to a form at an MCP client decides a call that needs approval; "
+        "'always' trusts the client to ask a person.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Door:
     """Where a server listens, and who may come in."""
@@ -52,7 +64,7 @@ class Door:
     allowed_origins: Sequence[str] = ()
 
 
-def serve_over_http(asked: Hosting, door: Door) -> None:
+def serve_over_http(asked: Hosting, door: Door, approval: ElicitedApproval = "scope") -> None:
     """Serve until SIGINT or SIGTERM. What cannot be served ends the command with status 1."""
     from toolcrib.transports.security_origins import is_loopback
 
@@ -78,10 +90,21 @@ def serve_over_http(asked: Hosting, door: Door) -> None:
                 allowed_hosts=_names(door),
                 allowed_origins=door.allowed_origins or None,
                 on_ready=lambda url: _tell(url, _token_place(door)),
+                mcp=_mcp(runtime, approval),
             )
 
     with stdout_kept():
         run_hosted(asked, served, loop_factory=_loop_factory())
+
+
+def _mcp(runtime: Runtime, approval: ElicitedApproval) -> McpServer | None:
+    """What serves /mcp; None leaves it to one with the defaults, loaded when it is first asked."""
+    if approval == "scope":
+        return None
+    need("mcp", "--approve-by-elicitation")
+    from toolcrib.transports.mcp.server import McpServer
+
+    return McpServer(runtime, McpOptions(approve_by_elicitation=approval))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
