@@ -55,14 +55,14 @@ class FileSearch:
     async def ready(self, config: Mapping[str, Any], param: str) -> None:
         """Raises `ApiFault` for a store that is not there."""
         for store_id in config["vector_store_ids"]:
-            await self._stores.get(str(store_id), f"{param}.vector_store_ids")
+            await self._stores.use(str(store_id), f"{param}.vector_store_ids")
 
     async def open(
         self, config: Mapping[str, Any], asked: CreateResponse, opened: Opened
     ) -> HostedTool:
         """The search of one request. Raises `ApiFault` for a store that is not there."""
         ids = [str(each) for each in config["vector_store_ids"]]
-        stores = [await self._stores.get(each, "tools.vector_store_ids") for each in ids]
+        stores = [await self._stores.use(each, "tools.vector_store_ids") for each in ids]
         shows = asked.includes("file_search_call.results")
         return _Search(self._stores, stores, read_terms(config, "tools"), shows_results=shows)
 

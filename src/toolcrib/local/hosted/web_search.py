@@ -29,6 +29,7 @@ TYPES: Final = frozenset(
 MOST_DOMAINS: Final = 100
 _RESULTS: Final = {"low": 3, "medium": 5, "high": 10}
 _PAGE_TEXT: Final = 20_000
+_NOTHING_SAVED: Final = "Nothing was searched: without external access there are no pages here."
 _SEARCH: Final = {
     "type": "object",
     "properties": {"query": {"type": "string", "description": "What to look for."}},
@@ -60,7 +61,7 @@ class WebSearch:
                 f"{param}.type",
             )
         _domains(config, param)
-        if config.get("search_context_size", "medium") not in _RESULTS:
+        if str(config.get("search_context_size") or "medium") not in _RESULTS:
             raise invalid("It must be low, medium or high.", f"{param}.search_context_size")
 
     async def open(
@@ -103,7 +104,7 @@ class _Search:
         if name == "open_page":
             url = str(arguments.get("url", ""))
             action: dict[str, Any] = {"type": "open_page", "url": url}
-            pages, faults = await self._open(url), list[str]()
+            pages, faults = await self._open(url)
         else:
             queries = read_queries(arguments)
             pages, faults = await self._search(queries)
@@ -111,14 +112,15 @@ class _Search:
             if self._shows_sources:
                 action["sources"] = [{"type": "url", "url": page.url} for page in pages]
         status = "failed" if faults and not pages else "completed"
-        run.tell("web_search_call.completed", index)
+        if status == "completed":
+            run.tell("web_search_call.completed", index)
         run.done(index, status=status, action=action)
         return _answer(item_id, pages, faults)
 
     async def _search(self, queries: Sequence[str]) -> tuple[list[Page], list[str]]:
         """Pages of all places, in turns, each once; and why some could not be asked."""
         lists: list[Sequence[Page]] = []
-        faults: list[str] = []
+        faults = [] if self._places else [_NOTHING_SAVED]
         for query in queries:
             for place in self._places:
                 try:
@@ -132,14 +134,20 @@ class _Search:
                     found.setdefault(pages[at].url, pages[at])
         return list(found.values())[: self._most], faults
 
-    async def _open(self, url: str) -> list[Page]:
+    async def _open(self, url: str) -> tuple[list[Page], list[str]]:
+        """The page, if a place has it, which must not be left out by the filters."""
         if not self._domains.admit(url):
-            return []
+            return [], ["The page is not of the domains that are let in."]
+        faults: list[str] = []
         for place in self._places:
-            page = await place.open(url)
+            try:
+                page = await place.open(url)
+            except WebUnavailable as error:
+                faults.append(str(error))
+                continue
             if page is not None:
-                return [Page(page.url, page.title, page.text[:_PAGE_TEXT])]
-        return []
+                return [Page(page.url, page.title, page.text[:_PAGE_TEXT])], []
+        return [], faults
 
 
 def _domains(config: Mapping[str, Any], param: str) -> Domains:

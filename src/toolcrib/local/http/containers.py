@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -10,7 +10,8 @@ from starlette.routing import BaseRoute, Route
 
 from toolcrib.local.containers.container import read_terms
 from toolcrib.local.faults import invalid
-from toolcrib.local.http.answering import answered, page, read_json
+from toolcrib.local.http.answering import answered, page
+from toolcrib.local.http.bodies import read_object
 from toolcrib.local.http.uploads import attachment, read_form, read_upload
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class ContainerRoutes:
         ]
 
     async def _create(self, request: Request) -> Response:
-        body = await _object(request)
+        body = await read_object(request)
         if not isinstance(body.get("name"), str):
             raise invalid("Missing required parameter: 'name'.", "name")
         containers = self._provider.containers
@@ -67,7 +68,7 @@ class ContainerRoutes:
     async def _add_file(self, request: Request) -> Response:
         container = await self._provider.containers.use(request.path_params["container_id"])
         if request.headers.get("content-type", "").startswith("application/json"):
-            name, data = await self._uploaded((await _object(request)).get("file_id"))
+            name, data = await self._uploaded((await read_object(request)).get("file_id"))
         else:
             async with read_form(request) as form:
                 if "file" in form:
@@ -108,10 +109,3 @@ class ContainerRoutes:
 
     async def _container(self, request: Request) -> Container:
         return await self._provider.containers.get(request.path_params["container_id"])
-
-
-async def _object(request: Request) -> dict[str, Any]:
-    body = await read_json(request)
-    if not isinstance(body, dict):
-        raise invalid("The body must be a JSON object.")
-    return cast(dict[str, Any], body)

@@ -176,14 +176,20 @@ class TextIndex:
             [row["document"] for row in rows],
             matrix.reshape(len(rows), self.embedder.size),
         )
+        while len(self._known) >= _MOST_KNOWN:
+            self._known.pop(next(iter(self._known)))
         self._known[collection] = (version, *found)
         return found
 
     def _changed(self, collection: str) -> None:
         self._versions[collection] = self._versions.get(collection, 0) + 1
+        self._known.pop(collection, None)
 
 
 _CANDIDATES: Final = 100
+_MOST_KNOWN: Final = 16
+"""Collections whose vectors are held in memory."""
+
 _STEADY: Final = 20
 """The larger, the less the first places count more than the next."""
 

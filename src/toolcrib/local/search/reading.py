@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from pathlib import PurePosixPath
 from typing import Final
+
+from toolcrib.local.search.markup import read_page
 
 MOST_CHARACTERS: Final = 20_000_000
 TEXT: Final = frozenset(
@@ -16,13 +17,18 @@ TEXT: Final = frozenset(
 )
 HTML: Final = frozenset({".html", ".htm", ".xhtml"})
 CSV: Final = frozenset({".csv", ".tsv"})
-SUPPORTED: Final = TEXT | HTML | CSV | {".pdf"}
-
-_SILENT: Final = frozenset({"script", "style", "template", "noscript", "svg", "head"})
-_BLOCKS: Final = frozenset(
-    {"p", "div", "section", "article", "li", "tr", "br", "table", "ul", "ol", "pre", "blockquote"}
-    | {"h1", "h2", "h3", "h4", "h5", "h6", "main", "header", "footer", "nav", "aside"}
+# What a damaged file makes its reader stumble over, besides what the reader calls an error.
+_PDF_FAULTS: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
 )
+SUPPORTED: Final = TEXT | HTML | CSV | {".pdf"}
 
 
 class Unreadable(Exception):
@@ -57,12 +63,13 @@ def read_document(filename: str, data: bytes) -> Document:
 
 
 def _decoded(data: bytes) -> str:
+    is_wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if b"\0" in data[:4096] and not is_wide:
+        raise Unreadable("it is not text")
     try:
-        return data.decode("utf-8-sig")
+        return data.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError:
         pass
-    if b"\0" in data[:4096]:
-        raise Unreadable("it is not text")
     return data.decode("cp1252", "replace")
 
 
@@ -97,42 +104,10 @@ def _pdf(data: bytes) -> Document:
         reader = PdfReader(io.BytesIO(data))
         title = reader.metadata.title if reader.metadata else None
         return Document(title, "\n\n".join(page.extract_text() for page in reader.pages))
-    except (PyPdfError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (PyPdfError, *_PDF_FAULTS) as error:
         raise Unreadable(f"it is not a PDF that can be read: {type(error).__name__}") from None
 
 
 def _html(text: str) -> Document:
-    parser = _Page()
-    parser.feed(text)
-    parser.close()
-    lines = (" ".join(line.split()) for line in "".join(parser.pieces).splitlines())
-    title = " ".join("".join(parser.title).split())
-    return Document(title or None, "\n".join(line for line in lines if line))
-
-
-class _Page(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.pieces: list[str] = []
-        self.title: list[str] = []
-        self._silent = 0
-        self._in_title = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._in_title = tag == "title"
-        self._silent += tag in _SILENT
-        if tag in _BLOCKS:
-            self.pieces.append("\n")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._in_title = False
-        if tag in _SILENT:
-            self._silent = max(0, self._silent - 1)
-        if tag in _BLOCKS:
-            self.pieces.append("\n")
-
-    def handle_data(self, data: str) -> None:
-        if self._in_title:
-            self.title.append(data)
-        elif not self._silent:
-            self.pieces.append(data)
+    page = read_page(text)
+    return Document(page.title or None, page.text)

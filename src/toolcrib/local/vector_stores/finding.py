@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from toolcrib.local.faults import invalid
 from toolcrib.local.search.index import DEFAULT_WEIGHTS, Weights
@@ -40,7 +40,7 @@ class Found:
 def read_terms(config: Mapping[str, Any], param: str) -> Terms:
     """The terms of a request. Raises `ApiFault`."""
     most = config.get("max_num_results")
-    if most is not None and not (isinstance(most, int) and 1 <= most <= MOST_RESULTS):
+    if most is not None and not (type(most) is int and 1 <= most <= MOST_RESULTS):
         raise invalid(
             f"'max_num_results' must be from 1 to {MOST_RESULTS}.", f"{param}.max_num_results"
         )
@@ -63,7 +63,7 @@ async def find(
     best: dict[int, Found] = {}
     for store in chosen:
         await stores.touch(store)
-        files = {file.file_id: file for file in await stores.files(store)}
+        files = {file.file_id: file for file in await stores.files.list(store)}
         passing = {name for name, file in files.items() if terms.passes(file.attributes)}
         for query in queries:
             hits = await stores.index.search(
@@ -80,9 +80,13 @@ async def find(
 def _fraction(value: object, param: str) -> float:
     if value is None:
         return 0.0
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+    if not _is_number(value) or not 0 <= value <= 1:
         raise invalid("The threshold must be from 0 to 1.", param)
     return float(value)
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _weights(told: object, param: str) -> Weights:
@@ -90,7 +94,7 @@ def _weights(told: object, param: str) -> Weights:
         return DEFAULT_WEIGHTS
     facts = cast(dict[str, Any], told) if isinstance(told, dict) else {}
     text, meaning = facts.get("text_weight"), facts.get("embedding_weight")
-    if not isinstance(text, int | float) or not isinstance(meaning, int | float):
+    if not _is_number(text) or not _is_number(meaning):
         raise invalid("Both 'embedding_weight' and 'text_weight' must be numbers.", param)
     if min(text, meaning) < 0 or text + meaning <= 0:
         raise invalid("The weights must not be negative, and not both zero.", param)

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Final, Literal, cast
 
 from toolcrib.local.faults import invalid
@@ -58,11 +59,16 @@ class VectorStore:
         days = self.expires_days
         return None if days is None else self.last_active_at + days * 86_400
 
-    def told(self, files: list[StoreFile]) -> dict[str, Any]:
+    def is_expired(self, now: float) -> bool:
+        """Whether nobody used it for too long."""
+        return self.expires_at is not None and self.expires_at <= now
+
+    def told(self, files: list[StoreFile], now: float) -> dict[str, Any]:
         """As clients see it."""
         days = self.expires_days
         expires_after = None if days is None else {"anchor": "last_active_at", "days": days}
         is_busy = any(file.status == "in_progress" for file in files)
+        status = "in_progress" if is_busy else "completed"
         return {
             "id": self.id,
             "object": "vector_store",
@@ -70,7 +76,7 @@ class VectorStore:
             "name": self.name,
             "usage_bytes": sum(file.bytes for file in files if file.status == "completed"),
             "file_counts": counts_of(files),
-            "status": "in_progress" if is_busy else "completed",
+            "status": "expired" if self.is_expired(now) else status,
             "expires_after": expires_after,
             "expires_at": self.expires_at,
             "last_active_at": self.last_active_at,
@@ -138,17 +144,17 @@ def counts_of(files: list[StoreFile]) -> dict[str, int]:
 
 def read_chunking(told: object, param: str = "chunking_strategy") -> Chunking:
     """How files are to be cut. Raises `ApiFault`."""
-    facts = cast(dict[str, Any], told) if isinstance(told, dict) else {"type": "auto"}
-    if facts.get("type") == "auto":
+    facts = cast(dict[str, Any], told) if isinstance(told, dict) else {}
+    if told is None or facts.get("type") == "auto":
         return Chunking()
     static = facts.get("static")
     if facts.get("type") != "static" or not isinstance(static, dict):
         raise invalid("The chunking strategy is 'auto' or 'static'.", param)
     sizes = cast(dict[str, Any], static)
     most, overlap = sizes.get("max_chunk_size_tokens"), sizes.get("chunk_overlap_tokens")
-    if not isinstance(most, int) or not 100 <= most <= 4096:
+    if type(most) is not int or not 100 <= most <= 4096:
         raise invalid("'max_chunk_size_tokens' must be from 100 to 4096.", param)
-    if not isinstance(overlap, int) or not 0 <= overlap <= most // 2:
+    if type(overlap) is not int or not 0 <= overlap <= most // 2:
         raise invalid("'chunk_overlap_tokens' must be from 0 to half of the size.", param)
     return Chunking(most, overlap)
 
@@ -161,7 +167,8 @@ def read_attributes(told: object, param: str = "attributes") -> dict[str, str | 
     if facts is None or len(facts) > _MOST_ATTRIBUTES:
         raise invalid(f"Attributes are an object of at most {_MOST_ATTRIBUTES} keys.", param)
     for key, value in facts.items():
-        if len(key) > 64 or not isinstance(value, str | int | float | bool):
+        is_number = isinstance(value, int | float) and isfinite(value)
+        if len(key) > 64 or not (is_number or isinstance(value, str)):
             raise invalid("An attribute is text, a number or a boolean.", f"{param}.{key[:64]}")
         if isinstance(value, str) and len(value) > 512:
             raise invalid("An attribute has at most 512 characters.", f"{param}.{key[:64]}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,7 +14,8 @@ from toolcrib.errors import UsageError
 from toolcrib.local.search.chunking import Chunking, chunks_of
 from toolcrib.local.search.index import TextIndex
 from toolcrib.local.search.reading import SUPPORTED, Document, Unreadable, read_document
-from toolcrib.local.web.source import Domains, Page
+from toolcrib.local.web.pages import KnownPages, SavedPage
+from toolcrib.local.web.source import Domains, Page, WebUnavailable
 
 if TYPE_CHECKING:
     from toolcrib.local.database import Database
@@ -28,7 +30,8 @@ _MANY: Final = 5
 
 class WebFolder:
     """The pages below `folder`. A file `a/b.html` is the page `base_url/a/b.html`; an `index.html`
-    is also its folder. Links out of the folder are not followed.
+    is its folder. Links out of the folder are not followed. Pages are read when they are first
+    searched, and what changed since the last time is indexed anew.
     """
 
     is_external = False
@@ -40,13 +43,15 @@ class WebFolder:
         if not base_url.startswith(("http://", "https://")):
             raise UsageError(f"base_url must begin with http:// or https://, not {base_url!r}")
         self._base = base_url.rstrip("/")
-        self._index: TextIndex | None = None
-        self._pages: dict[str, Document] = {}
+        self._place: tuple[TextIndex, KnownPages] | None = None
+        self._pages: dict[str, SavedPage] = {}
         self._loading = asyncio.Lock()
 
     def use(self, database: Database, embedder: Embedder | None) -> None:
         """Keep the index there."""
-        self._index = TextIndex(database, embedder)
+        self._place = TextIndex(database, embedder), KnownPages(database, self._collection)
+        self._pages = {}
+        self._loading = asyncio.Lock()
 
     async def search(self, query: str, most: int, domains: Domains) -> Sequence[Page]:
         """Pages whose text fits, each once."""
@@ -55,45 +60,61 @@ class WebFolder:
         hits = await index.search(self._collection, query, most * _MANY, documents=admitted)
         best: dict[str, Page] = {}
         for hit in hits:
-            title = self._pages[hit.document].title or hit.document
-            best.setdefault(hit.document, Page(hit.document, title, hit.text))
+            best.setdefault(
+                hit.document, Page(hit.document, self._pages[hit.document].title, hit.text)
+            )
         return list(best.values())[:most]
 
     async def open(self, url: str) -> Page | None:
-        """A page of the folder."""
+        """A page of the folder, as it is now."""
         await self._loaded()
-        document = self._pages.get(url.partition("#")[0])
-        return None if document is None else Page(url, document.title or url, document.text)
+        saved = self._pages.get(url.partition("#")[0])
+        if saved is None:
+            return None
+        document = await asyncio.to_thread(_read, saved.path)
+        return None if document is None else Page(saved.url, saved.title, document.text)
 
     @property
     def _collection(self) -> str:
         return f"web {self._folder}"
 
     async def _loaded(self) -> TextIndex:
-        """The index of all pages, made when it is first needed."""
-        if self._index is None:
+        if self._place is None:
             raise UsageError("this folder belongs to no provider")
+        index, known = self._place
         async with self._loading:
             if not self._pages:
-                self._pages = await asyncio.to_thread(self._read)
-                for url, document in self._pages.items():
-                    chunks = list(chunks_of(document.text, _CHUNKING))
-                    await self._index.add(self._collection, url, chunks)
-        return self._index
+                self._pages = await self._brought_up_to_date(index, known)
+        if not self._pages:
+            raise WebUnavailable("the folder of saved pages has none that can be read")
+        return index
 
-    def _read(self) -> dict[str, Document]:
-        found: dict[str, Document] = {}
-        for path in self._files():
-            try:
-                document = read_document(path.name, path.read_bytes())
-            except (Unreadable, OSError):
-                continue
-            name = path.relative_to(self._folder).as_posix()
-            url = f"{self._base}/{quote(name)}"
-            found[url.removesuffix("index.html")] = document
-        if not found:
-            raise UsageError(f"there is no page that can be read in {str(self._folder)!r}")
-        return found
+    async def _brought_up_to_date(
+        self, index: TextIndex, known: KnownPages
+    ) -> dict[str, SavedPage]:
+        """All pages that can be read. Those that changed are indexed, those that went are not."""
+        before = await known.all()
+        model = index.embedder.name if index.embedder else ""
+        pages: dict[str, SavedPage] = {}
+        for path in await asyncio.to_thread(lambda: list(self._files())):
+            url, digest = self._url(path), await asyncio.to_thread(_digest, path, model)
+            title, old = before.get(url, ("", None))
+            if old != digest:
+                document = await asyncio.to_thread(_read, path)
+                if document is None:
+                    continue
+                title = document.title or url
+                await index.add(self._collection, url, list(chunks_of(document.text, _CHUNKING)))
+                await known.note(SavedPage(url, path, title, digest))
+            pages[url] = SavedPage(url, path, title, digest)
+        for url in before.keys() - pages.keys():
+            await index.remove(self._collection, url)
+            await known.forget(url)
+        return pages
+
+    def _url(self, path: Path) -> str:
+        url = f"{self._base}/{quote(path.relative_to(self._folder).as_posix())}"
+        return url.removesuffix("index.html") if path.name == "index.html" else url
 
     def _files(self) -> Iterator[Path]:
         count = 0
@@ -110,3 +131,19 @@ class WebFolder:
 
 def _is_plain(path: Path) -> bool:
     return not path.is_symlink() and path.is_file() and path.stat().st_size <= MOST_BYTES
+
+
+def _digest(path: Path, model: str) -> str:
+    """Of what the page is and of how it was indexed; of nothing when it is gone meanwhile."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return ""
+    return hashlib.sha256(f"{model} {_CHUNKING}\n".encode() + data).hexdigest()
+
+
+def _read(path: Path) -> Document | None:
+    try:
+        return read_document(path.name, path.read_bytes())
+    except (Unreadable, OSError):
+        return None

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from toolcrib.errors import UsageError
-from toolcrib.local.web.source import Domains, Page, WebUnavailable
+from toolcrib.local.web.source import Domains, Page, WebUnavailable, host_of
+
+if TYPE_CHECKING:
+    from httpx2 import Response
 
 MOST_BYTES: Final = 4 * 1024 * 1024
 MOST_TEXT: Final = 4000
+MOST_TITLE: Final = 300
 
 
 class Searxng:
@@ -44,22 +49,35 @@ class Searxng:
         import httpx2
 
         try:
-            async with httpx2.AsyncClient(timeout=self._seconds) as client:
-                response = await client.get(f"{self._endpoint}/search", params=params)
+            async with (
+                httpx2.AsyncClient(timeout=self._seconds) as client,
+                client.stream("GET", f"{self._endpoint}/search", params=params) as response,
+            ):
                 response.raise_for_status()
-                if len(response.content) > MOST_BYTES:
-                    raise WebUnavailable("the search engine answered with too much")
-                return response.json()
-        except (httpx2.HTTPError, ValueError) as error:
+                answer: object = json.loads(await _body(response))
+        except (httpx2.HTTPError, ValueError, RecursionError) as error:
             raise WebUnavailable(
                 f"the search engine could not be asked: {type(error).__name__}"
             ) from None
+        if not isinstance(answer, dict):
+            raise WebUnavailable("the search engine answered with something else than results")
+        return cast(dict[str, Any], answer)
+
+
+async def _body(response: Response) -> bytes:
+    body = bytearray()
+    async for piece in response.aiter_bytes():
+        body += piece
+        if len(body) > MOST_BYTES:
+            raise WebUnavailable("the search engine answered with too much")
+    return bytes(body)
 
 
 def _page(result: object) -> Page | None:
     facts = cast(dict[str, Any], result) if isinstance(result, dict) else {}
     url, title = facts.get("url"), facts.get("title")
-    if not isinstance(url, str) or urlsplit(url).scheme not in ("http", "https"):
+    if not isinstance(url, str) or not url.isprintable() or host_of(url) is None:
         return None
     text = str(facts.get("content") or "")[:MOST_TEXT]
-    return Page(url, str(title) if title else url, text)
+    shown = " ".join(title.split())[:MOST_TITLE] if isinstance(title, str) else ""
+    return Page(url, shown or url, text)

@@ -45,10 +45,24 @@ class Domains:
 
     def admit(self, url: str) -> bool:
         """Whether a page may be shown."""
-        host = (urlsplit(url).hostname or "").lower()
+        host = host_of(url)
+        if host is None:
+            return False
         if any(_is_below(host, each) for each in self.blocked):
             return False
         return not self.allowed or any(_is_below(host, each) for each in self.allowed)
+
+
+def host_of(url: str) -> str | None:
+    """The host of a web address; None when it is not one."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not host:
+        return None
+    return host.lower().rstrip(".")
 
 
 def _is_below(host: str, domain: str) -> bool:
