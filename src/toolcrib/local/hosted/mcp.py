@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     from toolcrib.local.responses.request import CreateResponse
     from toolcrib.local.responses.run import Run
     from toolcrib.mcp_client.connection import Connection
+    from toolcrib.tools.redaction import Scrubber
 
 MOST_OUTPUT: Final = 100_000
+LIST_SECONDS: Final = 30.0
+CALL_SECONDS: Final = 600.0
 
 
 class Mcp:
@@ -49,6 +53,7 @@ class _Remote:
             if item.get("type") == "mcp_approval_response"
         }
         self._tools: list[Mapping[str, Any]] = []
+        self._hidden = _hidden(terms)
         self._stack = AsyncExitStack()
         self._connection: Connection | None = None
 
@@ -78,33 +83,29 @@ class _Remote:
         index = run.add({**base, "server_label": self._terms.label, "tools": []})
         run.tell("mcp_list_tools.in_progress", index)
         try:
-            connection = await self._connected()
-            listed = [_told_tool(tool) for tool in await connection.tools()]
+            async with asyncio.timeout(LIST_SECONDS):
+                connection = await self._connected()
+                listed = [_told_tool(tool) for tool in await connection.tools()]
         except Exception as error:
             run.tell("mcp_list_tools.failed", index)
-            run.done(index, error=_reason(error, self._terms))
+            run.done(index, error=self._reason(error))
             return
         self._tools = [tool for tool in listed if self._terms.allows(tool)]
         run.tell("mcp_list_tools.completed", index)
         run.done(index, tools=list(self._tools))
 
     async def resume(self, run: Run) -> Sequence[Resumed]:
-        """What a person has decided since: calls that were approved run now."""
+        """Run what a person has approved since. What was denied is in the conversation."""
         done = {item.get("approval_request_id") for item in self._items}
         resumed: list[Resumed] = []
         for item in self._items:
             if item.get("type") != "mcp_approval_request" or item["id"] in done:
                 continue
             response = self._responses.get(item["id"])
-            if response is None:
-                continue
-            shown = f"{self._terms.label}__{item['name']}"
-            if response.get("approve") is True:
+            if response is not None and response.get("approve") is True:
                 answer = await self._call(item["name"], item["arguments"], run, item["id"])
-            else:
-                reason = str(response.get("reason") or "no reason was given")
-                answer = Answer(item["id"], f"The user did not allow this call: {reason}")
-            resumed.append(Resumed(shown, item["arguments"], answer))
+                shown = f"{self._terms.label}__{item['name']}"
+                resumed.append(Resumed(shown, item["arguments"], answer))
         return resumed
 
     async def run(self, name: str, arguments: Mapping[str, Any], run: Run) -> Answer | Paused:
@@ -131,10 +132,11 @@ class _Remote:
         run.tell("mcp_call_arguments.delta", index, delta=arguments)
         run.tell("mcp_call_arguments.done", index, arguments=arguments)
         try:
-            connection = await self._connected()
-            answer = await connection.call(tool, json.loads(arguments), _no_progress)
+            async with asyncio.timeout(CALL_SECONDS):
+                connection = await self._connected()
+                answer = await connection.call(tool, json.loads(arguments), _no_progress)
         except Exception as error:
-            reason = _reason(error, self._terms)
+            reason = self._reason(error)
             fault = {"type": "mcp_protocol_error", "code": _code(error), "message": reason}
             run.tell("mcp_call.failed", index)
             run.done(index, arguments=arguments, status="failed", error=fault)
@@ -142,9 +144,10 @@ class _Remote:
         return self._ended(index, base["id"], arguments, answer, run)
 
     def _ended(self, index: int, item_id: str, arguments: str, answer: Any, run: Run) -> Answer:
-        from toolcrib.mcp_client.answers import result_of
+        from toolcrib.mcp_client.answers import result_of, without_secrets
 
-        result = result_of(answer, run.response["output"][index]["name"], MOST_OUTPUT)
+        told = result_of(answer, run.response["output"][index]["name"], MOST_OUTPUT)
+        result = without_secrets(told, self._hidden)
         output = result.message or _as_text(result.value)
         if answer.is_error:
             content = [{"type": "text", "text": output}]
@@ -161,10 +164,17 @@ class _Remote:
         from toolcrib.mcp_client.reaching import Address
 
         if self._connection is None:
-            secrets = tuple(self._terms.headers.values())
-            address = Address(self._terms.url, self._terms.headers, secrets)
+            address = Address(self._terms.url, self._terms.headers, self._hidden)
             self._connection = await self._stack.enter_async_context(connected(address))
         return self._connection
+
+    def _reason(self, error: BaseException) -> str:
+        from toolcrib.mcp_client.reaching import presentable
+        from toolcrib.mcp_client.reasons import reason_of
+
+        if isinstance(error, TimeoutError):
+            return "the server took too long"
+        return presentable(reason_of(error), self._hidden)
 
 
 def _told_tool(tool: Any) -> dict[str, Any]:
@@ -183,12 +193,13 @@ async def _no_progress(progress: float, total: float | None, message: str | None
     """The Responses API has no event for it."""
 
 
-def _reason(error: BaseException, terms: McpTerms) -> str:
-    from toolcrib.mcp_client.reaching import presentable
-    from toolcrib.mcp_client.reasons import reason_of
+def _hidden(terms: McpTerms) -> Scrubber:
+    """Takes out of whatever a server says what it was given to keep to itself."""
+    from toolcrib.tools.mcp.credentials import SHORTEST_SECRET, secrets_in
     from toolcrib.tools.redaction import Scrubber
 
-    return presentable(reason_of(error), Scrubber(list(terms.headers.values())))
+    given = [value for value in terms.headers.values() if len(value) >= SHORTEST_SECRET]
+    return Scrubber([*secrets_in(terms.url, *given)])
 
 
 def _code(error: BaseException) -> int:

@@ -11,9 +11,7 @@ from toolcrib.local.faults import invalid
 from toolcrib.local.responses.compacting import read_compaction
 from toolcrib.local.responses.request import Item
 
-SILENT: Final = frozenset(
-    {"reasoning", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"}
-)
+SILENT: Final = frozenset({"reasoning", "mcp_list_tools", "mcp_approval_request"})
 """Items that a brain is not told of; the tools that they belong to read them."""
 
 HOSTED: Final = {
@@ -53,6 +51,8 @@ class Conversation:
         kind = item.get("type", "message" if "role" in item else None)
         if kind == "message":
             return [_said(item, param)]
+        if kind == "mcp_approval_response":
+            return self._denied(item)
         if kind in SILENT:
             return []
         if kind == "compaction":
@@ -82,6 +82,18 @@ class Conversation:
         output = item.get("output")
         text = output if isinstance(output, str) else _parts_text(output, f"{param}.output")
         return [Answered(call_id, self._names[call_id], text, _parsed(text))]
+
+    def _denied(self, item: Item) -> list[Turn]:
+        """A call that a person did not allow. One that was allowed has an item of its own."""
+        asked_id = item.get("approval_request_id")
+        for asked in self.items:
+            is_asked = asked.get("type") == "mcp_approval_request" and asked.get("id") == asked_id
+            if is_asked and item.get("approve") is not True:
+                name, why = _mcp_name(asked), item.get("reason") or "no reason was given"
+                call_id, arguments = str(asked_id), str(asked.get("arguments") or "{}")
+                told = f"The user did not allow this call: {why}"
+                return [Called(call_id, name, arguments), Answered(call_id, name, told)]
+        return []
 
     def _hosted(self, item: Item, name: str) -> list[Turn]:
         """A call of the provider's own. What it answered is recalled, or as far as it shows."""

@@ -74,10 +74,10 @@ def bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _member(name: str, schema: Any) -> Any:
-    inner: Any = _inner(schema)
-    if name == "code" and isinstance(inner, dict) and "maxLength" in inner:
-        return {**cast(dict[str, Any], inner), "maxLength": LONGEST_CODE}
-    return inner
+    if name == "code" and isinstance(schema, Mapping):
+        inner = bounded(cast(Mapping[str, Any], schema))
+        return {**inner, "maxLength": LONGEST_CODE} if "maxLength" in inner else inner
+    return _inner(schema)
 
 
 def _inner(value: Any) -> Any:
