@@ -51,3 +51,18 @@ async def test_their_tools_are_served_and_governed(folder: Path, gateway: Path) 
 
     assert waiting.returncode == 4
     assert "not mounted" not in "".join(served.said)
+
+
+def rename(file: Path, old: str, new: str) -> None:
+    written = file.read_text("utf-8")
+    file.write_text(written.replace(f'"{old}"', f'"{new}"'), "utf-8")
+
+
+async def test_a_changed_file_mounts_other_servers(folder: Path, gateway: Path) -> None:
+    """R32: with --reload, servers that a file names now are mounted and others are left."""
+    async with serving("--host-tools", gateway, "--reload", cwd=folder) as served:
+        assert await names_at(served, folder) == ["shop_add"]
+        rename(gateway, "shop", "store")
+        await served.hear("its servers are mounted now: store")
+        assert await names_at(served, folder) == ["store_add"]
+        assert await served.stop() == 0

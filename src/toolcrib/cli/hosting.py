@@ -124,7 +124,7 @@ async def hosted(asked: Hosting) -> AsyncGenerator[Runtime]:
     _report(loaded)
     runtime = _runtime(asked, registry, loaded.mcp_servers)
     try:
-        async with watched(registry, loaded.files if asked.reload else ()):
+        async with watched(runtime, loaded.files if asked.reload else ()):
             yield runtime
     finally:
         if runtime.config.adapter is not None:

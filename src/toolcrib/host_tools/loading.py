@@ -47,7 +47,7 @@ async def load_host_tools(
     with registry.all_or_nothing():
         paths = dict.fromkeys(str(Path(file)) for file in files)
         read = [load_host_tools_file(path) for path in paths]
-        _check_servers(read)
+        check_servers(read)
         for file in read:
             registry.add_all(file.with_origins())
         named = tuple(dict.fromkeys(modules))
@@ -57,7 +57,8 @@ async def load_host_tools(
     return LoadedHostTools(tuple(read), named, found)
 
 
-def _check_servers(files: Iterable[HostToolsFile]) -> None:
+def check_servers(files: Iterable[HostToolsFile]) -> None:
+    """Raises `InvalidTool` when two files name a server alike."""
     homes: dict[str, str] = {}
     for file in files:
         for server in file.mcp_servers:

@@ -16,7 +16,7 @@ from toolcrib.host_tools.offer import Offered, Withheld, describe
 from toolcrib.host_tools.registration import RegistryChange
 from toolcrib.session.events import ToolWithheld
 from toolcrib.tools.context import ToolContext
-from toolcrib.tools.prepared import as_tool, prepare
+from toolcrib.tools.prepared import as_tool
 
 if TYPE_CHECKING:
     from toolcrib.calls.executor import Executor
@@ -111,7 +111,7 @@ class SessionTools:
         have = executor.tools.get(name)
         if name not in self._others:
             executor.register(found)
-        elif name not in self._mounted and (have is None or have.ref != prepare(found).ref):
+        elif name not in self._mounted and (have is None or have.tool != found):
             executor.replace(found)
         self._others[name] = found
 

@@ -62,12 +62,9 @@ class McpMounting:
     ) -> None:
         self._held = held
         self._pace = pace
-        self._shared = [
-            MountedServer(
-                each, f"mcp:{each.name}", self._changed, environ=os.environ, pace=self._pace
-            )
-            for each in configs
-        ]
+        self._shared = [self._server(each) for each in configs]
+        self._remounting = asyncio.Lock()
+        self._is_closed = False
         self._own: dict[str, list[MountedServer]] = {}
         self._offers: dict[str, Offer] = {}
         self._tries = [_begin(server) for server in self._shared]
@@ -79,8 +76,32 @@ class McpMounting:
         """
         await _wait(self._tries, self._patience - asyncio.get_running_loop().time())
 
+    async def remount(self, configs: Sequence[McpServerConfig]) -> None:
+        """Have these servers in all sessions from now on, in the place of those of before. One
+        that is configured as it was keeps its connection. A new one is tried first, so that what
+        it replaces is there until then; calls that run on one that goes fail.
+        """
+        async with self._remounting:
+            before = list(self._shared)
+            kept = {each.config.name: each for each in before if each.config in configs}
+            servers = [kept.get(each.name) or self._server(each) for each in configs]
+            new = [each for each in servers if each not in before]
+            try:
+                await _wait([_begin(server) for server in new], FIRST_SECONDS)
+            except asyncio.CancelledError:
+                await _leave(new)
+                raise
+            if self._is_closed:
+                await _leave(new)
+                return
+            self._shared = servers
+            for held in self._held():
+                self._follow(held)
+            await _leave(each for each in before if each not in servers)
+
     async def close(self) -> None:
         """Leave every server."""
+        self._is_closed = True
         own = [server for servers in self._own.values() for server in servers]
         self._own.clear()
         await _leave([*self._shared, *own])
@@ -138,12 +159,18 @@ class McpMounting:
     def _changed(self, server: MountedServer) -> None:
         for held in self._held():
             own = self._own.get(held.session.session_id, [])
-            if server not in self._shared and server not in own:
-                continue
-            try:
-                self.bring_up_to_date(held)
-            except Exception:
-                logger.exception("session %s has not followed", held.session.session_id)
+            if server in self._shared or server in own:
+                self._follow(held)
+
+    def _follow(self, held: HeldSession) -> None:
+        try:
+            self.bring_up_to_date(held)
+        except Exception:
+            logger.exception("session %s has not followed", held.session.session_id)
+
+    def _server(self, config: McpServerConfig) -> MountedServer:
+        source = f"mcp:{config.name}"
+        return MountedServer(config, source, self._changed, environ=os.environ, pace=self._pace)
 
     def _offer(
         self, session_id: str, taken: Collection[str], is_wanted: Callable[[str], bool]

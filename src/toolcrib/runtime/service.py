@@ -261,6 +261,12 @@ class Service:
         who.check("call", "running a session's client tools")
         return self._sessions.get(session_id).client.attach(link, who)
 
+    async def remount_servers(self, servers: Sequence[McpServerConfig]) -> None:
+        """Have the tools of these MCP servers in all sessions, in the place of those that the
+        runtime mounted before. For the host alone, like `mount_servers`.
+        """
+        await self._sessions.remount_servers(servers)
+
     async def mount_servers(self, session_id: str, servers: Sequence[McpServerConfig]) -> None:
         """Give a session the tools of MCP servers that its client brings, for as long as it is
         open. A transport asks for this, and no remote client: it starts programs.

@@ -153,6 +153,10 @@ class HeldSessions:
                 logger.error("a session could not be closed", exc_info=error)
         await self._servers.close()
 
+    async def remount_servers(self, servers: Sequence[McpServerConfig]) -> None:
+        """Have the tools of these servers in all sessions, in the place of those of before."""
+        await self._servers.remount(servers)
+
     async def mount_servers(self, session_id: str, servers: Sequence[McpServerConfig]) -> None:
         """Give a session that is open here the tools of servers that its client brings."""
         await self._servers.mount_for(self.get(session_id), servers)
