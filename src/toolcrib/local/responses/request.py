@@ -18,6 +18,18 @@ T = TypeVar("T")
 Item = dict[str, Any]
 _CONFIG: Final = ConfigDict(extra="forbid", strict=True)
 
+Metadata = Annotated[dict[Annotated[str, MaxLen(64)], Annotated[str, MaxLen(512)]], MaxLen(16)]
+Included = Literal[
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+    "reasoning.encrypted_content",
+]
+"""All but the probabilities of tokens, which no brain tells."""
+
 UNSUPPORTED: Final = {
     "conversation": "use previous_response_id, or send the items again",
     "prompt": "there are no stored prompts here; send the instructions",
@@ -45,8 +57,8 @@ class CreateResponse:
     tool_choice: str | dict[str, Any] | None = None
     text: TextOptions | None = None
     previous_response_id: str | None = None
-    include: list[str] | None = None
-    metadata: Annotated[dict[str, Annotated[str, MaxLen(512)]], MaxLen(16)] | None = None
+    include: list[Included] | None = None
+    metadata: Metadata | None = None
     max_output_tokens: Annotated[int, Ge(1)] | None = None
     max_tool_calls: Annotated[int, Ge(1)] | None = None
     temperature: Annotated[float, Ge(0), Le(2)] | None = None
@@ -65,7 +77,7 @@ class CreateResponse:
     prompt_cache_retention: str | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
-    top_logprobs: Annotated[int, Ge(0), Le(20)] | None = None
+    top_logprobs: Literal[0] | None = None
     user: str | None = None
 
     @property
