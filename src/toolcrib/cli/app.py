@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "support": "toolcrib.cli.support:support",
     "doctor": "toolcrib.cli.doctor:doctor",
     "demo": "toolcrib.cli.demo:demo",
+    "model": "toolcrib.cli.model:app",
 }
 """Where each command is: a function, or a Typer with commands of its own."""
 

