@@ -36,8 +36,8 @@ def pull(
 
     Example: toolcrib model pull --small
     """
+    from toolcrib.errors import PullFailed
     from toolcrib.local.model.catalog import DEFAULT, SMALL, model_folder
-    from toolcrib.local.model.pull import PullFailed
     from toolcrib.local.model.pull import pull as fetch
 
     model, place = SMALL if small else DEFAULT, folder or model_folder()

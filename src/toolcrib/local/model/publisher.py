@@ -9,7 +9,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 
-from toolcrib.errors import ToolcribError
+from toolcrib.errors import PullFailed
 from toolcrib.local.model.catalog import ModelFile
 
 _PIECE: Final = 1024 * 1024
@@ -19,10 +19,6 @@ _NOTHING_MORE: Final = 416
 
 Told = Callable[[int, str], None]
 """Hears how many bytes are there, and where they come from."""
-
-
-class PullFailed(ToolcribError):
-    """A model could not be fetched; what there is of it is kept for the next try."""
 
 
 def from_publisher(model: ModelFile, folder: Path, told: Told) -> Path:

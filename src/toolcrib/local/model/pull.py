@@ -15,12 +15,10 @@ from typing import BinaryIO, Final
 
 from toolcrib.errors import PullFailed
 from toolcrib.local.model.catalog import ModelFile
+from toolcrib.local.model.publisher import Told, from_publisher
 
 _PIECE: Final = 1024 * 1024
 _PART_SECONDS: Final = 900.0
-
-Told = Callable[[int, str], None]
-"""Hears how many bytes are there, and where they come from."""
 
 
 def pull(model: ModelFile, folder: Path, told: Told = lambda done, where: None) -> Path:
