@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openai import InternalServerError
-from openai.types.responses import Response
 
 from tests.local.bench import Puppet, served
 from toolcrib.local import LocalProvider, Piece, Question, Said, Text
@@ -174,14 +173,14 @@ def test_a_body_that_is_nested_too_deep_is_refused(
 async def test_many_responses_at_once_do_not_mix() -> None:
     """A hundred, blocking, streamed and in the background: each has its own answer."""
     async with served(echo) as (client, _):
+        create: Any = client.responses.create
 
         async def ask(number: int) -> str:
             asked: Any = {"model": "puppet", "input": f"n{number}"}
             if number % 3 == 0:
-                done: Response = await client.responses.create(**asked)
-                return done.output_text
+                return (await create(**asked)).output_text
             asked |= {"background": True} if number % 3 == 1 else {}
-            stream: Any = await client.responses.create(**asked, stream=True)
+            stream = await create(**asked, stream=True)
             events = [event async for event in stream]
             return events[-1].response.output_text
 

@@ -1,0 +1,104 @@
+"""`toolcrib provider`: who answers, where it listens, and what it says about that."""
+
+from __future__ import annotations
+
+import re
+import signal
+import stat
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from openai import OpenAI
+
+from tests.cli.command import MAIN, environment, invoke
+
+
+@contextmanager
+def provider(folder: Path, *options: str) -> Generator[tuple[subprocess.Popen[str], str]]:
+    """A process that serves, and its address."""
+    (folder / "shop.yaml").write_text("name: shop\nturns:\n  - steps:\n      - say: Hello.\n")
+    process = subprocess.Popen(
+        [*MAIN, "provider", "--brain", "scripted:shop.yaml", "--port", "0", *options],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    assert process.stderr is not None
+    try:
+        found = re.search(r"http://\S+", process.stderr.readline())
+        assert found is not None
+        yield process, found[0]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_it_serves_the_official_client_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    """The token is in a private file, and is printed nowhere."""
+    with provider(tmp_path, "--token-file", "token", "--data", "state") as (process, url):
+        token = (tmp_path / "token").read_text().strip()
+        with OpenAI(base_url=url, api_key=token) as client:
+            response = client.responses.create(model="shop", input="hi")
+        process.send_signal(signal.SIGTERM)
+        stdout, stderr = process.communicate(timeout=50)
+    assert response.output_text == "Hello."
+    assert response.metadata == {"toolcrib_brain": "scripted"}
+    assert process.returncode == 0
+    assert token not in stdout + stderr
+    assert "written beforehand" in stderr
+    assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
+    assert (tmp_path / "state" / "provider.sqlite3").exists()
+
+
+def test_the_token_is_printed_for_whoever_asks(tmp_path: Path) -> None:
+    """On stdout, alone, so that a script can take it."""
+    with provider(tmp_path, "--token-file", "token", "--show-token") as (process, _):
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=50)
+    assert stdout.strip() == (tmp_path / "token").read_text().strip()
+    assert stdout.strip() not in stderr
+    assert "nothing is kept" in stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--brain", "oracle"], "write scripted:FILE"),
+        (["--brain", "scripted"], "write scripted:FILE"),
+        (["--brain", "scripted:none.yaml"], "none.yaml: cannot be read"),
+        (["--brain", "chat"], "--base-url and --model"),
+        (
+            [
+                "--brain",
+                "chat",
+                "--base-url",
+                "http://x",
+                "--model",
+                "m",
+                "--api-key-env",
+                "NO_KEY",
+            ],
+            "NO_KEY is not set",
+        ),
+        (["--brain", "local:/no/model.gguf"], "model.gguf"),
+        (["--brain", "chat", "--base-url", "u", "--model", "m", "--web", "x"], "FOLDER=URL"),
+        (
+            ["--brain", "chat", "--base-url", "u", "--model", "m", "--host", "0.0.0.0"],
+            "other machines",
+        ),
+    ],
+)
+def test_what_cannot_be_served_is_said_at_once(
+    options: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Status 1, and what to write instead."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TOOLCRIB_TOKEN", raising=False)
+    done = invoke("provider", *options, env={"COLUMNS": "300", "XDG_STATE_HOME": str(tmp_path)})
+    assert done.exit_code == 1
+    assert told in done.stderr
