@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -342,6 +343,46 @@ class TestComingBack:
         assert (done["call_id"], done["status"]) == (waiting["call_id"], "completed")
         assert bench.work.done == ["a tree"]
         assert open_sessions == []
+
+    async def test_a_client_that_left_without_a_word_finds_it_too(self) -> None:
+        """R42: many clients end without ending their session; the next one need not wait for
+        it to be given up, and what is left of the session goes on.
+        """
+        async with connected(HANDSHAKE) as bench:
+            waiting = facts_of(await bench.call("careful"))
+            async with Client(bench.server.sdk, mode=HANDSHAKE) as second:
+                again = facts_of(await second.call_tool("careful", {"text": "hello"}))
+                await bench.decide(waiting["approval_id"], "approve")
+                done = facts_of(await second.call_tool("careful", {"text": "hello"}))
+            written = await bench.call("write")
+            requests = await bench.inbox(is_all=True)
+
+        assert again == waiting
+        assert (done["call_id"], done["status"]) == (waiting["call_id"], "completed")
+        assert not written.is_error
+        assert {each.state for each in requests} == {"used"}
+        assert bench.work.done == ["hello", "hello"]
+
+    async def test_a_form_that_is_open_elsewhere_is_left_alone(self) -> None:
+        """While one client asks its person, the same call of another one waits by itself."""
+        is_asked, answer = asyncio.Event(), asyncio.Event()
+
+        async def slow(context: Any, params: Any) -> ElicitResult:
+            is_asked.set()
+            await answer.wait()
+            return says("approve")
+
+        async with connected(HANDSHAKE, who=APPROVER, elicitation_callback=slow) as bench:
+            first = asyncio.create_task(bench.call("careful"))
+            await is_asked.wait()
+            async with Client(bench.server.sdk, mode=HANDSHAKE) as second:
+                other = facts_of(await second.call_tool("careful", {"text": "hello"}))
+            answer.set()
+            done = facts_of(await first)
+
+        assert (other["status"], done["status"]) == ("waiting", "completed")
+        assert other["call_id"] != done["call_id"]
+        assert bench.work.done == ["hello"]
 
     async def test_what_waits_for_somebody_else_stays_theirs(self) -> None:
         """An approval of one principal's call runs nothing for another one."""

@@ -44,7 +44,7 @@ class Calling:
         self._seats = seats
         self._listing = listing
         self._approving = approving
-        self._earlier = Earlier(runtime)
+        self._earlier = Earlier(runtime, seats)
         self._cancelling: set[asyncio.Future[Any]] = set()
 
     async def __call__(
@@ -75,6 +75,14 @@ class Calling:
         earlier = await self._earlier.take(seat, sign) if sign in seat.earlier else None
         if earlier is not None:
             return await self._answer_earlier(seat, earlier, request, sign)
+        seat.answering.add(sign)
+        try:
+            return await self._answer_here(seat, request, sign)
+        finally:
+            seat.answering.discard(sign)
+
+    async def _answer_here(self, seat: Seat, request: McpRequest, sign: str) -> HandlerResult:
+        params = request.params
         asked = asked_in(params.request_state)
         if asked is None:
             call_id, answered = await self._call_id(params, seat, sign), None

@@ -54,6 +54,8 @@ class Seat:
     """What the client can do."""
     earlier: set[str] = field(default_factory=set[str])
     """What waits in the session of an earlier connection."""
+    answering: set[str] = field(default_factory=set[str])
+    """The calls that a request of this connection is about right now."""
     is_passing: bool = False
     """Whether the session ends with the connection; what waits in it is then found elsewhere."""
 
