@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 from toolcrib.local.containers.container import FileInContainer
 from toolcrib.local.containers.interpreter import FIGURES, WORK_AT
 from toolcrib.local.faults import ApiFault, invalid, missing
-from toolcrib.local.files.names import safe_name
 from toolcrib.local.ids import new_id
 from toolcrib.sandbox.command import MEBIBYTE
 from toolcrib.sandbox.work import WorkDirectory
+from toolcrib.vfs.names import safe_name
 
 if TYPE_CHECKING:
     from toolcrib.local.containers.container import Container

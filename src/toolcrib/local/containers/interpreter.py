@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -25,6 +26,7 @@ FIGURES: Final = ".figures"
 
 _KERNEL: Final = Path(__file__).with_name("kernel.py")
 _MOST_FIGURES: Final = 20
+_ENDING_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class Interpreter:
             process.kill("wall_clock")
             return await self._ended(process, f"the code took more than {seconds:g} seconds")
         except (asyncio.IncompleteReadError, ConnectionError):
-            process.kill()
+            await _given_time_to_end(process)
             return await self._ended(process, None)
         except (asyncio.LimitOverrunError, SandboxFailed):
             process.kill()
@@ -145,6 +147,14 @@ class Interpreter:
         told = finished.stderr.decode("utf-8", "replace")[-2000:]
         logs = f"{told}\nThe interpreter was ended ({reason}); its variables are gone.".strip()
         return Executed(logs, False, ended_by=reason)
+
+
+async def _given_time_to_end(process: Process) -> None:
+    """One that says nothing more is about to end, and then tells how; or else it is made to."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_ENDING_SECONDS):
+            await process.wait()
+    process.kill()
 
 
 def _executed(line: bytes, run: int) -> Executed:

@@ -35,7 +35,9 @@ _CPU_SECONDS: Final = 3600
 
 
 class ContainerShelf:
-    """Makes containers and lets code work in them. `files` are those in the containers."""
+    """Makes containers and lets code work in them. `files` are those in the containers, `seconds`
+    is how long one piece of code or one command may take.
+    """
 
     def __init__(
         self,
@@ -46,12 +48,14 @@ class ContainerShelf:
         *,
         allow_network: bool = False,
         allow_unconfined: bool = False,
+        seconds: float = 60.0,
     ) -> None:
         self._database = database
         self._uploads = uploads
         self._clock = clock
         self.files = ContainerFiles(database, folder, clock)
         self.allow_network = allow_network
+        self.seconds = seconds
         self._allow_unconfined = allow_unconfined
         self._warm = Warm()
         self._locks: dict[str, asyncio.Lock] = {}

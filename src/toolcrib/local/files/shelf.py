@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from toolcrib.local.due import NowAndThen
 from toolcrib.local.faults import ApiFault, invalid, missing
-from toolcrib.local.files.names import safe_name
 from toolcrib.local.ids import new_id
+from toolcrib.vfs.names import safe_name
 
 if TYPE_CHECKING:
     from toolcrib.local.database import Database

@@ -39,13 +39,12 @@ _ABOUT: Final = (
 
 
 class CodeInterpreter:
-    """Makes code interpreters. Code that runs longer than `seconds` is ended."""
+    """Makes code interpreters."""
 
     types = frozenset({TYPE})
 
-    def __init__(self, containers: ContainerShelf, *, seconds: float = 60.0) -> None:
+    def __init__(self, containers: ContainerShelf) -> None:
         self._containers = containers
-        self._seconds = seconds
 
     def check(self, config: Mapping[str, Any], param: str) -> None:
         """Raises `ApiFault`."""
@@ -69,7 +68,7 @@ class CodeInterpreter:
             items=opened.items,
         )
         shows = asked.includes("code_interpreter_call.outputs")
-        return _Interpreter(place, self._containers, self._seconds, shows_outputs=shows)
+        return _Interpreter(place, self._containers, shows_outputs=shows)
 
     def _terms(self, container: object, param: str) -> ContainerTerms:
         if isinstance(container, str):
@@ -85,13 +84,11 @@ class _Interpreter:
         self,
         place: InContainer,
         containers: ContainerShelf,
-        seconds: float,
         *,
         shows_outputs: bool,
     ) -> None:
         self._place = place
         self._containers = containers
-        self._seconds = seconds
         self._shows_outputs = shows_outputs
 
     @property
@@ -132,7 +129,7 @@ class _Interpreter:
     ) -> tuple[Executed, list[FileInContainer], list[bytes]]:
         async with self._containers.lock(container):
             interpreter = await self._containers.interpreter(container)
-            executed = await interpreter.execute(code, self._seconds)
+            executed = await interpreter.execute(code, self._containers.seconds)
             files = await self._containers.files.changed(container)
             images: list[bytes] = []
             for figure in executed.figures:

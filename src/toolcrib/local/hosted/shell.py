@@ -48,13 +48,12 @@ _ABOUT: Final = (
 
 
 class Shell:
-    """Makes shells. A command that runs longer than `seconds` is ended."""
+    """Makes shells."""
 
     types = frozenset({TYPE})
 
-    def __init__(self, containers: ContainerShelf, *, seconds: float = 60.0) -> None:
+    def __init__(self, containers: ContainerShelf) -> None:
         self._containers = containers
-        self._seconds = seconds
 
     def check(self, config: Mapping[str, Any], param: str) -> None:
         """Raises `ApiFault`."""
@@ -74,7 +73,7 @@ class Shell:
         place = InContainer(
             self._containers, container_id=container_id, terms=terms, items=opened.items
         )
-        return _Shell(place, self._containers, self._seconds)
+        return _Shell(place, self._containers)
 
     def _place(self, config: Mapping[str, Any], param: str) -> tuple[str | None, ContainerTerms]:
         environment = config.get("environment")
@@ -94,10 +93,9 @@ class Shell:
 
 
 class _Shell:
-    def __init__(self, place: InContainer, containers: ContainerShelf, seconds: float) -> None:
+    def __init__(self, place: InContainer, containers: ContainerShelf) -> None:
         self._place = place
         self._containers = containers
-        self._seconds = seconds
 
     @property
     def offers(self) -> Sequence[Offer]:
@@ -137,7 +135,8 @@ class _Shell:
     async def _command(
         self, container: Container, text: str, action: Mapping[str, Any]
     ) -> Finished:
-        seconds = min(self._seconds, (action["timeout_ms"] or 1000 * self._seconds) / 1000)
+        most = self._containers.seconds
+        seconds = min(most, action["timeout_ms"] / 1000) if action["timeout_ms"] else most
         sandbox = await self._containers.sandbox()
         command = Command(
             argv=("/bin/sh", "-c", text),
