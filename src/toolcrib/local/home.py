@@ -20,7 +20,7 @@ class Home:
         if in_thread:
             self.loop = asyncio.new_event_loop()
             self._thread = threading.Thread(
-                target=self.loop.run_forever, name="toolcrib-provider", daemon=True
+                target=_live, args=(self.loop,), name="toolcrib-provider", daemon=True
             )
             self._thread.start()
         else:
@@ -47,14 +47,18 @@ class Home:
             return
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
-        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-        self.loop.run_until_complete(self.loop.shutdown_default_executor())
-        self.loop.close()
 
     def _check_open(self, work: Coroutine[Any, Any, Any]) -> None:
         if self.loop.is_closed() or not self.loop.is_running():
             work.close()
             raise UsageError("the provider is closed, or its event loop does not run")
+
+
+def _live(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
 
 
 def _running() -> asyncio.AbstractEventLoop | None:
