@@ -194,7 +194,7 @@ class Service:
     def _prompting(self, session_id: str, who: Principal) -> Prompting:
         adapter, held = self._config.adapter, self._sessions.get(session_id)
         if adapter is None:
-            raise Refused("unavailable", "this runtime has no model; configure an adapter")
+            raise Refused("unavailable", "this runtime has no model; give it an adapter (`--adapter`)")
         caller = Caller(who.name, who.transport, is_model=True)
         return Prompting(held, adapter, self._config.instructions, caller)
 
