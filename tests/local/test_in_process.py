@@ -145,3 +145,17 @@ async def test_whoever_stops_waiting_ends_the_response() -> None:
         asking.cancel()
         await asyncio.wait([asking])
         await asyncio.wait_for(brain.was_stopped.wait(), 10)
+
+
+async def test_what_is_not_stored_cannot_be_asked_for_while_it_is_made() -> None:
+    """It is its client's alone, from the first event on."""
+    brain = Waiting()
+    async with LocalProvider(brain) as provider:
+        client = provider.client()
+        stream = await client.responses.create(model="puppet", input="x", stream=True, store=False)
+        begun: Any = await anext(stream)
+        for ask in (client.responses.retrieve, client.responses.cancel, client.responses.delete):
+            with pytest.raises(NotFoundError):
+                await ask(begun.response.id)
+        assert not brain.was_stopped.is_set()
+        await stream.close()

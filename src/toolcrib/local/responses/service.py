@@ -92,12 +92,12 @@ class Responses:
 
     async def retrieve(self, response_id: str) -> dict[str, Any]:
         """A response as it is now. Raises `ApiFault`."""
-        making = self._making.get(response_id)
+        making = self._stored(response_id)
         return making.run.response if making else await self._kept.body(response_id)
 
     async def follow(self, response_id: str, after: int) -> AsyncIterator[dict[str, Any]]:
         """The events of a response after a number, and those to come. Raises `ApiFault`."""
-        making = self._making.get(response_id)
+        making = self._stored(response_id)
         if making is not None:
             return making.run.log.after(after)
         response = await self._kept.body(response_id)
@@ -118,7 +118,7 @@ class Responses:
 
     async def delete(self, response_id: str) -> dict[str, Any]:
         """Keep a response no longer. Raises `ApiFault`."""
-        making = self._making.get(response_id)
+        making = self._stored(response_id)
         if making is not None:
             await making.stop()
         await self._kept.delete(response_id)
@@ -131,6 +131,11 @@ class Responses:
     async def close(self) -> None:
         """Stop everything that is being made; it is kept as cancelled or failed."""
         await asyncio.gather(*(making.stop() for making in list(self._making.values())))
+
+    def _stored(self, response_id: str) -> Making | None:
+        """A response that is being made and will be kept; no other can be asked for."""
+        making = self._making.get(response_id)
+        return making if making is not None and making.run.response["store"] else None
 
     def _brain(self, model: str) -> Brain:
         brain = self._brains.get(model)
