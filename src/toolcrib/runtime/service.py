@@ -194,7 +194,8 @@ class Service:
     def _prompting(self, session_id: str, who: Principal) -> Prompting:
         adapter, held = self._config.adapter, self._sessions.get(session_id)
         if adapter is None:
-            raise Refused("unavailable", "this runtime has no model; give it an adapter (`--adapter`)")
+            told = "this runtime has no model; give it an adapter (--adapter)"
+            raise Refused("unavailable", told)
         caller = Caller(who.name, who.transport, is_model=True)
         return Prompting(held, adapter, self._config.instructions, caller)
 
