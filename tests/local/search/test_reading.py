@@ -20,7 +20,8 @@ def pdf(*pages: str, title: str | None = None) -> bytes:
     from matplotlib.figure import Figure
 
     data = io.BytesIO()
-    with PdfPages(data, metadata={"Title": title}) as book:
+    with PdfPages(data, metadata={"Title": title}) as opened:
+        book: Any = opened
         for text in pages:
             figure: Any = Figure()
             figure.text(0.1, 0.5, text)
