@@ -296,7 +296,7 @@ async def test_attributes_that_cannot_be_are_refused(attributes: Any) -> None:
     async with served(python) as (client, _):
         store = await client.vector_stores.create()
         file_id = await upload(client, "a.md", "x")
-        with pytest.raises(BadRequestError, match="[Aa]ttribute"):
+        with pytest.raises(BadRequestError, match="ttribute"):
             await client.vector_stores.files.create(
                 store.id, file_id=file_id, attributes=attributes
             )

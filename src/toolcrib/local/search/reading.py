@@ -11,6 +11,7 @@ from typing import Final
 from toolcrib.local.search.markup import read_page
 
 MOST_CHARACTERS: Final = 20_000_000
+MOST_TITLE: Final = 300
 TEXT: Final = frozenset(
     {"", ".txt", ".text", ".log", ".md", ".markdown", ".rst", ".json", ".jsonl", ".yaml", ".yml"}
     | {".py", ".js", ".ts", ".java", ".c", ".cpp", ".h", ".go", ".rs", ".rb", ".sh", ".css", ".tex"}
@@ -59,7 +60,13 @@ def read_document(filename: str, data: bytes) -> Document:
         raise Unreadable(f"files that end in {ending!r} cannot be read")
     if not document.text.strip():
         raise Unreadable("there is no text in it")
-    return Document(document.title, document.text[:MOST_CHARACTERS])
+    return Document(one_line(document.title or "") or None, document.text[:MOST_CHARACTERS])
+
+
+def one_line(title: str) -> str:
+    """A title as it can be shown anywhere: a line, not too long, without control characters."""
+    shown = "".join(each if each.isprintable() else " " for each in title[: 4 * MOST_TITLE])
+    return " ".join(shown.split())[:MOST_TITLE]
 
 
 def _decoded(data: bytes) -> str:

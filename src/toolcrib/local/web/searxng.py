@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from toolcrib.errors import UsageError
+from toolcrib.local.search.reading import one_line
 from toolcrib.local.web.source import Domains, Page, WebUnavailable, host_of
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 MOST_BYTES: Final = 4 * 1024 * 1024
 MOST_TEXT: Final = 4000
-MOST_TITLE: Final = 300
 
 
 class Searxng:
@@ -79,5 +79,5 @@ def _page(result: object) -> Page | None:
     if not isinstance(url, str) or not url.isprintable() or host_of(url) is None:
         return None
     text = str(facts.get("content") or "")[:MOST_TEXT]
-    shown = " ".join(title.split())[:MOST_TITLE] if isinstance(title, str) else ""
+    shown = one_line(title) if isinstance(title, str) else ""
     return Page(url, shown or url, text)
