@@ -120,9 +120,10 @@ def _is_passed(seen: Loop, case: Json) -> bool:
         any(text.casefold() in answer for text in ([each] if isinstance(each, str) else each))
         for each in case.get("says", [])
     )
+    is_wrong = any(text.casefold() in answer for text in case.get("never", []))
     made_all = all(call in seen.right for call in case["calls"])
     has_strayed = not case["calls"] and bool(seen.shown)
-    return bool(answer) and is_said and made_all and not has_strayed
+    return bool(answer) and is_said and made_all and not has_strayed and not is_wrong
 
 
 def _output(call: Any, case: Json, seen: Loop) -> Json:

@@ -27,6 +27,14 @@ def demo(
         Path | None,
         typer.Option("--folder", metavar="FOLDER", help="Keep everything there."),
     ] = None,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(
+            "--inputs",
+            metavar="FOLDER",
+            help="Other inputs than the demo's own: sales.csv, files, site.",
+        ),
+    ] = None,
     open_chart: Annotated[bool, typer.Option("--open", help="Open the chart.")] = False,
 ) -> None:
     """Play a whole session: web and file search, Python, an order that a person approves.
@@ -41,6 +49,7 @@ def demo(
 
     from toolcrib.demo.brains import choose
     from toolcrib.demo.play import play
+    from toolcrib.demo.story import DATA
     from toolcrib.errors import ToolcribError
 
     place = folder or Path(tempfile.mkdtemp(prefix="toolcrib-demo-"))
@@ -48,7 +57,9 @@ def demo(
         place.mkdir(parents=True, exist_ok=True)
         if any(place.iterdir()):
             fail(f"{place} is not empty; name a folder that is, or one that is not there")
-        held = asyncio.run(play(choose(brain, model, base_url), place.resolve(), opens=open_chart))
+        asked = choose(brain, model, base_url)
+        source = inputs.resolve() if inputs else DATA
+        held = asyncio.run(play(asked, place.resolve(), source=source, opens=open_chart))
     except (ToolcribError, OSError) as error:
         fail(str(error))
     if not held:

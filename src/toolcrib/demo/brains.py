@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from toolcrib.demo.story import SCENARIO, SITE, SITE_URL
+from toolcrib.demo.story import SCENARIO, SITE_URL
 from toolcrib.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,8 +54,10 @@ class Line:
 
 
 @asynccontextmanager
-async def reached(asked: Asked, data: Path) -> AsyncGenerator[Line]:
-    """The way to whoever answers. Raises `UsageError`."""
+async def reached(asked: Asked, data: Path, site: Path) -> AsyncGenerator[Line]:
+    """The way to whoever answers; a provider of ours searches the pages of `site`. Raises
+    `UsageError`.
+    """
     if asked.brain == "openai":
         from openai import AsyncOpenAI
 
@@ -68,7 +70,7 @@ async def reached(asked: Asked, data: Path) -> AsyncGenerator[Line]:
 
     brain = _brain(asked)
     embedder = MiniLm() if MiniLm.is_installed() else None
-    web = [WebFolder(SITE, SITE_URL)]
+    web = [WebFolder(site, SITE_URL)]
     provider = LocalProvider(brain, data=data, web=web, embedder=embedder)
     async with provider, provider.client() as client:
         yield Line(client, brain.name)

@@ -17,12 +17,15 @@ from toolcrib.demo.brains import Asked, Line, reached
 from toolcrib.demo.proof import SameCall, call_elsewhere
 from toolcrib.demo.screen import Screen, seconds_since, shown_value
 from toolcrib.demo.story import (
+    DATA,
     HOST_TOOLS,
     ORDER_TOOL,
     POLICY,
     QUESTION,
     Decision,
+    Office,
     furnish,
+    lay_out,
     prompt_for,
 )
 from toolcrib.host_tools import HostToolRegistry
@@ -39,8 +42,11 @@ if TYPE_CHECKING:
 SESSION = "demo"
 
 
-async def play(asked: Asked, folder: Path, *, opens: bool = False) -> bool:
-    """Play it in a folder, where everything it makes stays. False when something did not hold."""
+async def play(asked: Asked, folder: Path, *, source: Path = DATA, opens: bool = False) -> bool:
+    """Play it in a folder, where everything it makes stays, with a copy of the inputs in `source`.
+    False when something did not hold.
+    """
+    inputs = lay_out(source, folder)
     screen, registry, policy = Screen(), HostToolRegistry(), load_policy(POLICY)
     await load_host_tools(registry, files=[HOST_TOOLS])
     screen.say(f"Everything is kept in {folder}")
@@ -50,20 +56,28 @@ async def play(asked: Asked, folder: Path, *, opens: bool = False) -> bool:
             calls: list[ToolInvoked] = []
             session.bus.subscribe(ToolInvoked, calls.append)
             began = time.time()
-            async with reached(asked, folder / "provider") as line:
-                answer = await _ask(line, registry, policy, session, screen)
+            async with reached(asked, folder / "provider", inputs / "site") as line:
+                office = await furnish(line.client, inputs)
+                answer = await _ask(line, office, registry, policy, session, screen)
                 await _show_answer(answer, line, folder, screen, opens=opens)
             screen.step(f"The timeline ({seconds_since(began)} in all)")
             screen.timeline(calls, began, asked.provider)
             _show_ledger(session, folder, screen)
-            return await _prove(calls, registry, policy, folder, screen)
+            is_equal = await _prove(calls, registry, policy, folder, screen)
+    screen.say("")
+    screen.say(f"Change a file in {inputs} and see what changes: toolcrib demo --inputs {inputs}")
+    return is_equal
 
 
 async def _ask(
-    line: Line, registry: HostToolRegistry, policy: Policy, session: Session, screen: Screen
+    line: Line,
+    office: Office,
+    registry: HostToolRegistry,
+    policy: Policy,
+    session: Session,
+    screen: Screen,
 ) -> PromptResponse[Decision]:
     screen.step(QUESTION)
-    office = await furnish(line.client)
     prompt = prompt_for([each.to_tool() for each in registry.list_tools()], office)
     adapter = OpenAIAdapter(model=line.model, client=line.client)
     governance = Governance(policy=policy, approver=_approver(screen))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from toolcrib.errors import UsageError
 from toolcrib.prompt import MarkdownSection, Prompt
 from toolcrib.tools.code_interpreter import (
     AutoContainer,
@@ -24,7 +26,8 @@ DATA: Final = Path(str(files("toolcrib.demo") / "data"))
 HOST_TOOLS: Final = DATA / "host-tools.yaml"
 POLICY: Final = DATA / "policy.yaml"
 SCENARIO: Final = DATA / "scenario.yaml"
-SITE: Final = DATA / "site"
+INPUTS: Final = ("sales.csv", "files", "site")
+"""What the question is answered from; a person may change it, and gets another answer."""
 SITE_URL: Final = "https://market.example"
 ORDER_TOOL: Final = "place_order"
 
@@ -57,15 +60,30 @@ class Office:
     sales_file_id: str
 
 
-async def furnish(client: Any, data: Path = DATA) -> Office:
+def lay_out(source: Path, folder: Path) -> Path:
+    """Copy the inputs into the folder of the demo. Raises `UsageError` for what is missing."""
+    inputs = folder / "inputs"
+    inputs.mkdir()
+    for name in INPUTS:
+        try:
+            if (source / name).is_dir():
+                shutil.copytree(source / name, inputs / name)
+            else:
+                shutil.copy(source / name, inputs / name)
+        except OSError as error:
+            raise UsageError(f"the inputs need {source / name}: {error.strerror}") from None
+    return inputs
+
+
+async def furnish(client: Any, inputs: Path) -> Office:
     """Upload the files."""
     store = await client.vector_stores.create(name="office")
-    for path in sorted((data / "files").iterdir()):
+    for path in sorted((inputs / "files").iterdir()):
         read = await client.vector_stores.files.upload_and_poll(
             vector_store_id=store.id, file=path, poll_interval_ms=50
         )
         assert read.status == "completed", read.last_error
-    sales = await client.files.create(file=data / "sales.csv", purpose="user_data")
+    sales = await client.files.create(file=inputs / "sales.csv", purpose="user_data")
     return Office(store.id, sales.id)
 
 

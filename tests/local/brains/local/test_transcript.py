@@ -78,3 +78,13 @@ def test_without_tools_there_are_no_rules_for_tools() -> None:
     assert [each["role"] for each in messages] == ["system", "user"]
     assert "tool" not in messages[0]["content"]
     assert messages[0]["content"].endswith("Be brief.")
+
+
+def test_after_a_result_the_question_is_repeated() -> None:
+    """A small model reads what was asked right before it answers; not before there is a result."""
+    asked = Said("user", "Rome, please?")
+    turns = [asked, Called("1", "weather", "{}"), Answered("1", "weather", "21")]
+    told = messages_for(Question("m", turns, offers=[WEATHER]))
+    assert told[-2]["content"] == "Result of weather: 21"
+    assert told[-1]["content"].startswith("The user asked: Rome, please?\n")
+    assert messages_for(Question("m", [asked], offers=[WEATHER]))[-1]["content"] == asked.text

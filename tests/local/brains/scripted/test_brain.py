@@ -127,6 +127,37 @@ async def test_nothing_is_said_to_what_is_not_written() -> None:
         await proposed(scripted(STORY), turns)
 
 
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        ({"left": 0}, "enough"),
+        ({"left": []}, "enough"),
+        ({}, "enough"),
+        ({"left": 3}, Proposed("price", "{}")),
+    ],
+)
+async def test_a_step_with_a_condition_is_passed_over(seen: Any, expected: Any) -> None:
+    """What is missing, empty, false or zero does not hold; the next step comes then."""
+    brain = scripted(
+        """
+name: a
+turns:
+  - steps:
+      - calls: [{tool: look}]
+      - {only_if: "{{ look.left }}", calls: [{tool: price}]}
+      - {only_if: "{{ price }}", say: "costs {{ price }}"}
+      - say: enough
+"""
+    )
+    looked = [*ASKED, *call("1", "look", seen)]
+    pieces = await proposed(brain, looked)
+    assert (said(pieces) or pieces[0]) == expected
+    priced = await proposed(
+        brain, [*ASKED, *call("1", "look", {"left": 3}), *call("2", "price", 8)]
+    )
+    assert said(priced) == "costs 8"
+
+
 async def test_a_scenario_that_ends_with_calls_says_so() -> None:
     """After the last step there is nothing to make up."""
     brain = scripted("name: a\nturns: [{steps: [{calls: [{tool: look}]}]}]")

@@ -9,6 +9,7 @@ from typing import Any, Final, assert_never, cast
 from toolcrib.local.brain import Answered, Called, Offer, Question, Said, Turn
 
 LONGEST_RESULT: Final = 2500
+LONGEST_REMINDER: Final = 600
 Message = dict[str, str]
 
 _RULES: Final = """You work with tools. Write one JSON object and nothing else:
@@ -70,7 +71,18 @@ def messages_for(question: Question) -> list[Message]:
         *_EXAMPLES,
         {"role": "system", "content": "\n\n".join([ready, *told])},
         *_said(question.turns),
+        *_reminded(question.turns),
     ]
+
+
+def _reminded(turns: Sequence[Turn]) -> list[Message]:
+    """After a result a small model has lost sight of what was asked."""
+    asked = [turn.text for turn in turns if isinstance(turn, Said) and turn.role == "user"]
+    if not asked or not isinstance(turns[-1], Answered):
+        return []
+    told = f"The user asked: {asked[-1][-LONGEST_REMINDER:]}"
+    rule = "If that needs another call, make it. Else answer that with the words of the results."
+    return [_user(f"{told}\n{rule}")]
 
 
 def _system(parts: Sequence[str]) -> Message:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from toolcrib.local.brain import Answered, Called, Said, Turn
-from toolcrib.local.brains.scripted.expressions import Fact, Facts
+from toolcrib.local.brains.scripted.expressions import Fact, Facts, Unanswered, filled
 from toolcrib.local.brains.scripted.scenario import Step
 
 
@@ -35,12 +35,15 @@ def asked_in(turns: Sequence[Turn]) -> list[Asked]:
 
 
 def steps_done(steps: Sequence[Step], asked: Asked, facts: Facts) -> int:
-    """How many steps are over, because all of their calls were answered. Adds what they answered.
+    """How many steps are over, because all of their calls were answered or their condition does
+    not hold. Adds what they answered.
 
     A call is found by its tool, since answers may come in another order than they were asked for.
     """
     left = list(asked.answers)
     for at, step in enumerate(steps):
+        if step.only_if is not None and not _holds(step.only_if, facts):
+            continue
         if not step.calls:
             return at
         for call in step.calls:
@@ -49,3 +52,10 @@ def steps_done(steps: Sequence[Step], asked: Asked, facts: Facts) -> int:
                 return at
             facts.by_name[call.name] = left.pop(place)[1]
     return len(steps)
+
+
+def _holds(condition: str, facts: Facts) -> bool:
+    try:
+        return bool(filled(condition, facts))
+    except Unanswered:
+        return False

@@ -36,7 +36,8 @@ class ScriptedCall:
 @checked(frozen=True, config=_CONFIG)
 class Step:
     """One proposal: calls of tools, or something said. Of several texts the first whose facts are
-    all there is said. `answer` is said as JSON, or `otherwise` when it lacks a fact.
+    all there is said. `answer` is said as JSON, or `otherwise` when it lacks a fact. A step with
+    `only_if` is passed over when that is missing, empty, false or zero.
     """
 
     calls: Annotated[list[ScriptedCall], MinLen(1)] | None = None
@@ -44,6 +45,7 @@ class Step:
     answer: JsonValue = None
     otherwise: JsonValue = None
     think: str | None = None
+    only_if: str | None = None
 
     @property
     def texts(self) -> list[str]:
