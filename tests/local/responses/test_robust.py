@@ -188,23 +188,16 @@ async def test_many_responses_at_once_do_not_mix() -> None:
     assert heard == [f"n{number}" for number in range(100)]
 
 
-async def test_a_response_can_be_gone_on_from_as_soon_as_it_is_told() -> None:
-    """Whoever reads that it is completed finds the whole of it, also in the same instant."""
-    async with served(echo) as (client, puppet):
-        for number in range(20):
-            stream = await client.responses.create(model="puppet", input="a", stream=True)
-            async for event in stream:
-                if event.type == "response.completed":
-                    await client.responses.create(
-                        model="puppet", input=f"{number}", previous_response_id=event.response.id
-                    )
-            assert len(puppet.questions[-1].turns) == 3
-
-
 class BreakingDatabase(Database):
-    """A disk that fills up."""
+    """A disk that fills up, or takes its time."""
 
     is_full = False
+    is_slow: asyncio.Event | None = None
+
+    async def ask(self, work: Any) -> Any:
+        if self.is_slow is not None:
+            await self.is_slow.wait()
+        return await super().ask(work)
 
     def ask_now(self, work: Any) -> Any:
         if self.is_full:
@@ -216,6 +209,7 @@ class BreakingDatabase(Database):
 def disk(monkeypatch: pytest.MonkeyPatch) -> type[BreakingDatabase]:
     monkeypatch.setattr("toolcrib.local.provider.Database", BreakingDatabase)
     monkeypatch.setattr(BreakingDatabase, "is_full", False)
+    monkeypatch.setattr(BreakingDatabase, "is_slow", None)
     return BreakingDatabase
 
 
@@ -234,6 +228,34 @@ async def test_a_response_that_cannot_be_kept_is_not_told_as_done(
         disk.is_full = False
     assert events[-1].type == "response.failed"
     assert "could not be kept" in events[-1].response.error.message
+
+
+async def test_a_response_is_kept_before_it_is_told_as_done(disk: type[BreakingDatabase]) -> None:
+    """Whoever reads that it is completed may go on from it in the same instant."""
+    is_kept, is_said = asyncio.Event(), asyncio.Event()
+
+    def slows(question: Question) -> Sequence[Piece]:
+        disk.is_slow = is_kept
+        return [Text("done")]
+
+    async with served(slows) as (client, _):
+        stream = await client.responses.create(model="puppet", input="a", stream=True)
+        kinds: list[str] = []
+
+        async def read() -> None:
+            async for event in stream:
+                kinds.append(event.type)
+                if event.type == "response.output_item.done":
+                    is_said.set()
+
+        reading = asyncio.create_task(read())
+        await is_said.wait()
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert kinds[-1] == "response.output_item.done"
+        is_kept.set()
+        await reading
+    assert kinds[-1] == "response.completed"
 
 
 async def test_a_request_that_cannot_be_kept_is_refused(disk: type[BreakingDatabase]) -> None:
