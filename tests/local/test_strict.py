@@ -103,6 +103,30 @@ async def test_an_approval_is_asked_for_and_answered_in_typed_items(tmp_path: Pa
     assert (call["approval_request_id"], call["output"]) == (request["id"], "42")
 
 
+@pytest.mark.parametrize(
+    ("choice", "offered"),
+    [
+        ({"type": "mcp", "server_label": "desk", "name": "add"}, {"desk__add"}),
+        ({"type": "mcp", "server_label": "desk"}, {"desk__add"}),
+        ({"type": "code_interpreter"}, {"python"}),
+        ({"type": "shell"}, {"shell"}),
+        ({"type": "file_search"}, {"file_search"}),
+        (
+            {"type": "allowed_tools", "mode": "required", "tools": [{"type": "web_search"}]},
+            {"web_search", "open_page"},
+        ),
+    ],
+)
+async def test_each_hosted_tool_can_be_chosen(
+    choice: Json, offered: set[str], tmp_path: Path
+) -> None:
+    """The brain is first offered that tool alone, and has to call it."""
+    async with workshop(tmp_path) as at:
+        await at.body(tool_choice=choice)
+    first = at.puppet.questions[0]
+    assert ({offer.name for offer in first.offers}, first.choice) == (offered, "required")
+
+
 async def test_nothing_is_included_that_was_not_asked_for(tmp_path: Path) -> None:
     """Sources, results and outputs come with `include` alone."""
     async with workshop(tmp_path) as at:

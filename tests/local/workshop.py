@@ -56,6 +56,7 @@ class Workshop:
     """A started provider, and the tools of a request that asks for everything."""
 
     provider: LocalProvider
+    puppet: Puppet
     client: AsyncOpenAI
     store_id: str
     server_url: str
@@ -113,4 +114,4 @@ async def workshop(folder: Path, *, approval: str = "never") -> AsyncGenerator[W
             vector_store_id=store.id, file=("returns.md", NOTES.encode()), poll_interval_ms=50
         )
         url = f"http://127.0.0.1:{peer.port}/mcp"
-        yield Workshop(provider, client, store.id, url, approval)
+        yield Workshop(provider, puppet, client, store.id, url, approval)

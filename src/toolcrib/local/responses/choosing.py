@@ -74,8 +74,9 @@ def _check_named(named: Mapping[str, Any], asked: CreateResponse, param: str) ->
 
 def _is_meant(named: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
     """Whether a tool is the one that was named; what was not said of it does not matter."""
-    type_ = str(named.get("type"))
-    if not str(facts.get("type", "")).startswith(type_):
+    type_, other = str(named.get("type")), str(facts.get("type"))
+    # A type may have a date behind it, such as web_search_2025_08_26.
+    if other != type_ and not other.startswith(f"{type_}_20"):
         return False
     keys = ("server_label", "name") if type_ == "mcp" else ("name",)
     if type_ not in ("mcp", "function", "custom"):
