@@ -58,5 +58,6 @@ class MountedMcp:
         from toolcrib.transports.mcp.server import McpServer
 
         endpoint = (self._server or McpServer(self._runtime)).endpoint
+        endpoint.keeps_tasks = self._connections.keeps_tasks
         self._connections.on_close(endpoint.close)
         return endpoint

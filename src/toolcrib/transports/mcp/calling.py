@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.shared.exceptions import MCPError
@@ -19,6 +20,7 @@ from toolcrib.transports.mcp.progress import told_progress, wants_progress
 from toolcrib.transports.mcp.request import HERE, McpRequest
 from toolcrib.transports.mcp.results import CALL_META, meta_of, told, told_waiting
 from toolcrib.transports.mcp.seats import OPEN_STATES, Seat, Seats, Waiting
+from toolcrib.transports.mcp.stateless import Watch, watch_of
 
 if TYPE_CHECKING:
     from mcp.server.context import HandlerResult, ServerRequestContext
@@ -162,6 +164,9 @@ class Calling:
             "arguments": params.arguments or {},
             "call_id": call_id,
         }
+        watch = watch_of(request.context)
+        if watch is not None:
+            return await self._run_here(watch, seat, asked)
         try:
             if not wants_progress(request.context):
                 return await runtime.ask("tools.call", asked, seat.who)
@@ -170,6 +175,16 @@ class Calling:
         except asyncio.CancelledError:
             self._cancel(seat, call_id)
             raise
+
+    async def _run_here(self, watch: Watch, seat: Seat, asked: dict[str, Any]) -> CallResult:
+        """Run the call in the task of its request. With tasks of their own, the calls of many
+        clients are all half done at once, and the garbage collector goes through them every time.
+        """
+        watch.on_leave = partial(self._cancel, seat, asked["call_id"])
+        try:
+            return await self._runtime.ask_here("tools.call", asked, seat.who)
+        finally:
+            watch.on_leave = None
 
     def _cancel(self, seat: Seat, call_id: str) -> None:
         """Stop a call that the client gave up. Not awaited: whoever is cancelled cannot wait."""

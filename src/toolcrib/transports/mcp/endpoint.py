@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
 class McpEndpoint:
     """An ASGI application. It begins with its first request, so that nobody has to start it, and
-    ends with `close`.
+    ends with `close`. `keeps_tasks` is that of `Connections`.
     """
 
     def __init__(self, server: McpServer) -> None:
         self._server = server
+        self.keeps_tasks = False
         self._limit = server.runtime.config.max_payload_bytes
         self._streams = self._manager(has_streams=True)
         self._answers = self._manager(has_streams=False)
@@ -87,7 +88,8 @@ class McpEndpoint:
         if wants_stream(body):
             await self._streams.handle_request(scope, body.replayed(receive), send)
         else:
-            await answer_once(self._answers.handle_request, scope, body, receive, send)
+            answer, is_kept = self._answers.handle_request, self.keeps_tasks
+            await answer_once(answer, scope, body, receive, send, is_kept=is_kept)
 
     def _manager(self, *, has_streams: bool) -> StreamableHTTPSessionManager:
         config = self._server.runtime.config

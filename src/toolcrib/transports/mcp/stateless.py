@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
@@ -14,6 +14,7 @@ from toolcrib.transports.http.sse import client_left
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from mcp.server.context import ServerRequestContext
     from starlette.types import Message, Receive, Scope, Send
 
     Application = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -28,6 +29,8 @@ _STREAMED: Final = (
 """What a request holds that asks for more than its answer. Somewhere else in it, the same words
 only cost a stream that nobody needed.
 """
+
+_WATCH: Final = "toolcrib.watch"
 
 WATCH_AFTER_SECONDS: Final = 0.05
 """When to begin to look whether a client is still there."""
@@ -79,11 +82,26 @@ def wants_stream(body: Body) -> bool:
     return any(each in body.content for each in _STREAMED)
 
 
+def watch_of(ctx: ServerRequestContext[Any, Any]) -> Watch | None:
+    """What looks after the client of a request, where its task is kept; None where it is not."""
+    return None if ctx.request is None else ctx.request.scope.get(_WATCH)
+
+
 async def answer_once(
-    answer: Application, scope: Scope, body: Body, receive: Receive, send: Send
+    answer: Application,
+    scope: Scope,
+    body: Body,
+    receive: Receive,
+    send: Send,
+    *,
+    is_kept: bool = False,
 ) -> None:
-    """Answer with one JSON document. A client that hangs up before has cancelled the request."""
-    watch = _Watch(receive)
+    """Answer with one JSON document. A client that hangs up before has cancelled the request.
+    `is_kept` says that nobody else cancels the task that answers.
+    """
+    watch = Watch(receive)
+    if is_kept:
+        scope[_WATCH] = watch
     try:
         await answer(scope, body.replayed(receive), send)
     except asyncio.CancelledError:
@@ -91,12 +109,15 @@ async def answer_once(
             raise
         watch.take_back()
     finally:
+        # Else the request and all that it holds would be a circle, which only the collector ends.
+        scope.pop(_WATCH, None)
         watch.end()
 
 
-class _Watch:
-    """Cancels the task that answers when the client leaves. It begins to look after a while: most
-    answers are there before, and a task beside each of them would cost as much as a call.
+class Watch:
+    """Cancels the task that answers when the client leaves, or does `on_leave` in its place. It
+    begins to look after a while: most answers are there before, and a task beside each of them
+    would cost as much as a call.
     """
 
     def __init__(self, receive: Receive) -> None:
@@ -105,12 +126,17 @@ class _Watch:
         self._task = task
         self._receive = receive
         self._leaving: asyncio.Task[None] | None = None
-        self._timer = task.get_loop().call_later(WATCH_AFTER_SECONDS, self._begin)
+        self._timer: asyncio.TimerHandle | None = task.get_loop().call_later(
+            WATCH_AFTER_SECONDS, self._begin
+        )
+        self.on_leave: Callable[[], None] | None = None
         self.has_left = False
 
     def end(self) -> None:
         """The answer is given."""
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._leaving is not None:
             self._leaving.cancel()
 
@@ -123,6 +149,10 @@ class _Watch:
         self._leaving.add_done_callback(self._left)
 
     def _left(self, leaving: asyncio.Task[None]) -> None:
-        if not leaving.cancelled():
-            self.has_left = True
-            self._task.cancel()
+        if leaving.cancelled():
+            return
+        if self.on_leave is not None:
+            self.on_leave()
+            return
+        self.has_left = True
+        self._task.cancel()
