@@ -22,7 +22,7 @@ WORK_AT: Final = PurePosixPath("/mnt/data")
 """Where code finds its files."""
 
 FIGURES: Final = ".figures"
-"""The folder that drawn figures wait in until they are kept."""
+"""The folder that drawn figures wait in until they are kept, and that is nobody's result."""
 
 _KERNEL: Final = Path(__file__).with_name("kernel.py")
 _MOST_FIGURES: Final = 20
@@ -122,13 +122,16 @@ class Interpreter:
     def _command(self) -> Command:
         python = find_python(self._libraries)
         fonts = () if self._fonts is None else (self._fonts,)
+        # Only there is a /tmp of its own.
+        has_own_tmp = self._sandbox.backend == "bubblewrap"
+        scratch = "/tmp" if has_own_tmp else str(self._work.path / FIGURES)
         return Command(
             argv=(python.executable, "-u", str(_KERNEL), *map(str, fonts)),
             env={
-                "HOME": "/tmp",
+                "HOME": scratch,
                 "LANG": "C.UTF-8",
                 "MPLBACKEND": "Agg",
-                "MPLCONFIGDIR": "/tmp",
+                "MPLCONFIGDIR": scratch,
                 "OPENBLAS_NUM_THREADS": "1",
                 "PATH": "/usr/local/bin:/usr/bin:/bin",
                 "PYTHONDONTWRITEBYTECODE": "1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -138,6 +139,10 @@ class _Shell:
         most = self._containers.seconds
         seconds = min(most, action["timeout_ms"] / 1000) if action["timeout_ms"] else most
         sandbox = await self._containers.sandbox()
+        work = self._containers.files.work(container)
+        if sandbox.backend != "bubblewrap":
+            # It cannot show the folder anywhere else than where it is.
+            text = text.replace(str(WORK_AT), shlex.quote(str(work.path)))
         command = Command(
             argv=("/bin/sh", "-c", text),
             env={"HOME": "/tmp", "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"},
@@ -145,7 +150,7 @@ class _Shell:
             limits=self._containers.limits(container, seconds),
             work_at=WORK_AT,
         )
-        return await sandbox.run(command, work=self._containers.files.work(container))
+        return await sandbox.run(command, work=work)
 
 
 def _action(arguments: Mapping[str, Any]) -> dict[str, Any]:
