@@ -1,0 +1,19 @@
+"""The model behind the agent: a written scenario in the embedded provider, so that it needs no key.
+
+Put a model of yours in its place: `ChatBrain("qwen3", base_url="http://127.0.0.1:11434/v1")`.
+"""
+
+from __future__ import annotations
+
+import atexit
+from pathlib import Path
+
+from toolcrib.adapters.openai import OpenAIAdapter
+from toolcrib.local import LocalProvider
+from toolcrib.local.brains.scripted.brain import ScriptedBrain
+
+brain = ScriptedBrain.from_file(Path(__file__).parent / "scenario.yaml")
+provider = LocalProvider(brain)
+provider.__enter__()
+atexit.register(provider.__exit__)
+adapter = OpenAIAdapter(model=brain.name, client=provider.client())
