@@ -18,7 +18,7 @@ from mcp_types import ElicitResult, TextContent
 
 from tests.cli.command import Served, invoke, run, serving
 
-pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("folder")]
+pytestmark = [pytest.mark.wire, pytest.mark.timeout(180), pytest.mark.usefixtures("folder")]
 
 MODULE = ("--host-tools-module", "cli_tools")
 
