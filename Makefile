@@ -12,10 +12,10 @@ UNIT := $(FAST) and not wire
 
 .DEFAULT_GOAL := help
 .PHONY: help setup node demo test check lint types unit wire coverage slow crash load conformance \
-	schemathesis bench mutants format clean
+	schemathesis model-test bench mutants format clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv with everything pinned in constraints.txt
 
@@ -70,6 +70,10 @@ conformance: setup node ## The official MCP conformance suite against our server
 
 schemathesis: setup ## Ask the HTTP server everything that its OpenAPI document allows, and more
 	scripts/schemathesis.sh
+
+model-test: setup ## Examine the local model: choices of tools, and whole loops (fetches 1 GB once)
+	$(BIN)/toolcrib model pull
+	$(BIN)/python scripts/model_test.py
 
 bench: $(BENCH_STAMP) ## Compare speed with other libraries, in an environment of its own
 	$(BENCH_VENV)/bin/python benchmarks/run.py
