@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from toolcrib.local import Answered, Called, Offer, Question, Said
+from toolcrib.local.brains.local.guides import BRIEF, FULL, Guide, guide_for
 from toolcrib.local.brains.local.transcript import LONGEST_RESULT, messages_for
+from toolcrib.local.model.catalog import DEFAULT, SMALL
 
 PARAMETERS = {
     "type": "object",
@@ -30,11 +34,13 @@ def test_a_tool_is_one_line_of_a_signature_and_notes() -> None:
     assert "nobody" not in own
 
 
-def test_the_examples_are_in_the_form_that_is_wanted() -> None:
+@pytest.mark.parametrize("guide", [FULL, BRIEF])
+def test_the_examples_are_in_the_form_that_is_wanted(guide: Guide) -> None:
     """Each step of the worked example is one JSON object, a call or an answer."""
-    messages = messages_for(Question("m", [Said("user", "hi")], offers=[WEATHER]))
+    messages = messages_for(Question("m", [Said("user", "hi")], offers=[WEATHER]), guide)
     steps = [json.loads(each["content"]) for each in messages if each["role"] == "assistant"]
     assert steps
+    assert messages[0]["content"].startswith(guide.rules)
     assert all({*step} in ({"answer"}, {"tool", "arguments"}) for step in steps)
 
 
@@ -88,3 +94,9 @@ def test_after_a_result_the_question_is_repeated() -> None:
     assert told[-2]["content"] == "Result of weather: 21"
     assert told[-1]["content"].startswith("The user asked: Rome, please?\n")
     assert messages_for(Question("m", [asked], offers=[WEATHER]))[-1]["content"] == asked.text
+
+
+def test_a_smaller_model_is_told_less() -> None:
+    """Small talk in the example makes the smallest models talk where they should call."""
+    assert guide_for(SMALL.bytes) is BRIEF
+    assert guide_for(DEFAULT.bytes) is FULL

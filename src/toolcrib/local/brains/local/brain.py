@@ -21,7 +21,8 @@ from toolcrib.local.brain import (
 )
 from toolcrib.local.brains.local.constraint import constraint_for
 from toolcrib.local.brains.local.engine import Engine, Written
-from toolcrib.local.brains.local.transcript import Message, messages_for
+from toolcrib.local.brains.local.guides import FULL, Guide, Message, guide_for
+from toolcrib.local.brains.local.transcript import messages_for
 from toolcrib.local.model.catalog import DEFAULT, find_model
 
 MOST_TOKENS: Final = 1024
@@ -49,6 +50,7 @@ class LocalBrain:
     ) -> None:
         path = find_model(model)
         self._name = name or (str(model) if os.sep not in str(model) else path.stem)
+        self._guide = guide_for(path.stat().st_size)
         self._engine = Engine(path, threads=threads, context=context)
 
     @property
@@ -62,15 +64,17 @@ class LocalBrain:
 
     def propose(self, question: Question) -> AsyncIterator[Piece]:
         """One step: a call, or an answer."""
-        return propose_with(self._engine.write, question)
+        return propose_with(self._engine.write, question, self._guide)
 
 
-async def propose_with(write: Write, question: Question) -> AsyncIterator[Piece]:
+async def propose_with(
+    write: Write, question: Question, guide: Guide = FULL
+) -> AsyncIterator[Piece]:
     """One step, by whatever writes texts that fit a schema."""
     offers = [] if question.choice == "none" else list(question.offers)
     may_answer = question.choice != "required" or not offers
     most = min(question.max_output_tokens or MOST_TOKENS, MOST_TOKENS)
-    messages = messages_for(question)
+    messages = messages_for(question, guide)
     schema = constraint_for(offers, question.output, may_answer=may_answer)
     written = await write(messages, schema, most)
     yield Spent(written.input_tokens, written.output_tokens)

@@ -7,68 +7,24 @@ from collections.abc import Sequence
 from typing import Any, Final, assert_never, cast
 
 from toolcrib.local.brain import Answered, Called, Offer, Question, Said, Turn
+from toolcrib.local.brains.local.guides import FULL, Guide, Message, by_user
 
 LONGEST_RESULT: Final = 2500
 LONGEST_REMINDER: Final = 600
-Message = dict[str, str]
-
-_RULES: Final = """You work with tools. Write one JSON object and nothing else:
-{"tool": NAME, "arguments": {...}} to call a tool, or {"answer": TEXT} to answer the user.
-
-Call a tool when the user asks for something that the tool finds out or does: facts in files, \
-searches, sums, actions. Never guess what a tool can tell. Choose the tool whose description fits \
-best. Take arguments from the user's words, and leave out those with a ? that the user did not give.
-When a tool result is there, use it: answer with what it says, in its own words, and do not call \
-the same tool with the same arguments again. If the user asked about several things, call the tool \
-for each of them before you answer.
-Greetings, thanks, opinions, small talk, and things that you can write yourself need no tool: \
-answer them at once."""
-
-_EXAMPLE_TOOLS: Final = (
-    "lookup_order(order_id: string): Find an order by its number.\n"
-    "convert_units(value: number, from: string, to: string, digits?: integer): "
-    "Convert between units."
-)
 
 
-def _user(text: str) -> Message:
-    return {"role": "user", "content": text}
-
-
-def _model(text: str) -> Message:
-    return {"role": "assistant", "content": text}
-
-
-_EXAMPLES: Final[tuple[Message, ...]] = (
-    _user("Good morning! Which do you like more, tea or coffee?"),
-    _model('{"answer": "Good morning! I drink neither, but tea sounds calming."}'),
-    _user("Which comes first, order A-17 or order B-20?"),
-    _model('{"tool": "lookup_order", "arguments": {"order_id": "A-17"}}'),
-    _user('Result of lookup_order: {"status": "shipped", "by": "Friday"}'),
-    _model('{"tool": "lookup_order", "arguments": {"order_id": "B-20"}}'),
-    _user('Result of lookup_order: {"status": "packed", "by": "next Tuesday"}'),
-    _model('{"answer": "A-17 comes first, by Friday; B-20 comes by next Tuesday."}'),
-    _user("Thank you! Write me one line about the sea."),
-    _model('{"answer": "The sea hums an old song to every shore it meets."}'),
-    _user("How many miles are 10 km?"),
-    _model('{"tool": "convert_units", "arguments": {"value": 10, "from": "km", "to": "miles"}}'),
-    _user("Result of convert_units: 6.21"),
-    _model('{"answer": "10 km are 6.21 miles."}'),
-)
-
-
-def messages_for(question: Question) -> list[Message]:
+def messages_for(question: Question, guide: Guide = FULL) -> list[Message]:
     """The messages of one step."""
     told = [question.instructions] if question.instructions else []
     if not question.offers and not any(isinstance(each, Called) for each in question.turns):
         rules = 'Answer with one JSON object: {"answer": ...}.'
         return [_system([rules, *told]), *_said(question.turns)]
-    example = _system([_RULES, f"Tools:\n{_EXAMPLE_TOOLS}"])
+    example = _system([guide.rules, f"Tools:\n{guide.tools}"])
     own = "\n".join(_signature(offer) for offer in question.offers)
     ready = f"A new conversation begins, with other tools.\nTools:\n{own}"
     return [
         example,
-        *_EXAMPLES,
+        *guide.examples,
         {"role": "system", "content": "\n\n".join([ready, *told])},
         *_said(question.turns),
         *_reminded(question.turns),
@@ -82,7 +38,7 @@ def _reminded(turns: Sequence[Turn]) -> list[Message]:
         return []
     told = f"The user asked: {asked[-1][-LONGEST_REMINDER:]}"
     rule = "If that needs another call, make it. Else answer that with the words of the results."
-    return [_user(f"{told}\n{rule}")]
+    return [by_user(f"{told}\n{rule}")]
 
 
 def _system(parts: Sequence[str]) -> Message:
