@@ -267,11 +267,11 @@ class Executor:
 
     def _context(self, call: Call) -> ToolContext:
         session = self.session
-        context = ToolContext(
+        return ToolContext(
             session.session_id,
             session.cwd,
-            dict(session.environment),
-            dict(session.metadata),
+            session.environment.copy(),
+            session.metadata.copy(),
             call.call_id,
             call.name,
             idempotency_key(session.session_id, call.call_id),
@@ -282,9 +282,11 @@ class Executor:
             session.deps,
             session,
             session.bus,
+            None,
+            None,
+            None,
+            CallBinding(self, call),
         )
-        context.binding = CallBinding(self, call)
-        return context
 
     def _link_hooks(self, name: str) -> None:
         chain = self._hooks.chain(name)

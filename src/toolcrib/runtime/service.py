@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import to_json
@@ -64,6 +65,10 @@ if TYPE_CHECKING:
 
 PROTOCOL: Final = 1
 _EVENTS: Final = sorted([GAP, *(event.kind for event in (*ALL_EVENTS, *PASSING))])
+
+
+# Most calls of a server are of few callers.
+_caller: Final = lru_cache(maxsize=256)(Caller)
 
 
 class Service:
@@ -143,8 +148,10 @@ class Service:
     async def call_tool(self, asked: CallTool, who: Principal) -> CallResult:
         """Call a tool without a model."""
         held = self._sessions.get(asked.session_id)
-        caller = Caller(who.name, who.transport)
-        if asked.idempotency_key is not None and asked.call_id is None:
+        caller = _caller(who.name, who.transport)
+        if asked.idempotency_key is None:
+            return await calling.call_tool(held, asked, caller)
+        if asked.call_id is None:
             asked = named(asked, who.name)
             if earlier := await held.keyed_calls.answer(asked):
                 return earlier

@@ -106,9 +106,10 @@ def link(
     two digests have a fixed length, which `verify` checks, and the call id is the rest. So a
     crafted call id cannot pass for other fields.
     """
-    text = f"{previous}{payload_digest}{kind}{session_id}"
-    if call_id is not None:
-        text = f"{text}={call_id}"
+    if call_id is None:
+        text = f"{previous}{payload_digest}{kind}{session_id}"
+    else:
+        text = f"{previous}{payload_digest}{kind}{session_id}={call_id}"
     place = _pack_place(at, seq, len(kind), len(session_id))
     return sha256(place + text.encode("utf-8", "surrogatepass")).hexdigest()
 
