@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,28 @@ async def test_a_file_that_is_too_large_is_refused(
             await client.files.create(file=("a", b"x" * (most + 1)), purpose="user_data")
         assert (await client.files.list()).data == []
     assert caught.value.status_code == 413
+
+
+async def test_an_endless_upload_is_cut_off_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The provider does not take in what it will refuse."""
+    monkeypatch.setattr("toolcrib.local.http.uploads.MOST_BYTES", 5000)
+    monkeypatch.setattr("toolcrib.local.http.uploads._MOST_AROUND", 1000)
+    sent = 0
+
+    async def pieces() -> AsyncIterator[bytes]:
+        nonlocal sent
+        yield b'--x\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n'
+        while sent < 100:
+            sent += 1
+            yield b"x" * 1000
+
+    headers = {"content-type": "multipart/form-data; boundary=x"}
+    async with LocalProvider(Puppet(python)) as provider:
+        transport = httpx2.ASGITransport(app=provider.app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://local") as client:
+            answer = await client.post("/v1/files", content=pieces(), headers=headers)
+    assert answer.status_code == 413
+    assert sent < 10
 
 
 async def test_a_form_that_is_none_is_the_clients_fault() -> None:

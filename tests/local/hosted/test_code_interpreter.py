@@ -58,6 +58,7 @@ async def test_variables_stay_in_the_container_of_a_conversation() -> None:
         second = await run_code(client, "x + 1", AUTO, previous_response_id=first.id)
         other = await run_code(client, "x + 1", AUTO)
     assert logs_of(second) == "42\n"
+    assert "started anew" not in second.output_text
     assert second.output[0].container_id == first.output[0].container_id
     assert "NameError" in logs_of(other)
     assert other.output[0].container_id != first.output[0].container_id

@@ -9,6 +9,7 @@ import pytest
 
 from toolcrib.errors import UsageError
 from toolcrib.local.database import Database
+from toolcrib.local.search.index import TextIndex
 from toolcrib.local.web.folder import WebFolder
 from toolcrib.local.web.source import Domains, WebUnavailable
 
@@ -99,6 +100,7 @@ async def test_only_pages_that_changed_are_indexed_again(site: Path, tmp_path: P
     assert sorted(third.texts) == ["newly written", "now about teapots", "teapots newly plants"]
     assert {page.url for page in found} == {f"{BASE}/", f"{BASE}/plain.md", f"{BASE}/new.md"}
     assert await pages.open(f"{BASE}/a%20b/pots.html") is None
+    assert await TextIndex(database).search(f"web {site}", "plants", 5) == []
 
 
 async def test_another_model_means_other_vectors(site: Path) -> None:
@@ -137,6 +139,7 @@ def test_a_folder_that_cannot_be_searched_is_refused(tmp_path: Path) -> None:
         (Domains((), ("a.com",)), "https://x.a.com/x", False),
         (Domains((), ("a.com",)), "https://b.com/x", True),
         (Domains(), "javascript:alert(1)", False),
+        (Domains(), "ftp://a.com/x", False),
         (Domains(), "file:///etc/passwd", False),
         (Domains(), "http://[bad", False),
         (Domains(), "", False),
