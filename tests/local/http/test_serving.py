@@ -41,7 +41,7 @@ async def place() -> AsyncIterator[Place]:
 
 
 async def asked(place: Place, **headers: str) -> int:
-    async with AsyncClient(verify=False) as client:
+    async with AsyncClient(verify=False, timeout=30) as client:
         return (await client.get(f"{place.url}/models", headers=headers)).status_code
 
 
@@ -190,7 +190,7 @@ async def test_a_client_that_leaves_ends_its_response(stream: bool) -> None:
 
     async def leaves(url: str) -> None:
         body = {"model": "puppet", "input": "x", "stream": stream}
-        async with AsyncClient(verify=False) as client:
+        async with AsyncClient(verify=False, timeout=30) as client:
             asking = asyncio.create_task(
                 client.post(f"{url}/responses", json=body, headers=BEARER, timeout=60)
             )
