@@ -87,13 +87,16 @@ def test_without_tools_there_are_no_rules_for_tools() -> None:
 
 
 def test_after_a_result_the_question_is_repeated() -> None:
-    """A small model reads what was asked right before it answers; not before there is a result."""
+    """A small model reads what was asked right before it answers; not before there is a result,
+    and not the smallest, which would repeat it.
+    """
     asked = Said("user", "Rome, please?")
     turns = [asked, Called("1", "weather", "{}"), Answered("1", "weather", "21")]
     told = messages_for(Question("m", turns, offers=[WEATHER]))
     assert told[-2]["content"] == "Result of weather: 21"
     assert told[-1]["content"].startswith("The user asked: Rome, please?\n")
     assert messages_for(Question("m", [asked], offers=[WEATHER]))[-1]["content"] == asked.text
+    assert messages_for(Question("m", turns, offers=[WEATHER]), BRIEF)[-1] == told[-2]
 
 
 def test_a_smaller_model_is_told_less() -> None:

@@ -13,11 +13,14 @@ Message = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """Rules, the tools of the example, and the example."""
+    """Rules, the tools of the example, and the example. With `reminds`, a model reads the question
+    again after a result; the smallest ones repeat it instead of answering.
+    """
 
     rules: str
     tools: str
     examples: tuple[Message, ...]
+    reminds: bool
 
 
 def by_user(text: str) -> Message:
@@ -65,6 +68,7 @@ answer them at once.""",
         by_user("Result of convert_units: 6.21"),
         by_model('{"answer": "10 km are 6.21 miles."}'),
     ),
+    reminds=True,
 )
 
 BRIEF: Final = Guide(
@@ -87,6 +91,7 @@ Greetings, thanks, opinions and small talk need no tool: answer them at once."""
         by_user("Result of convert_units: 6.21"),
         by_model('{"answer": "10 km are 6.21 miles."}'),
     ),
+    reminds=False,
 )
 
 LARGE_ENOUGH: Final = 800_000_000

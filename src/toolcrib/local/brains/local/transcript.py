@@ -27,7 +27,7 @@ def messages_for(question: Question, guide: Guide = FULL) -> list[Message]:
         *guide.examples,
         {"role": "system", "content": "\n\n".join([ready, *told])},
         *_said(question.turns),
-        *_reminded(question.turns),
+        *(_reminded(question.turns) if guide.reminds else ()),
     ]
 
 
