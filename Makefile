@@ -71,9 +71,11 @@ conformance: setup node ## The official MCP conformance suite against our server
 schemathesis: setup ## Ask the HTTP server everything that its OpenAPI document allows, and more
 	scripts/schemathesis.sh
 
-model-test: setup ## Examine the local model: choices of tools, and whole loops (fetches 1 GB once)
+model-test: setup ## Examine the local model: choices of tools, and whole loops (fetches 1.6 GB once)
 	$(BIN)/toolcrib model pull
+	$(BIN)/toolcrib model pull --small
 	$(BIN)/python scripts/model_test.py
+	TOOLCRIB_MODEL_TEST=1 $(BIN)/pytest -q tests/model
 
 bench: $(BENCH_STAMP) ## Compare speed with other libraries, in an environment of its own
 	$(BENCH_VENV)/bin/python benchmarks/run.py
