@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 async def call_tool(held: HeldSession, asked: CallTool, caller: Caller) -> CallResult:
     """Call a tool, in a task that ends when the session is closed."""
-    task = asyncio.current_task()
-    assert task is not None, "an operation runs in a task"
+    # With the loop it need not be looked for, which asks the kernel who we are.
+    task = asyncio.current_task(held.loop)
+    assert task is not None, "an operation runs in a task of the loop that holds the session"
     held.calls.add(task)
     try:
         outcome = await held.executor.call(

@@ -41,6 +41,7 @@ class HeldSession:
         own_tools: Iterable[str],
     ) -> None:
         self.session = session
+        self.loop = asyncio.get_running_loop()
         self.tools = tools
         self.client = client
         self.missing = dict(missing)

@@ -33,6 +33,7 @@ class Runtime:
         self._owns_store = config.store is None
         self._sessions: HeldSessions | None = None
         self._service: Service | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._closing: asyncio.Task[None] | None = None
         self._running: set[asyncio.Future[Any]] = set()
         """What is being done."""
@@ -48,6 +49,7 @@ class Runtime:
         """Begin to answer."""
         if self._service is not None:
             raise UsageError("the runtime was started already; create another one")
+        self._loop = asyncio.get_running_loop()
         self._sessions = HeldSessions(self.config, self.store, self.registry)
         self._service = Service(self.config, self.store, self._sessions, Once(time.monotonic))
 
@@ -100,8 +102,8 @@ class Runtime:
         """`ask`, in the task that runs and without one of its own: for transports that make a task
         for every request and cancel none.
         """
-        task = asyncio.current_task()
-        assert task is not None, "an operation runs in a task"
+        task = asyncio.current_task(self._loop)
+        assert task is not None, "an operation runs in a task of the loop that was started in"
         operation, service = _operation(name), self.service
         over: asyncio.Future[None] = task.get_loop().create_future()
         self._running.add(over)

@@ -17,6 +17,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from toolcrib.errors import UsageError
 from toolcrib.transports.http.app import create_app
 from toolcrib.transports.http.connections import Connections
+from toolcrib.transports.http.joined import joining
 from toolcrib.transports.http.stalled import STALL_SECONDS, impatient
 from toolcrib.transports.security import Tokens, default_token_file, read_or_make_tokens
 from toolcrib.transports.security_origins import LOOPBACK_HOSTS, check_bind
@@ -63,7 +64,7 @@ class HttpServer:
         )
         config = uvicorn.Config(
             app,
-            http=impatient(HttpToolsProtocol, stall_seconds),
+            http=impatient(joining(HttpToolsProtocol), stall_seconds),
             ws=impatient(WebSocketsSansIOProtocol, stall_seconds),
             ws_max_size=runtime.config.max_payload_bytes,
             lifespan="off",
