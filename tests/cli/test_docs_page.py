@@ -25,7 +25,7 @@ def section(name: str) -> str:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_a_section(name: str) -> None:
     """In the order of the help."""
-    section(name)
+    assert section(name).strip()
 
 
 @pytest.mark.parametrize("name", sorted(LEAVES.keys() - ELSEWHERE))

@@ -288,7 +288,7 @@ class TestFailures:
     ) -> None:
         """R24, R27: its session ends like any other."""
         await registry.register(of_session(factory=lambda context: 1 / 0))
-        tools_of(registry, "a")
+        assert tools_of(registry, "a") == []
 
         await registry.close_session("a")
 

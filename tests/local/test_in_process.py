@@ -145,6 +145,7 @@ async def test_whoever_stops_waiting_ends_the_response() -> None:
         asking.cancel()
         await asyncio.wait([asking])
         await asyncio.wait_for(brain.was_stopped.wait(), 10)
+    assert asking.cancelled()
 
 
 async def test_what_is_not_stored_cannot_be_asked_for_while_it_is_made() -> None:

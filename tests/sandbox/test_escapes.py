@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.sandbox.escapes import CASES, SECRET_VARIABLE
+from tests.sandbox.escapes import CASES
 from tests.sandbox.survivors import survivors
+from tests.sandbox.trial import SECRET_VARIABLE
 from toolcrib.sandbox.python import library_folders
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
