@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.runtime.bench import Gate, host_tool, new_session, serving
-from toolcrib.errors import Refused
-from toolcrib.runtime.runtime import Runtime
+from toolcrib.errors import Refused, UsageError
+from toolcrib.runtime.runtime import Runtime, create_runtime
 
 
 def call_of(session_id: str, name: str, **arguments: Any) -> dict[str, Any]:
@@ -73,3 +73,14 @@ async def test_a_closed_session_ends_the_call_and_not_the_task() -> None:
         assert (await calling)[0] == "closing"
         assert left == [0]
         assert gate.was_cancelled
+
+
+async def test_a_runtime_belongs_to_the_loop_that_it_was_started_in() -> None:
+    """Its sessions wait in that loop; asked elsewhere, it could cancel somebody else's task."""
+    async with create_runtime() as runtime:
+
+        async def ask() -> None:
+            await runtime.ask("runtime.capabilities")
+
+        with pytest.raises(UsageError, match="event loop"):
+            await asyncio.to_thread(asyncio.run, ask())

@@ -91,6 +91,8 @@ class Runtime:
         """
         operation, service = _operation(name), self.service
         loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            raise UsageError("a runtime is asked in the event loop that it was started in")
         # The task tells whoever waits by itself: to wait for the task takes as long as the call.
         answer: asyncio.Future[Any] = loop.create_future()
         task = loop.create_task(_tell(answer, operation, service, params, who))
