@@ -18,7 +18,7 @@ from report import quarters, table
 from workload import PAYLOADS, Filter, Reply, expected, search
 
 from toolcrib.context import AgentContext
-from toolcrib.session.events import ToolInvoked
+from toolcrib.ledger.events import ToolInvoked
 from toolcrib.toolsets import BaseTool, Toolset
 
 STEPS = 50

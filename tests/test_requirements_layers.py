@@ -15,7 +15,7 @@ import toolcrib
 from tests.adapters.openai.bench import ask, bench, happened
 from tests.adapters.openai.provider import Json, message, response
 from toolcrib import HostedTool, NativeTool, Session, Tool, ToolInvoked
-from toolcrib.adapters.openai.registry import default_codecs
+from toolcrib.adapters.openai.adapter import default_codecs
 from toolcrib.tools.code_interpreter import CodeInterpreterResult, code_interpreter_tool
 from toolcrib.tools.file_search import FileSearchConfig, FileSearchResult, file_search_tool
 from toolcrib.tools.image_generation import ImageGenerationResult, image_generation_tool

@@ -24,9 +24,9 @@ from toolcrib import RuntimeConfig, create_runtime
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.host_tools import HostToolDefinition, HostToolRegistry, ToolContext, ToolResult
 from toolcrib.runtime.runtime import Runtime
+from toolcrib.serving.tokens import Token, Tokens
 from toolcrib.testing import ScriptedOpenAI, calls, says
-from toolcrib.transports.http.serving import HttpServer
-from toolcrib.transports.security import Token, Tokens
+from toolcrib.transports.http.server import HttpServer
 
 ROOT = Path(__file__).parents[1]
 TOOLCRIB = (sys.executable, "-c", "from toolcrib.cli import main; main()")

@@ -13,18 +13,18 @@ from tests.adapters.openai.provider import Json, message, response
 from toolcrib import Approve, NativeTool, Policy, Rule, Session, Tool, ToolInvoked
 from toolcrib.adapters.openai import Governance
 from toolcrib.approval import CallbackApprover, Subject, parse_policy
-from toolcrib.approval.lint import cautions
 from toolcrib.approval.pattern import Equals
+from toolcrib.approval.policy_lint import cautions
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.cli.app import app
 from toolcrib.errors import InvalidPolicy
-from toolcrib.session.events import ToolWithheld
+from toolcrib.ledger.events import ToolWithheld
+from toolcrib.toolkits.apply_patch import apply_patch_tool
 from toolcrib.tools import OpenAICodeInterpreterTool, ProviderTool
-from toolcrib.tools.apply_patch import apply_patch_tool
-from toolcrib.tools.capability import kind_of, provider_of
 from toolcrib.tools.code_interpreter import CodeInterpreterResult, code_interpreter_tool
+from toolcrib.tools.identity import ToolRef
 from toolcrib.tools.mcp import McpConfig, mcp_tool
-from toolcrib.tools.ref import ToolRef
+from toolcrib.tools.provider_tools import kind_of, provider_of
 from toolcrib.tools.shell import ShellParams, ShellResult, local_shell_tool
 from toolcrib.tools.web_search import web_search_tool
 

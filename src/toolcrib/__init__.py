@@ -19,13 +19,10 @@ if TYPE_CHECKING:
     from toolcrib.approval.policy_file import load_policy
     from toolcrib.approval.rule import Rule
     from toolcrib.approval.terminal import TerminalApprover
-    from toolcrib.calls.batch import CallRequest
     from toolcrib.calls.call import Caller
     from toolcrib.calls.executor import Executor
-    from toolcrib.calls.failure import Failure
     from toolcrib.calls.hooks import GlobalHooks, Hooks, Refuse
-    from toolcrib.calls.limits import Limits
-    from toolcrib.calls.outcome import Outcome
+    from toolcrib.calls.outcome import CallRequest, Limits, Outcome
     from toolcrib.errors import (
         ApprovalRequired,
         CallFailed,
@@ -33,13 +30,14 @@ if TYPE_CHECKING:
         PromptEvaluationError,
         ToolcribError,
     )
+    from toolcrib.failures import Failure
+    from toolcrib.ledger.events import Event, ToolInvoked
     from toolcrib.prompt.prompt import Prompt
     from toolcrib.prompt.rendering import RenderedPrompt
     from toolcrib.prompt.section import MarkdownSection, Section
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.runtime import create_runtime
     from toolcrib.session.bus import EventBus
-    from toolcrib.session.events import Event, ToolInvoked
     from toolcrib.session.session import Session
     from toolcrib.store.memory import MemoryStore
     from toolcrib.store.sqlite import SqliteStore
@@ -47,9 +45,7 @@ if TYPE_CHECKING:
     from toolcrib.tools.decorator import tool
     from toolcrib.tools.example import ToolExample
     from toolcrib.tools.fallback import Fallback
-    from toolcrib.tools.hosted import HostedTool
-    from toolcrib.tools.native import NativeTool
-    from toolcrib.tools.provider import ProviderTool
+    from toolcrib.tools.provider_tools import HostedTool, NativeTool, ProviderTool
     from toolcrib.tools.result import ToolResult
     from toolcrib.tools.secrets import Secret
     from toolcrib.tools.tool import Tool
@@ -60,31 +56,31 @@ _HOMES = {
     "ApprovalRequired": "errors",
     "Approve": "approval.decision",
     "CallFailed": "errors",
-    "CallRequest": "calls.batch",
+    "CallRequest": "calls.outcome",
     "CallbackApprover": "approval.approvers",
     "Caller": "calls.call",
     "Deny": "approval.decision",
-    "Event": "session.events",
+    "Event": "ledger.events",
     "EventBus": "session.bus",
     "Executor": "calls.executor",
-    "Failure": "calls.failure",
+    "Failure": "failures",
     "GlobalHooks": "calls.hooks",
     "Grant": "approval.grant",
     "Hooks": "calls.hooks",
     "Fallback": "tools.fallback",
-    "HostedTool": "tools.hosted",
-    "Limits": "calls.limits",
+    "HostedTool": "tools.provider_tools",
+    "Limits": "calls.outcome",
     "MarkdownSection": "prompt.section",
     "MemoryStore": "store.memory",
     "ModelRetry": "errors",
-    "NativeTool": "tools.native",
+    "NativeTool": "tools.provider_tools",
     "NewGrant": "approval.grant",
     "Outcome": "calls.outcome",
     "Policy": "approval.policy",
     "Prompt": "prompt.prompt",
     "PromptEvaluationError": "errors",
     "PromptResponse": "adapters.response",
-    "ProviderTool": "tools.provider",
+    "ProviderTool": "tools.provider_tools",
     "Refuse": "calls.hooks",
     "RenderedPrompt": "prompt.rendering",
     "Reply": "approval.approvers",
@@ -98,7 +94,7 @@ _HOMES = {
     "Tool": "tools.tool",
     "ToolContext": "tools.context",
     "ToolExample": "tools.example",
-    "ToolInvoked": "session.events",
+    "ToolInvoked": "ledger.events",
     "ToolResult": "tools.result",
     "ToolcribError": "errors",
     "create_runtime": "runtime.runtime",

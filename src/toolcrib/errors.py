@@ -34,7 +34,7 @@
         ├── ApprovalRequired        the call waits for a person
         └── ModelRetry              the model should call again with other arguments
 
-What the model should see of a failure is data, not an exception: `toolcrib.calls.failure.Failure`.
+What the model should see of a failure is data, not an exception: `toolcrib.failures.Failure`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.approval.request import ApprovalRequest
-    from toolcrib.calls.failure import Failure
+    from toolcrib.failures import Failure
     from toolcrib.tools.code_interpreter import GeneratedFile
 
 

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from toolcrib.tools.apply_patch import ApplyPatchConfig
+from toolcrib.toolkits.apply_patch import ApplyPatchConfig
+from toolcrib.toolkits.memory import MemoryConfig
 from toolcrib.tools.code_interpreter import (
     AutoContainer,
     CodeInterpreterConfig,
@@ -13,7 +14,6 @@ from toolcrib.tools.code_interpreter import (
 from toolcrib.tools.file_search import Comparison, FileSearchConfig, HybridWeights, Ranking
 from toolcrib.tools.image_generation import ImageGenerationConfig, ImageMask, SvgAuthor
 from toolcrib.tools.mcp import McpConfig, ToolFilter
-from toolcrib.tools.memory import MemoryConfig
 from toolcrib.tools.shell import LocalShellConfig, LocalSkill, ShellConfig, SkillReference
 from toolcrib.tools.tool_search import LocalToolSearchConfig, ToolSearchConfig
 from toolcrib.tools.web_fetch import WebFetchConfig

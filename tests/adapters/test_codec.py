@@ -8,7 +8,7 @@ import pytest
 
 from toolcrib.adapters.codec import Codec, HostedToolCodec, Invocation, Item
 from toolcrib.errors import UnsupportedOption, UsageError
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.provider_tools import HostedTool
 
 
 @dataclass(frozen=True, slots=True)

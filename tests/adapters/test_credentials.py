@@ -16,13 +16,13 @@ from tests.adapters.openai.bench import KEY, add, ask, bench
 from tests.adapters.openai.provider import Body, Events, Json, call, events_of, message, response
 from toolcrib import Approve, HostedTool, PromptEvaluationError, Session, ToolInvoked
 from toolcrib.adapters.codec import Contribution
-from toolcrib.adapters.conversation import Conversation, Heard
 from toolcrib.adapters.credentials import Credentials, Pieces
-from toolcrib.adapters.declared import Hosted, declare
-from toolcrib.adapters.openai.registry import default_codecs
-from toolcrib.adapters.openai.wire import Reply
+from toolcrib.adapters.history import Conversation, Heard
+from toolcrib.adapters.openai.adapter import default_codecs
+from toolcrib.adapters.openai.model_client import Reply
 from toolcrib.adapters.response import Usage
-from toolcrib.session.events import TextDelta
+from toolcrib.adapters.tool_declarations import Hosted, declare
+from toolcrib.ledger.events import TextDelta
 from toolcrib.testing import Recorder
 from toolcrib.tools.code_interpreter import code_interpreter_tool
 from toolcrib.tools.mcp import McpConfig, mcp_tool

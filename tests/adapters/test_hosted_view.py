@@ -9,10 +9,10 @@ import pytest
 
 from toolcrib import HostedTool, NativeTool, ProviderTool
 from toolcrib.adapters.hosted_view import NoConfig, as_hosted, undeclared
+from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.errors import UsageError
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig
 from toolcrib.tools.image_generation import ImageGenerationConfig
-from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
 from toolcrib.tools.shell import ShellConfig
 from toolcrib.tools.tool_search import ToolSearchConfig
 from toolcrib.tools.web_search import WebSearchConfig, web_search_tool

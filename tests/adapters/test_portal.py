@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from toolcrib.adapters.portal import Portal
 from toolcrib.errors import UsageError
+from toolcrib.portal import Portal
 
 
 async def thread_name() -> str:

@@ -10,7 +10,7 @@ from tests.calls.runs import failure, found
 from tests.calls.within import asking, look
 from toolcrib import Executor, Hooks, Limits, Session, tool
 from toolcrib.errors import CallFailed
-from toolcrib.session.events import TurnStarted
+from toolcrib.ledger.events import TurnStarted
 from toolcrib.session.turns import call_here
 from toolcrib.testing import run_in_virtual_time
 

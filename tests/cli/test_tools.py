@@ -9,8 +9,8 @@ import pytest
 from typer.testing import Result
 
 from tests.cli.command import MAIN, PATIENCE, invoke
-from toolcrib.session.events import ToolInvoked
-from toolcrib.session.record import events
+from toolcrib.ledger.events import ToolInvoked
+from toolcrib.ledger.record import events
 from toolcrib.store import SqliteStore
 
 pytestmark = pytest.mark.usefixtures("folder")

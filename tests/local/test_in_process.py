@@ -14,8 +14,8 @@ from openai import NotFoundError
 from tests.adapters.openai.bench import add, ask
 from tests.local.bench import Puppet
 from toolcrib.adapters.openai import OpenAIAdapter
+from toolcrib.embedded import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
 from toolcrib.errors import UsageError
-from toolcrib.local import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
 
 
 def adds(question: Question) -> Sequence[Piece]:

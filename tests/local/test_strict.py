@@ -11,7 +11,7 @@ import pytest
 from tests.local.bench import served
 from tests.local.strictly import check_event, check_input_item, check_item, check_response
 from tests.local.workshop import Json, workshop
-from toolcrib.local import Piece, Proposed, Question, Text, Thought
+from toolcrib.embedded import Piece, Proposed, Question, Text, Thought
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(120)]
 

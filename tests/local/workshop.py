@@ -13,8 +13,17 @@ from openai import AsyncOpenAI
 
 from tests.local.bench import Puppet, function
 from tests.mcp_client.bench import web_peer
-from toolcrib.local import Answered, LocalProvider, Piece, Proposed, Question, Spent, Text, Thought
-from toolcrib.local.web.folder import WebFolder
+from toolcrib.embedded import (
+    Answered,
+    LocalProvider,
+    Piece,
+    Proposed,
+    Question,
+    Spent,
+    Text,
+    Thought,
+)
+from toolcrib.embedded.web.folder import WebFolder
 
 Json = dict[str, Any]
 

@@ -10,7 +10,7 @@ import pytest
 from tests.mcp_client.bench import Mount, mounted, terms
 from tests.node.peers import MODULES, command, needs_node
 from toolcrib.host_tools import StdioServer
-from toolcrib.session.events import ToolProgress
+from toolcrib.ledger.events import ToolProgress
 
 pytestmark = [pytest.mark.wire, needs_node]
 

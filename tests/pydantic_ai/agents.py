@@ -22,8 +22,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.toolsets import AbstractToolset
 
 from toolcrib.context import AgentContext
-from toolcrib.session.events import ToolInvoked
-from toolcrib.session.record import events
+from toolcrib.ledger.events import ToolInvoked
+from toolcrib.ledger.record import events
 from toolcrib.session.session import Session
 from toolcrib.toolsets import BaseTool
 

@@ -41,7 +41,7 @@ from toolcrib import Approve, CallbackApprover, Deny, Policy, Rule
 from toolcrib.approval import Regex
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.context import AgentContext
-from toolcrib.session.events import ApprovalDecided, ApprovalRequested
+from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
 from toolcrib.testing import FakeClock, Recorder
 from toolcrib.toolsets import BaseTool, GlobalHooks, Toolset
 

@@ -12,7 +12,7 @@ from pydantic_ai import RunContext
 from tests.pydantic_ai.agents import Greet, agent_of, call, run, told
 from toolcrib import Outcome, ToolContext
 from toolcrib.context import AgentContext
-from toolcrib.session.events import ToolEmitted, ToolProgress
+from toolcrib.ledger.events import ToolEmitted, ToolProgress
 from toolcrib.testing import Recorder
 from toolcrib.toolsets import BaseTool, GlobalHooks, Toolset
 

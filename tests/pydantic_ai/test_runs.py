@@ -27,7 +27,7 @@ from tests.pydantic_ai.agents import (
 from toolcrib import CallFailed, ToolContext
 from toolcrib.context import AgentContext
 from toolcrib.errors import UsageError
-from toolcrib.session.events import CallStarted, ToolInvoked, TurnStarted
+from toolcrib.ledger.events import CallStarted, ToolInvoked, TurnStarted
 from toolcrib.testing import Recorder
 from toolcrib.toolsets import BaseTool, Toolset
 

@@ -24,7 +24,7 @@ from tests.pydantic_ai.agents import (
 from tests.pydantic_ai.shifts import SESSION, answer, ask
 from toolcrib import Session, SqliteStore
 from toolcrib.context import AgentContext
-from toolcrib.session.events import TurnStarted
+from toolcrib.ledger.events import TurnStarted
 from toolcrib.testing import Recorder
 from toolcrib.toolsets import BaseTool, Toolset
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.runtime.bench import call, host_tool, kinds, new_session, refusal, serving
 from toolcrib import Session
+from toolcrib.ledger.events import TextDelta, ToolOutput
 from toolcrib.runtime.envelope import GAP, Envelope, Reader
-from toolcrib.session.events import TextDelta, ToolOutput
 from toolcrib.store.store import Store
 
 

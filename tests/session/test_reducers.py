@@ -9,7 +9,7 @@ import pytest
 from tests.session.samples import add_up, executor
 from toolcrib import CallRequest, Executor, Session, SqliteStore, ToolContext, ToolInvoked, tool
 from toolcrib.errors import UsageError
-from toolcrib.session.events import CallStarted, Event, ToolOutput
+from toolcrib.ledger.events import CallStarted, Event, ToolOutput
 
 
 def count(state: int, _: Event) -> int:

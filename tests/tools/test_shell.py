@@ -8,8 +8,8 @@ import pytest
 from tests.calls.runs import run
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.code_interpreter import AutoContainer, ExistingContainer
-from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.legacy_shell import LegacyShellConfig, LegacyShellParams, legacy_shell_tool
+from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.shell import (
     CommandOutput,
     InlineSkill,

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from tests.calls.runs import run
-from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.prepared import prepare
+from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.tool_search import (
     FoundTool,
     LocalToolSearchConfig,

@@ -1,13 +1,19 @@
-"""The text of an answer, and what its annotations point at."""
+"""The text of an answer, and what its annotations point at.
+
+The typed value of an answer, however the model wrapped its JSON.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import takewhile
+from typing import Any, Final
 
 from toolcrib.adapters.codec import Item
 from toolcrib.adapters.items import mappings_of, maybe_int, text_of, text_parts
+from toolcrib.prompt.output import OutputMismatch, OutputSchema
 from toolcrib.tools.web_search import Citation
 
 _PLACES: Final = frozenset({"start_index", "end_index", "index"})
@@ -107,3 +113,37 @@ def citations(items: Sequence[Item]) -> list[Citation]:
         for note in annotations_of(items, "url_citation")
         if (url := text_of(note.facts, "url"))
     ]
+
+
+_FENCED: Final = re.compile(r"```[\w-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
+
+
+def structured(items: Sequence[Item], schema: OutputSchema[Any]) -> Any:
+    """The value in an answer. Raises `OutputMismatch` for what the last message says."""
+    first: OutputMismatch | None = None
+    for text in _candidates(items):
+        try:
+            return schema.parse(text)
+        except OutputMismatch as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def _candidates(items: Sequence[Item]) -> Iterator[str]:
+    """Where the JSON may be: in the last message; in all messages at the end, because some
+    providers begin a new one wherever a source is cited; and in either within a code fence, which
+    models without a schema like to write.
+    """
+    whole = [last_text(items), answer_text(_at_the_end(items))]
+    texts = list(dict.fromkeys(whole))
+    yield from texts
+    for text in texts:
+        fenced = _FENCED.findall(text)
+        if len(fenced) == 1:
+            yield fenced[0]
+
+
+def _at_the_end(items: Sequence[Item]) -> list[Item]:
+    last = takewhile(lambda item: item.get("type") == "message", reversed(items))
+    return list(last)[::-1]

@@ -1,36 +1,80 @@
-"""Provider-run calls: every item that is one becomes an invocation and a record, in order."""
+"""Provider-run calls: every item that is one becomes an invocation and a record, in order.
+
+A tool's own say in what the provider's output of it means.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.adapters.answer import answer_items, told_apart
-from toolcrib.adapters.asked import is_sound_id
-from toolcrib.adapters.codec import Codec, Invocation, Item
-from toolcrib.adapters.declared import Hosted
-from toolcrib.adapters.declared_types import as_declared
-from toolcrib.adapters.failed import failure_of
+from toolcrib.adapters.codec import Codec, Invocation, Item, failure_of
+from toolcrib.adapters.item_classifier import Sorter
 from toolcrib.adapters.items import maybe_text, text_of
-from toolcrib.adapters.output_hooks import hooked
-from toolcrib.adapters.sorting import Sorter
+from toolcrib.adapters.tool_calls import is_sound_id
+from toolcrib.adapters.tool_declarations import Hosted
+from toolcrib.adapters.type_fit import as_declared
 from toolcrib.approval.decision import Actor
-from toolcrib.calls.provider_calls import (
-    ProviderCall,
-    in_provider_call,
-    record_provider_call,
-)
+from toolcrib.calls.provider_calls import ProviderCall, in_provider_call, record_provider_call
 from toolcrib.errors import PromptEvaluationError
-from toolcrib.tools.ref import ToolRef
+from toolcrib.tools.identity import ToolRef
+from toolcrib.tools.provider_tools import ProviderTool
+from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
     from toolcrib.adapters.credentials import Credentials
     from toolcrib.calls.call import Call, Caller
-    from toolcrib.session.events import ModelStatus, ToolInvoked
+    from toolcrib.ledger.events import ModelStatus, ToolInvoked
     from toolcrib.session.session import Session
     from toolcrib.tools.prepared import PreparedTool
+
+
+logger = logging.getLogger(__name__)
+
+
+async def hooked(call: Call, invocation: Invocation) -> Invocation:
+    """The invocation as the tool's hook makes it; as it was where there is no hook, nothing to
+    give it, or it returns None. A hook that fails makes a failed call, not a failed prompt.
+    """
+    tool, context = call.tool.tool, call.context
+    hook = (
+        cast("ProviderTool[Any, Any, Any]", tool).handle_provider_output
+        if isinstance(tool, ProviderTool)
+        else None
+    )
+    if hook is None or context is None or invocation.value is None:
+        return invocation
+    try:
+        # In a thread, so that a hook may evaluate another prompt and wait for it.
+        found: Any = await asyncio.to_thread(hook, invocation.value, context)
+        if inspect.isawaitable(found):
+            found = await found
+        if found is None:
+            return invocation
+        if not isinstance(found, ToolResult):
+            raise TypeError(f"it returned {type(found).__name__}, not a ToolResult or None")
+    except Exception as error:
+        logger.exception("handle_provider_output of %s failed", tool.name)
+        text = f"handle_provider_output failed: {type(error).__name__}: {error}"
+        return replace(invocation, success=False, error=text, message=text)
+    return _as_said(invocation, cast("ToolResult[Any]", found))
+
+
+def _as_said(invocation: Invocation, result: ToolResult[Any]) -> Invocation:
+    return replace(
+        invocation,
+        value=result.value,
+        message=result.message or invocation.message,
+        success=result.success,
+        error=None if result.success else result.message or invocation.error,
+    )
+
 
 MakeCall = Callable[["PreparedTool", str, int], "Call"]
 

@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.errors import UsageError, WrongProvider
-from toolcrib.tools.capability import kind_of
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig
-from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.image_generation import ImageGenerationConfig
-from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
-from toolcrib.tools.provider import ProviderTool
+from toolcrib.tools.provider_tools import HostedTool, ProviderTool, kind_of
 from toolcrib.tools.shell import ShellConfig
 from toolcrib.tools.tool import Tool
 from toolcrib.tools.tool_search import ToolSearchConfig

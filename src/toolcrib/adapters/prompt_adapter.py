@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from pydantic_core import to_json
 
-from toolcrib.adapters.content import first_message
-from toolcrib.adapters.enclosing import around
-from toolcrib.adapters.evaluation import Question
-from toolcrib.adapters.opening import Dialect, Opening, open_turn
+from toolcrib.adapters.evaluation import Question, first_message
+from toolcrib.adapters.governance import Governance
+from toolcrib.adapters.nested_prompts import around
 from toolcrib.adapters.options import Options
-from toolcrib.adapters.portal import Portal
-from toolcrib.adapters.prompt_executor import PromptExecutor
-from toolcrib.adapters.withholding import Governance
+from toolcrib.adapters.turn_tools import Dialect, Opening, PromptExecutor, open_turn
 from toolcrib.errors import InvalidPrompt, PromptEvaluationError, UsageError
-from toolcrib.session.events import Event
+from toolcrib.ledger.events import Event
+from toolcrib.portal import Portal
 from toolcrib.session.session import Session
 from toolcrib.session.turns import call_here
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver, CallbackApprover, Reply
     from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Decision, Deny, Expire
-    from toolcrib.approval.explain import Explanation
     from toolcrib.approval.grant import Grant, NewGrant
     from toolcrib.approval.pattern import Between, Equals, Glob, Not, OneOf, Pattern, Regex
-    from toolcrib.approval.policy import Policy, default_verdict
+    from toolcrib.approval.policy import Explanation, Policy, default_verdict
     from toolcrib.approval.policy_file import load_policy, parse_policy
     from toolcrib.approval.request import ApprovalRequest
     from toolcrib.approval.rule import Rule, Subject, Verdict

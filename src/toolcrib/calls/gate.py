@@ -16,18 +16,17 @@ from pydantic_core import from_json, to_json
 from toolcrib.approval.approvers import Approver, Reply, read_reply
 from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Deny, Expire
 from toolcrib.approval.edit import check_edit, restore_secrets
-from toolcrib.approval.explain import Explanation
-from toolcrib.approval.policy import Policy, default_verdict
+from toolcrib.approval.policy import Explanation, Policy, default_verdict
 from toolcrib.approval.rule import Subject, Verdict
-from toolcrib.calls.failure import Failure
 from toolcrib.calls.halt import Halt, Suspend
-from toolcrib.calls.recording import open_call
+from toolcrib.calls.records import open_call
 from toolcrib.calls.request import ASKED_BY_TOOL, IN_DOUBT, LISTED, is_about_doubt, request_for
 from toolcrib.calls.validate import digest, freeze, parse_arguments
 from toolcrib.errors import InvalidDecision
-from toolcrib.session.events import ApprovalDecided, ApprovalRequested
+from toolcrib.failures import Failure
+from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
 from toolcrib.store.store import ApprovalFiled, ApprovalUsed, CallOpened, OpenCallState
-from toolcrib.tools.capability import kind_of, provider_of
+from toolcrib.tools.provider_tools import kind_of, provider_of
 
 if TYPE_CHECKING:
     from toolcrib.approval.grant import Grant

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
-from toolcrib.calls.batch import run_all
 from toolcrib.calls.call import Call, Caller
 from toolcrib.calls.gate import Gate
 from toolcrib.calls.halt import Halt
+from toolcrib.calls.outcome import run_all
 from toolcrib.calls.request import is_about_doubt
 from toolcrib.calls.validate import parse_arguments
 from toolcrib.errors import UsageError
-from toolcrib.session.events import ToolUnavailable
+from toolcrib.ledger.events import ToolUnavailable
 
 if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
     from toolcrib.calls.path import Path
-    from toolcrib.calls.table import ToolTable
+    from toolcrib.calls.tool_table import ToolTable
     from toolcrib.session.session import Session
     from toolcrib.store.store import FiledApproval, OpenCall
 

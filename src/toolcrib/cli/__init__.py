@@ -11,7 +11,7 @@ Install what it needs with: pip install 'toolcrib[cli]'"""
 
 
 def main() -> None:
-    """Run the command line and exit with one of the statuses of `toolcrib.cli.exits`."""
+    """Run the command line and exit with one of the statuses of `toolcrib.cli.results`."""
     if sys.argv[1:] == ["--version"]:
         from toolcrib._version import __version__
 

@@ -19,21 +19,25 @@ if TYPE_CHECKING:
         load_host_tools_file,
         parse_host_tools,
     )
-    from toolcrib.host_tools.loading import LoadedHostTools, load_host_tools
-    from toolcrib.host_tools.mcp_servers import (
+    from toolcrib.host_tools.loader import (
+        LoadedHostTools,
+        Plugin,
+        load_host_tools,
+        load_host_tools_plugins,
+    )
+    from toolcrib.host_tools.python_modules import load_host_tools_module
+    from toolcrib.host_tools.registrations import Origin, RegistryChange
+    from toolcrib.host_tools.registry import HostToolRegistry, host_tool_registry
+    from toolcrib.host_tools.reload import HostToolsWatcher, Reload
+    from toolcrib.host_tools.session_tools import SessionTools
+    from toolcrib.host_tools.visibility import Offer, Offered, Withheld
+    from toolcrib.mcp_client.config import (
         HttpServer,
         McpServerConfig,
         MountTerms,
         StdioServer,
         client_server,
     )
-    from toolcrib.host_tools.module_tools import load_host_tools_module
-    from toolcrib.host_tools.offer import Offer, Offered, Withheld
-    from toolcrib.host_tools.plugins import Plugin, load_host_tools_plugins
-    from toolcrib.host_tools.registration import Origin, RegistryChange
-    from toolcrib.host_tools.registry import HostToolRegistry, host_tool_registry
-    from toolcrib.host_tools.session_tools import SessionTools
-    from toolcrib.host_tools.watching import HostToolsWatcher, Reload
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.result import ToolResult
 
@@ -76,32 +80,32 @@ _HOMES = {
     "HostToolDefinition": "host_tools.definition",
     "HostToolRegistry": "host_tools.registry",
     "HostToolsFile": "host_tools.host_tools_file",
-    "HostToolsWatcher": "host_tools.watching",
-    "HttpServer": "host_tools.mcp_servers",
-    "LoadedHostTools": "host_tools.loading",
-    "McpServerConfig": "host_tools.mcp_servers",
-    "MountTerms": "host_tools.mcp_servers",
-    "Offer": "host_tools.offer",
-    "Offered": "host_tools.offer",
-    "Origin": "host_tools.registration",
-    "Plugin": "host_tools.plugins",
-    "RegistryChange": "host_tools.registration",
-    "Reload": "host_tools.watching",
+    "HostToolsWatcher": "host_tools.reload",
+    "HttpServer": "mcp_client.config",
+    "LoadedHostTools": "host_tools.loader",
+    "McpServerConfig": "mcp_client.config",
+    "MountTerms": "mcp_client.config",
+    "Offer": "host_tools.visibility",
+    "Offered": "host_tools.visibility",
+    "Origin": "host_tools.registrations",
+    "Plugin": "host_tools.loader",
+    "RegistryChange": "host_tools.registrations",
+    "Reload": "host_tools.reload",
     "SessionFactory": "host_tools.definition",
     "SessionHandler": "host_tools.definition",
     "SessionTools": "host_tools.session_tools",
-    "StdioServer": "host_tools.mcp_servers",
+    "StdioServer": "mcp_client.config",
     "ToolContext": "tools.context",
     "ToolHandler": "host_tools.definition",
     "ToolResult": "tools.result",
     "ToolScope": "host_tools.definition",
-    "Withheld": "host_tools.offer",
-    "client_server": "host_tools.mcp_servers",
+    "Withheld": "host_tools.visibility",
+    "client_server": "mcp_client.config",
     "host_tool_registry": "host_tools.registry",
-    "load_host_tools": "host_tools.loading",
+    "load_host_tools": "host_tools.loader",
     "load_host_tools_file": "host_tools.host_tools_file",
-    "load_host_tools_module": "host_tools.module_tools",
-    "load_host_tools_plugins": "host_tools.plugins",
+    "load_host_tools_module": "host_tools.python_modules",
+    "load_host_tools_plugins": "host_tools.loader",
     "parse_host_tools": "host_tools.host_tools_file",
 }
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
-    from toolcrib.prompt.options import Visibility
     from toolcrib.prompt.output import OutputMismatch, OutputSchema
     from toolcrib.prompt.overrides import Override, Overrides, digest_of
     from toolcrib.prompt.prompt import Prompt
     from toolcrib.prompt.rendering import RenderedPrompt
-    from toolcrib.prompt.section import MarkdownSection, Section
+    from toolcrib.prompt.section import MarkdownSection, Section, Visibility
 
 __all__ = [
     "Attachment",
@@ -42,7 +41,7 @@ _HOMES = {
     "RenderedPrompt": "rendering",
     "Section": "section",
     "TextAttachment": "attachments",
-    "Visibility": "options",
+    "Visibility": "section",
     "digest_of": "overrides",
 }
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.session.encoding import encode_event, rendered
-from toolcrib.session.events import PASSING, Event, ToolInvoked
+from toolcrib.ledger.encoding import encode_event, rendered
+from toolcrib.ledger.events import PASSING, Event, ToolInvoked
 
 if TYPE_CHECKING:
-    from toolcrib.session.record import Record
+    from toolcrib.ledger.record import Record
     from toolcrib.session.session import Session
 
 GAP: Final = "events.gap"

@@ -1,12 +1,18 @@
 """Confined execution: run a command so that it sees, writes and uses only what it is given."""
 
-from toolcrib.sandbox.choosing import find_sandbox
-from toolcrib.sandbox.command import BackendName, Command, Finished, KilledBy, Limits
-from toolcrib.sandbox.options import SandboxOptions
+from toolcrib.sandbox.command import (
+    BackendName,
+    Command,
+    Finished,
+    KilledBy,
+    Limits,
+    SandboxOptions,
+)
+from toolcrib.sandbox.detection import find_sandbox
 from toolcrib.sandbox.process import Process
 from toolcrib.sandbox.python import Python, find_python
 from toolcrib.sandbox.sandbox import Sandbox
-from toolcrib.sandbox.work import WorkDirectory, WorkFile
+from toolcrib.sandbox.work_directory import WorkDirectory, WorkFile
 
 __all__ = [
     "BackendName",

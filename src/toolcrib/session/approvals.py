@@ -14,7 +14,7 @@ from toolcrib.approval.edit import check_edit
 from toolcrib.approval.grant import Grant, NewGrant
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.errors import InvalidDecision, StoreError
-from toolcrib.session.events import GrantChanged
+from toolcrib.ledger.events import GrantChanged
 from toolcrib.store.codec import decode_decided
 from toolcrib.store.store import FiledApproval
 

@@ -14,13 +14,13 @@ from typing import Any, Literal, TypeVar
 
 from toolcrib.approval.decision import Actor
 from toolcrib.errors import StoreError, UsageError
+from toolcrib.ledger.events import CallInDoubt, Event, PayloadsDeleted, SessionOpened
+from toolcrib.ledger.record import Head, Record, events, verify
 from toolcrib.session.approvals import Approvals
 from toolcrib.session.artifacts import Artifacts
 from toolcrib.session.bus import EventBus
-from toolcrib.session.events import CallInDoubt, Event, PayloadsDeleted, SessionOpened
-from toolcrib.session.ledger import DurableLedger, Ledger, MemoryLedger, entry_of
-from toolcrib.session.ledger import Entry as LedgerEntry
-from toolcrib.session.record import Head, Record, events, verify
+from toolcrib.session.ledger_writer import DurableLedger, Ledger, MemoryLedger, entry_of
+from toolcrib.session.ledger_writer import Entry as LedgerEntry
 from toolcrib.session.reducers import Reducers
 from toolcrib.session.state import ResumableState, export_state, restore_state
 from toolcrib.session.transcript import Entry, transcript

@@ -1,4 +1,7 @@
-"""The seam to storage: what a store does, and the facts that pass through it."""
+"""The seam to storage: what a store does, and the facts that pass through it.
+
+The rule every store keeps: a commit goes on exactly where the ledger ends.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from typing import Any, Literal, Protocol
 from toolcrib.approval.decision import Decided
 from toolcrib.approval.grant import Grant
 from toolcrib.approval.request import ApprovalRequest
-from toolcrib.session.record import Head, Record
-from toolcrib.tools.ref import ToolRef
+from toolcrib.errors import LedgerBroken
+from toolcrib.ledger.record import GENESIS, Head, Record
+from toolcrib.tools.identity import ToolRef
 
 OpenCallState = Literal["waiting", "started", "in_doubt"]
 ApprovalState = Literal["pending", "decided", "used"]
@@ -239,3 +243,25 @@ class Store(Protocol):
 
 Clock = Callable[[], float]
 """Seconds since the epoch."""
+
+
+def check_follows(records: Sequence[Record], session_id: str, seq: int, previous: str) -> None:
+    """Refuse records that do not follow record `seq` with hash `previous`, so no chain forks."""
+    for record in records:
+        if record.session_id != session_id:
+            raise LedgerBroken(
+                f"a record of session {record.session_id!r} was committed to {session_id!r}",
+                seq=record.seq,
+            )
+        if record.seq != seq + 1 or record.previous != previous:
+            raise LedgerBroken(
+                f"record {record.seq} does not follow record {seq}, where the ledger of "
+                f"{session_id!r} ends; open the session again",
+                seq=record.seq,
+            )
+        seq, previous = record.seq, record.hash
+
+
+def end_of(head: Head | None) -> tuple[int, str]:
+    """The sequence number and hash that the next record must follow."""
+    return (head.seq, head.hash) if head else (0, GENESIS)

@@ -6,15 +6,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.decorator import FunctionTool
     from toolcrib.tools.example import ToolExample
-    from toolcrib.tools.hosted import HostedTool, HostedToolConfig, HostedToolOutput
-    from toolcrib.tools.native import NativeTool
-    from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
+    from toolcrib.tools.identity import ToolRef
     from toolcrib.tools.prepared import PreparedTool, as_tool, prepare
-    from toolcrib.tools.provider import ProviderTool
-    from toolcrib.tools.ref import ToolRef
+    from toolcrib.tools.provider_tools import (
+        HostedTool,
+        HostedToolConfig,
+        HostedToolOutput,
+        NativeTool,
+        ProviderTool,
+    )
     from toolcrib.tools.result import ToolRenderableResult, ToolResult
     from toolcrib.tools.secrets import Secret
     from toolcrib.tools.tool import Tool
@@ -46,18 +50,18 @@ __all__ = [
 _HOMES = {
     "FunctionTool": "toolcrib.tools.decorator",
     "HostMount": "toolcrib.vfs",
-    "HostedTool": "toolcrib.tools.hosted",
-    "HostedToolConfig": "toolcrib.tools.hosted",
-    "HostedToolOutput": "toolcrib.tools.hosted",
-    "NativeTool": "toolcrib.tools.native",
-    "OpenAICodeInterpreterTool": "toolcrib.tools.openai_code_interpreter",
+    "HostedTool": "toolcrib.tools.provider_tools",
+    "HostedToolConfig": "toolcrib.tools.provider_tools",
+    "HostedToolOutput": "toolcrib.tools.provider_tools",
+    "NativeTool": "toolcrib.tools.provider_tools",
+    "OpenAICodeInterpreterTool": "toolcrib.adapters.openai.code_interpreter_tool",
     "PreparedTool": "toolcrib.tools.prepared",
-    "ProviderTool": "toolcrib.tools.provider",
+    "ProviderTool": "toolcrib.tools.provider_tools",
     "Secret": "toolcrib.tools.secrets",
     "Tool": "toolcrib.tools.tool",
     "ToolContext": "toolcrib.tools.context",
     "ToolExample": "toolcrib.tools.example",
-    "ToolRef": "toolcrib.tools.ref",
+    "ToolRef": "toolcrib.tools.identity",
     "ToolRenderableResult": "toolcrib.tools.result",
     "ToolResult": "toolcrib.tools.result",
     "VfsPath": "toolcrib.vfs",

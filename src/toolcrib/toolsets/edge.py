@@ -46,7 +46,7 @@ def signal_of(error: Exception) -> ControlFlow | None:
         return error
     if sys.modules.get(LIBRARY) is None:
         return None
-    from toolcrib.toolsets.pydantic_ai.signals import translate
+    from toolcrib.toolsets.agent_bridge.values import translate
 
     return translate(error)
 
@@ -60,7 +60,7 @@ def edge_of_handler(handler: AsyncHandler, tool: Callable[..., Any]) -> AsyncHan
         try:
             if ctx.run is None:
                 return await handler(ctx, **args)
-            from toolcrib.toolsets.pydantic_ai.crossing import run_handler
+            from toolcrib.toolsets.agent_bridge.values import run_handler
 
             return await run_handler(handler, ctx, args, is_ours=is_ours)
         except Exception as error:
@@ -92,7 +92,7 @@ def _edge_of_hook(hook: Any, *, is_post: bool) -> Any:
     def call(ctx: ToolContext, *rest: Any) -> Any:
         if ctx.run is None:
             return hook(ctx, *rest)
-        from toolcrib.toolsets.pydantic_ai.crossing import run_hook
+        from toolcrib.toolsets.agent_bridge.values import run_hook
 
         return run_hook(hook, ctx, rest, is_ours=is_ours, is_post=is_post)
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 from toolcrib.calls.hooks import GlobalHooks, Hooks, PostHook, PreHook
-from toolcrib.calls.limits import Limits
+from toolcrib.calls.outcome import Limits
 from toolcrib.errors import DuplicateTool, InvalidTool
 from toolcrib.tools.context import ToolContext
 from toolcrib.toolsets.base_tool import AsyncHandler, BaseTool
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
     from toolcrib.calls.validate import RawArguments
     from toolcrib.context import AgentContext
-    from toolcrib.toolsets.pydantic_ai.calls import AgentCalls
-    from toolcrib.toolsets.pydantic_ai.tools import AgentTools
+    from toolcrib.toolsets.agent_bridge.calls import AgentCalls
+    from toolcrib.toolsets.agent_bridge.tools import AgentTools
 
 
 class Toolset(BaseToolset):
@@ -200,8 +200,8 @@ class Toolset(BaseToolset):
 
     def _for_agents(self) -> tuple[AgentCalls, AgentTools]:
         if self._agent_side is None:
-            from toolcrib.toolsets.pydantic_ai.calls import AgentCalls
-            from toolcrib.toolsets.pydantic_ai.tools import AgentTools
+            from toolcrib.toolsets.agent_bridge.calls import AgentCalls
+            from toolcrib.toolsets.agent_bridge.tools import AgentTools
 
             calls = AgentCalls(self._executor)
             self._agent_side = calls, AgentTools(self, calls, self.max_retries)
@@ -213,7 +213,7 @@ class Toolset(BaseToolset):
         ours = self._context()
         if ctx is None:
             return ours
-        from toolcrib.toolsets.pydantic_ai.run_context import widened
+        from toolcrib.toolsets.agent_bridge.run_context import widened
 
         ours.run = ctx
         ours.deps = ours.deps if ctx.deps is None else ctx.deps

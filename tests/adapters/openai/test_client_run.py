@@ -13,7 +13,7 @@ from toolcrib import Approve, Deny, Session, ToolInvoked
 from toolcrib.adapters.openai import Governance
 from toolcrib.approval import CallbackApprover
 from toolcrib.approval.request import ApprovalRequest
-from toolcrib.tools.apply_patch import apply_patch_tool
+from toolcrib.toolkits.apply_patch import apply_patch_tool
 from toolcrib.tools.legacy_shell import legacy_shell_tool
 from toolcrib.tools.mcp import McpConfig, mcp_tool
 from toolcrib.tools.shell import (

@@ -10,7 +10,7 @@ import pytest
 from tests.adapters.openai.bench import add, ask, bench, happened
 from tests.adapters.openai.provider import Json, call, events_of, message, response
 from toolcrib import EventBus, PromptEvaluationError, Secret, Session, ToolInvoked, tool
-from toolcrib.session.events import (
+from toolcrib.ledger.events import (
     HostedToolProgress,
     ModelResponded,
     PromptAnswered,

@@ -12,10 +12,10 @@ import pytest
 from tests.adapters.openai.bench import ask, bench
 from tests.adapters.openai.provider import Json, message, response
 from toolcrib import NativeTool, PromptEvaluationError, ProviderTool, Session, ToolInvoked
-from toolcrib.adapters.fitting import arguments_of, misfit
-from toolcrib.adapters.openai.registry import default_client_codecs, default_codecs
+from toolcrib.adapters.openai.adapter import default_client_codecs, default_codecs
+from toolcrib.adapters.type_fit import arguments_of, misfit
 from toolcrib.testing import Recorder
-from toolcrib.tools.apply_patch import ApplyPatchConfig, PatchParams
+from toolcrib.toolkits.apply_patch import ApplyPatchConfig, PatchParams
 from toolcrib.tools.file_search import FileSearchHit
 from toolcrib.tools.shell import LocalShellConfig, ShellParams, ShellResult
 from toolcrib.tools.web_search import WebSearchAction

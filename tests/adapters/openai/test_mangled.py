@@ -18,9 +18,9 @@ from tests.adapters.openai.provider import Json, call, events_of, message, respo
 from tests.adapters.openai.samples import JSON_VALUES, fixture, fixture_names, mangled
 from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.openai import Budget, OpenAIAdapter, Retry
-from toolcrib.adapters.openai.sorting import NO_CALLS
-from toolcrib.session.events import ModelResponded
-from toolcrib.session.record import events
+from toolcrib.adapters.openai.adapter import NO_CALLS
+from toolcrib.ledger.events import ModelResponded
+from toolcrib.ledger.record import events
 from toolcrib.tools.code_interpreter import code_interpreter_tool
 from toolcrib.tools.shell import shell_tool
 from toolcrib.tools.web_search import web_search_tool

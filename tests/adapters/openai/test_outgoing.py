@@ -12,7 +12,7 @@ from tests.adapters.openai.bench import add, ask, bench
 from tests.adapters.openai.provider import call, message, response
 from toolcrib import PromptEvaluationError
 from toolcrib.adapters.codec import Item
-from toolcrib.adapters.openai.outgoing import Outgoing, encoded
+from toolcrib.adapters.openai.request import Outgoing, encoded
 
 ANSWER = response(message("Fine."))
 

@@ -15,8 +15,8 @@ from tests.adapters.openai.samples import recordings
 from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.answer import answer_items
 from toolcrib.adapters.items import mappings_of, maybe_int, text_of, text_parts
-from toolcrib.session.events import ModelResponded, PromptAnswered
-from toolcrib.tools.apply_patch import apply_patch_tool
+from toolcrib.ledger.events import ModelResponded, PromptAnswered
+from toolcrib.toolkits.apply_patch import apply_patch_tool
 from toolcrib.tools.code_interpreter import code_interpreter_tool
 from toolcrib.tools.file_search import FileSearchConfig, file_search_tool
 from toolcrib.tools.image_generation import image_generation_tool

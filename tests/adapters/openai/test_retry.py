@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib import PromptEvaluationError
-from toolcrib.adapters.openai.retry import asked_pause, is_passing
-from toolcrib.adapters.openai.wire import Reply, Wire
-from toolcrib.adapters.retry import Retry
+from toolcrib.adapters.model_client import Retry
+from toolcrib.adapters.openai.model_client import Reply, Wire
+from toolcrib.adapters.openai.reply import asked_pause, is_passing
 from toolcrib.errors import UsageError
 from toolcrib.testing import run_in_virtual_time
 

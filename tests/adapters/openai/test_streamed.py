@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.adapters.openai.provider import ENDINGS, Json, call, events_of, message, response
 from tests.adapters.openai.samples import fixture, fixture_names
-from toolcrib.adapters.openai.retry import ReplyBroken
-from toolcrib.adapters.openai.streamed import Streamed
+from toolcrib.adapters.openai.reply import ReplyBroken
+from toolcrib.adapters.openai.stream import Streamed
 
 SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
 ITEMS = [SEARCH, call("add"), message("Fine.")]

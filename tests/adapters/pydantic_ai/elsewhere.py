@@ -19,7 +19,7 @@ from tests.adapters.pydantic_ai.bench import QUICK, ask
 from tests.adapters.pydantic_ai.speech import SPEECHES, certificates
 from toolcrib import Prompt, Secret, Session, SqliteStore, tool
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
-from toolcrib.session.events import Event
+from toolcrib.ledger.events import Event
 from toolcrib.tools.web_search import web_search_tool
 
 SESSION = "ses_1"

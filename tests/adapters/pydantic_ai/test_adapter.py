@@ -23,7 +23,7 @@ from tests.adapters.pydantic_ai.speech import ANTHROPIC, GOOGLE, KEY, SPEECHES
 from toolcrib import PromptEvaluationError, PromptResponse, Session, tool
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.errors import UsageError
-from toolcrib.session.events import PromptStarted
+from toolcrib.ledger.events import PromptStarted
 
 NAMES = {
     "anthropic": "ANTHROPIC_API_KEY",

@@ -15,7 +15,7 @@ from tests.adapters.pydantic_ai.speech import ANTHROPIC, SPEECHES
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import EventBus, Secret, Session, ToolInvoked, tool
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
-from toolcrib.session.events import (
+from toolcrib.ledger.events import (
     HostedToolProgress,
     ModelResponded,
     PromptAnswered,

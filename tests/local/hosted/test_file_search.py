@@ -11,7 +11,7 @@ from openai.types.responses import ResponseFileSearchToolCall
 
 from tests.local.bench import served
 from tests.local.hosted.running import Clock, call_tool, relay
-from toolcrib.local import Answered, Piece, Proposed, Question, Said, Text
+from toolcrib.embedded import Answered, Piece, Proposed, Question, Said, Text
 
 RESULTS = ["file_search_call.results"]
 

@@ -16,7 +16,7 @@ from openai.types.responses import Response
 
 from tests.local.bench import Puppet, Script, served
 from tests.mcp_client.bench import Era, free_port
-from toolcrib.local import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
+from toolcrib.embedded import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
 
 PEER = Path(__file__).parent / "desk_peer.py"
 TOKEN = "s3cr3t-token-of-the-desk"

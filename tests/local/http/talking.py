@@ -12,9 +12,9 @@ from httpx2 import AsyncClient
 from websockets.asyncio.client import connect
 
 from tests.local.bench import Puppet, Script
-from toolcrib.local import LocalProvider
-from toolcrib.local.serving import ProviderServer
-from toolcrib.transports.security import Token, Tokens
+from toolcrib.embedded import LocalProvider
+from toolcrib.embedded.server import ProviderServer
+from toolcrib.serving.tokens import Token, Tokens
 
 Json = dict[str, Any]
 SECRET = "a-secret-of-the-tests"

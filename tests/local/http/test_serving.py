@@ -19,13 +19,13 @@ from tests.local.bench import Puppet
 from tests.local.http.talking import SECRET, Place, listening
 from tests.local.strictly import check_event
 from tests.local.test_in_process import Waiting
+from toolcrib.embedded import LocalProvider, Piece, Question, Said, Text
+from toolcrib.embedded.http.bodies import MAX_BODY
+from toolcrib.embedded.http.socket import MOST_WAITING
+from toolcrib.embedded.server import ProviderServer
 from toolcrib.errors import UsageError
-from toolcrib.local import LocalProvider, Piece, Question, Said, Text
-from toolcrib.local.http.answering import MAX_BODY
-from toolcrib.local.http.socket import MOST_WAITING
-from toolcrib.local.serving import ProviderServer
 from toolcrib.runtime.principal import Principal
-from toolcrib.transports.security import Token, Tokens
+from toolcrib.serving.tokens import Token, Tokens
 
 BEARER = {"authorization": f"Bearer {SECRET}"}
 

@@ -12,7 +12,7 @@ from openai import AsyncOpenAI, BadRequestError, NotFoundError
 
 from tests.local.bench import Puppet, served
 from tests.local.hosted.running import Clock, python, until
-from toolcrib.local import LocalProvider
+from toolcrib.embedded import LocalProvider
 
 
 async def upload(client: AsyncOpenAI, name: str, text: str | bytes) -> str:

@@ -16,8 +16,8 @@ import pytest
 from tests.transports.http.served import STREAM, TOKENS, events_of, served
 from toolcrib.errors import UsageError
 from toolcrib.runtime.runtime import create_runtime
-from toolcrib.transports.http.serving import HttpServer
-from toolcrib.transports.security import owner_token
+from toolcrib.serving.tokens import owner_token
+from toolcrib.transports.http.server import HttpServer
 
 CALL = "/v1/sessions/s/tools/held_back/call"
 

@@ -6,7 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.budget import Budget
+    from toolcrib.adapters.governance import Governance
+    from toolcrib.adapters.model_client import Retry
     from toolcrib.adapters.openai.adapter import OpenAIAdapter
     from toolcrib.adapters.openai.containers import (
         check_container,
@@ -14,9 +15,8 @@ if TYPE_CHECKING:
         renew_container,
     )
     from toolcrib.adapters.openai.downloads import download_files, download_files_blocking
-    from toolcrib.adapters.openai.file_types import SUPPORTED_TYPES
-    from toolcrib.adapters.retry import Retry
-    from toolcrib.adapters.withholding import Governance
+    from toolcrib.adapters.openai.host_files import SUPPORTED_TYPES
+    from toolcrib.adapters.options import Budget
 
 __all__ = [
     "SUPPORTED_TYPES",
@@ -32,11 +32,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "SUPPORTED_TYPES": "toolcrib.adapters.openai.file_types",
-    "Budget": "toolcrib.adapters.budget",
-    "Governance": "toolcrib.adapters.withholding",
+    "SUPPORTED_TYPES": "toolcrib.adapters.openai.host_files",
+    "Budget": "toolcrib.adapters.options",
+    "Governance": "toolcrib.adapters.governance",
     "OpenAIAdapter": "toolcrib.adapters.openai.adapter",
-    "Retry": "toolcrib.adapters.retry",
+    "Retry": "toolcrib.adapters.model_client",
     "check_container": "toolcrib.adapters.openai.containers",
     "create_container": "toolcrib.adapters.openai.containers",
     "download_files": "toolcrib.adapters.openai.downloads",

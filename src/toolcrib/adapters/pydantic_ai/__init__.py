@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.budget import Budget
+    from toolcrib.adapters.governance import Governance
+    from toolcrib.adapters.model_client import Retry
+    from toolcrib.adapters.options import Budget
     from toolcrib.adapters.pydantic_ai.adapter import PydanticAIAdapter
     from toolcrib.adapters.pydantic_ai.codecs.registry import default_codecs
     from toolcrib.adapters.pydantic_ai.google_interactions import GoogleInteractionsModel
-    from toolcrib.adapters.retry import Retry
-    from toolcrib.adapters.withholding import Governance
 
 __all__ = [
     "Budget",
@@ -23,11 +23,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Budget": "toolcrib.adapters.budget",
+    "Budget": "toolcrib.adapters.options",
     "GoogleInteractionsModel": "toolcrib.adapters.pydantic_ai.google_interactions",
-    "Governance": "toolcrib.adapters.withholding",
+    "Governance": "toolcrib.adapters.governance",
     "PydanticAIAdapter": "toolcrib.adapters.pydantic_ai.adapter",
-    "Retry": "toolcrib.adapters.retry",
+    "Retry": "toolcrib.adapters.model_client",
     "default_codecs": "toolcrib.adapters.pydantic_ai.codecs.registry",
 }
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from toolcrib.adapters.declared import AnyCodec
 from toolcrib.adapters.evaluation import Evaluation, Question
-from toolcrib.adapters.opening import Dialect, OnUnsupported
+from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.options import Options, turn_options
 from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_client_codecs, default_codecs
-from toolcrib.adapters.pydantic_ai.keys import keys_of
-from toolcrib.adapters.pydantic_ai.line import ModelLine
+from toolcrib.adapters.pydantic_ai.item_classifier import sorter_of
 from toolcrib.adapters.pydantic_ai.messages import Messages
-from toolcrib.adapters.pydantic_ai.models import Models, provider_of, system_of
-from toolcrib.adapters.pydantic_ai.request import asking
-from toolcrib.adapters.pydantic_ai.settings import RESERVED, check_own_settings
-from toolcrib.adapters.pydantic_ai.sorting import sorter_of
-from toolcrib.adapters.pydantic_ai.whole import whole
-from toolcrib.adapters.retry import Retry
+from toolcrib.adapters.pydantic_ai.model_client import ModelLine
+from toolcrib.adapters.pydantic_ai.models import Models, keys_of, provider_of, system_of
+from toolcrib.adapters.pydantic_ai.patched_models import whole
+from toolcrib.adapters.pydantic_ai.request import RESERVED, asking, check_own_settings
+from toolcrib.adapters.tool_declarations import AnyCodec
+from toolcrib.adapters.turn_tools import Dialect, OnUnsupported
 from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.prompt.attachments import FileAttachment
 from toolcrib.session.session import Session
@@ -27,7 +25,7 @@ from toolcrib.session.session import Session
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-    from toolcrib.adapters.opening import Opening
+    from toolcrib.adapters.turn_tools import Opening
     from toolcrib.prompt.prompt import Prompt
     from toolcrib.prompt.rendering import RenderedPrompt
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Final, Unpack
 
-from toolcrib.tools.legacy_shell.config import LegacyShellConfig
-from toolcrib.tools.legacy_shell.output import LegacyShellParams
-from toolcrib.tools.provider import ProviderTool
+from toolcrib.tools.legacy_shell.types import LegacyShellConfig, LegacyShellParams
+from toolcrib.tools.provider_tools import ProviderTool
 from toolcrib.tools.rules import ToolRules
-from toolcrib.tools.shell.output import CommandOutput
+from toolcrib.tools.shell.types import CommandOutput
 from toolcrib.tools.tool import Handler
 
 __all__ = ["KIND", "LegacyShellConfig", "LegacyShellParams", "legacy_shell_tool"]

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Final, Unpack
 
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.hosted import HostedTool
-from toolcrib.tools.provider import ProviderTool
+from toolcrib.tools.provider_tools import HostedTool, ProviderTool
 from toolcrib.tools.rules import ToolRules
-from toolcrib.tools.shell.config import (
+from toolcrib.tools.shell.types import (
+    CommandOutput,
     InlineSkill,
     LocalShellConfig,
     LocalSkill,
     ShellConfig,
+    ShellParams,
+    ShellResult,
     Skill,
     SkillReference,
 )
-from toolcrib.tools.shell.output import CommandOutput, ShellParams, ShellResult
 from toolcrib.tools.tool import Handler
 
 __all__ = [

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Final, TypeVar, Unpack
 
-from toolcrib.tools.hosted import HostedTool
-from toolcrib.tools.provider import ProviderTool
+from toolcrib.tools.provider_tools import HostedTool, ProviderTool
 from toolcrib.tools.rules import ToolRules
 from toolcrib.tools.tool import Handler
-from toolcrib.tools.tool_search.config import LocalToolSearchConfig, ToolSearchConfig
-from toolcrib.tools.tool_search.output import FoundTool, ToolQuery, ToolSearchResult
+from toolcrib.tools.tool_search.types import (
+    FoundTool,
+    LocalToolSearchConfig,
+    ToolQuery,
+    ToolSearchConfig,
+    ToolSearchResult,
+)
 
 __all__ = [
     "KIND",

@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.hosted import HostedTool
-from toolcrib.tools.web_search.config import DomainFilter, GeoHint, WebSearchConfig
-from toolcrib.tools.web_search.output import Citation, WebSearchAction, WebSearchResult
+from toolcrib.tools.provider_tools import HostedTool
+from toolcrib.tools.web_search.types import (
+    Citation,
+    DomainFilter,
+    GeoHint,
+    WebSearchAction,
+    WebSearchConfig,
+    WebSearchResult,
+)
 
 if TYPE_CHECKING:
-    from toolcrib.tools.web_search.section import WebSearchSection
+    from toolcrib.prompt.web_search_section import WebSearchSection
 
 __all__ = [
     "KIND",
@@ -50,6 +56,6 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> object:
         if name != "WebSearchSection":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from toolcrib.tools.web_search.section import WebSearchSection
+        from toolcrib.prompt.web_search_section import WebSearchSection
 
         return WebSearchSection

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolcrib.transports.http.app import create_app
-    from toolcrib.transports.http.serving import HttpServer, serve_http
+    from toolcrib.transports.http.server import HttpServer, serve_http
 
 __all__ = ["HttpServer", "create_app", "serve_http"]
 
 _HOMES = {
-    "HttpServer": "toolcrib.transports.http.serving",
+    "HttpServer": "toolcrib.transports.http.server",
     "create_app": "toolcrib.transports.http.app",
-    "serve_http": "toolcrib.transports.http.serving",
+    "serve_http": "toolcrib.transports.http.server",
 }
 
 

@@ -29,8 +29,8 @@ from tests.adapters.openai.samples import (
 from tests.adapters.openai.typed_items import untyped_in_item
 from tests.adapters.openai.typed_tools import assert_typed
 from toolcrib import Executor, Session
-from toolcrib.adapters.client_calls import ClientCodec
-from toolcrib.adapters.openai.registry import default_client_codecs
+from toolcrib.adapters.openai.adapter import default_client_codecs
+from toolcrib.adapters.tool_calls import ClientCodec
 from toolcrib.tools.legacy_shell import legacy_shell_tool
 from toolcrib.tools.shell import shell_tool
 

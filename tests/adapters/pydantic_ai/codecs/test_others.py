@@ -17,6 +17,7 @@ from toolcrib.adapters.pydantic_ai.codecs.registry import default_codecs
 from toolcrib.adapters.pydantic_ai.codecs.tool_search import ToolSearchCodec
 from toolcrib.adapters.pydantic_ai.codecs.unknown import UnknownCallCodec
 from toolcrib.errors import UnsupportedOption
+from toolcrib.toolkits.memory import memory_tool
 from toolcrib.tools.file_search import (
     FileCitation,
     FileSearchConfig,
@@ -26,7 +27,6 @@ from toolcrib.tools.file_search import (
 )
 from toolcrib.tools.image_generation import ImageGenerationConfig, image_generation_tool
 from toolcrib.tools.mcp import McpAnswer, McpConfig, McpRequest, McpTool, ToolFilter, mcp_tool
-from toolcrib.tools.memory import memory_tool
 from toolcrib.tools.tool_search import FoundTool, ToolSearchResult, tool_search_tool
 
 FILES = file_search_tool(FileSearchConfig(("vs_1",)))

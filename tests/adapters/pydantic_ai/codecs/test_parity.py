@@ -11,7 +11,7 @@ from tests.adapters.pydantic_ai.codecs.replay import answered
 from toolcrib.adapters.codec import Codec
 from toolcrib.adapters.hosted_view import undeclared
 from toolcrib.adapters.items import mappings_of
-from toolcrib.adapters.openai import registry as ours
+from toolcrib.adapters.openai import adapter as ours
 from toolcrib.adapters.pydantic_ai.codecs import registry as theirs
 from toolcrib.tools.image_generation import ImageGenerationResult
 from toolcrib.tools.mcp import McpResult

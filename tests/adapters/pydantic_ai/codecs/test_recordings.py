@@ -15,7 +15,7 @@ from toolcrib.adapters.hosted_view import undeclared
 from toolcrib.adapters.items import mapping_of, mappings_of, text_of
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_codecs
 from toolcrib.tools.code_interpreter import CodeInterpreterResult
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_fetch import WebFetchResult
 from toolcrib.tools.web_search import WebSearchResult
 

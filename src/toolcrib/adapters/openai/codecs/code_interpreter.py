@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final, TypeAlias, assert_never
 
 from toolcrib.adapters.answer import Annotation, annotations_of
-from toolcrib.adapters.codec import Codec, Invocation, Item
-from toolcrib.adapters.failed import failure_of
+from toolcrib.adapters.codec import Codec, Invocation, Item, failure_of
 from toolcrib.adapters.items import json_object_of, mappings_of, maybe_text, plain, text_of
+from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.adapters.openai.codecs.auto_container import wire_options
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.code_interpreter import (
@@ -23,8 +23,7 @@ from toolcrib.tools.code_interpreter import (
     GeneratedFile,
 )
 from toolcrib.tools.code_interpreter.tracebacks import fatal_traceback
-from toolcrib.tools.hosted import HostedTool
-from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
+from toolcrib.tools.provider_tools import HostedTool
 
 CALL: Final = "code_interpreter_call"
 _UNFINISHED: Final = frozenset({"in_progress", "interpreting"})

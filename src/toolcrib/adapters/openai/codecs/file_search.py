@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, assert_never
 
 from toolcrib.adapters.answer import annotations_of, answer_text
-from toolcrib.adapters.codec import Codec, Invocation, Item
-from toolcrib.adapters.failed import failure_of
+from toolcrib.adapters.codec import Codec, Invocation, Item, failure_of
 from toolcrib.adapters.items import (
     mapping_of,
     mappings_of,
@@ -30,7 +29,7 @@ from toolcrib.tools.file_search import (
     FileSearchResult,
     Ranking,
 )
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.provider_tools import HostedTool
 
 MOST_RESULTS: Final = 50
 RANKERS: Final = ("auto", "default-2024-11-15")

@@ -6,10 +6,8 @@ import base64
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.codec import Codec, Invocation, Item
-from toolcrib.adapters.failed import failure_of
+from toolcrib.adapters.codec import Codec, Invocation, Item, failure_of
 from toolcrib.adapters.items import mapping_of, maybe_text, plain, text_of
-from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.image_generation import (
     KIND,
     GeneratedImage,
@@ -20,6 +18,7 @@ from toolcrib.tools.image_generation import (
     ImageRequest,
     SvgAuthor,
 )
+from toolcrib.tools.provider_tools import HostedTool
 
 CALL: Final = "image_generation_call"
 

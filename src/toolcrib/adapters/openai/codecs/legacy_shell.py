@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from toolcrib.adapters.client_calls import AnyProviderTool, ClientCall, ClientCodec, present
 from toolcrib.adapters.codec import Item
 from toolcrib.adapters.items import mapping_of
+from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCall, ClientCodec, present
 from toolcrib.tools.legacy_shell import KIND, LegacyShellConfig, LegacyShellParams
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from toolcrib.adapters.client_calls import (
+from toolcrib.adapters.codec import Item
+from toolcrib.adapters.items import mapping_of, mappings_of, maybe_int, text_of
+from toolcrib.adapters.tool_calls import (
     AnyProviderTool,
     ClientCall,
     ClientCodec,
     caller_of,
     present,
 )
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import mapping_of, mappings_of, maybe_int, text_of
 from toolcrib.tools.shell import (
     KIND,
     CommandOutput,

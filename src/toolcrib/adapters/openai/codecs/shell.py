@@ -6,8 +6,7 @@ import base64
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, assert_never
 
-from toolcrib.adapters.codec import Codec, Invocation, Item
-from toolcrib.adapters.failed import failure_of
+from toolcrib.adapters.codec import Codec, Invocation, Item, failure_of
 from toolcrib.adapters.items import (
     mapping_of,
     mappings_of,
@@ -19,7 +18,7 @@ from toolcrib.adapters.items import (
 )
 from toolcrib.adapters.openai.codecs.auto_container import wire_options
 from toolcrib.tools.code_interpreter import AutoContainer, ExistingContainer
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.shell import (
     KIND,
     CommandOutput,

@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.codec import Codec, Invocation, Item
-from toolcrib.adapters.failed import failure_of
+from toolcrib.adapters.codec import Codec, Invocation, Item, failure_of
 from toolcrib.adapters.items import json_object_of, maybe_text, text_of
 from toolcrib.errors import UsageError
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.provider_tools import HostedTool
 
 UNKNOWN: Final = "unknown"
 

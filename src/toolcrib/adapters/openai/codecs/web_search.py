@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.answer import annotations_of, answer_text
-from toolcrib.adapters.codec import Codec, Invocation, Item
-from toolcrib.adapters.failed import failure_of
+from toolcrib.adapters.codec import Codec, Invocation, Item, failure_of
 from toolcrib.adapters.items import (
     json_object_of,
     mapping_of,
@@ -18,7 +17,7 @@ from toolcrib.adapters.items import (
     texts_of,
 )
 from toolcrib.errors import UnsupportedOption
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_search import (
     KIND,
     Citation,

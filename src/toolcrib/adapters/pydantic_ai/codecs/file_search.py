@@ -27,7 +27,7 @@ from toolcrib.tools.file_search import (
     FileSearchQuery,
     FileSearchResult,
 )
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.provider_tools import HostedTool
 
 _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "openai-responses": {"openai_include_file_search_results": True},

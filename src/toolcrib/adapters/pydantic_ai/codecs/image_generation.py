@@ -11,7 +11,6 @@ from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
 from toolcrib.adapters.pydantic_ai.codecs.files import base64_of, images_of, is_image, media_type
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.errors import UnsupportedOption
-from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.image_generation import (
     KIND,
     GeneratedImage,
@@ -21,6 +20,7 @@ from toolcrib.tools.image_generation import (
     ImageGenerationResult,
     ImageRequest,
 )
+from toolcrib.tools.provider_tools import HostedTool
 
 _FIELDS: Final = (
     "action",

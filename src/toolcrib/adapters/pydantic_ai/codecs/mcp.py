@@ -9,7 +9,6 @@ from toolcrib.adapters.codec import Invocation, Item
 from toolcrib.adapters.items import mapping_of, mappings_of, maybe_text, plain, text_of, texts_of
 from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
-from toolcrib.tools.hosted import HostedTool
 from toolcrib.tools.mcp import (
     KIND,
     McpAnswer,
@@ -19,6 +18,7 @@ from toolcrib.tools.mcp import (
     McpTool,
     ToolFilter,
 )
+from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.redaction import Scrubber
 
 LISTING: Final = "list_tools"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, cast
 
-from toolcrib.adapters.client_calls import AnyProviderTool, ClientCall, ClientCodec
 from toolcrib.adapters.codec import Contribution, Item
 from toolcrib.adapters.items import json_object_of, mapping_of, text_of
 from toolcrib.adapters.support import check, options_of
-from toolcrib.tools.memory import KIND, MemoryConfig, MemoryParams
+from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCall, ClientCodec
+from toolcrib.toolkits.memory import KIND, MemoryConfig, MemoryParams
 from toolcrib.tools.prepared import prepare
-from toolcrib.tools.provider import ProviderTool
+from toolcrib.tools.provider_tools import ProviderTool
 from toolcrib.tools.tool import Tool
 
 

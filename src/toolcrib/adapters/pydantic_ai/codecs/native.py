@@ -1,12 +1,14 @@
 """What the codecs for pydantic-ai share: a tool that its provider cannot do is refused, and a call
 is read together with its answer.
+
+A kind that pydantic-ai offers nowhere: it is known, so the error can say more than that.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from toolcrib.adapters.codec import Codec, Contribution, Invocation, Item
 from toolcrib.adapters.items import text_of
@@ -18,7 +20,8 @@ from toolcrib.adapters.pydantic_ai.codecs.exchange import (
     exchanges,
 )
 from toolcrib.adapters.support import check, options_of
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.errors import UnsupportedOption
+from toolcrib.tools.provider_tools import HostedTool
 
 C = TypeVar("C")
 O = TypeVar("O")  # noqa: E741
@@ -88,3 +91,21 @@ class NativeCodec(Codec[C, O]):
             if self.is_call(each.call, tool)
             or (not each.call and self.is_answer(each.answer, tool))
         ]
+
+
+class RefusedCodec:
+    """Refuses to declare a tool, for the reason that the support matrix gives."""
+
+    call_types: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, provider: str, kind: str) -> None:
+        self.provider = provider
+        self.kind = kind
+
+    def serialize(self, tool: HostedTool[Any]) -> NoReturn:
+        """Always raises `UnsupportedOption`."""
+        check(self.provider, self.kind, options_of(tool.config))
+        raise UnsupportedOption(self.kind, "anything", self.provider, "no codec speaks for it")
+
+    def parse_output(self, response_items: Sequence[Any], tool: HostedTool[Any]) -> None:
+        """Nothing: what is not offered is not run."""

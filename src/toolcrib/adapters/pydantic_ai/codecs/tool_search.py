@@ -9,7 +9,7 @@ from toolcrib.adapters.codec import Invocation, Item
 from toolcrib.adapters.items import mappings_of, plain, text_of
 from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.tool_search import KIND, FoundTool, ToolSearchConfig, ToolSearchResult
 
 

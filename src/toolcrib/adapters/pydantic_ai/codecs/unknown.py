@@ -11,7 +11,7 @@ from toolcrib.adapters.items import plain
 from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.errors import UnsupportedOption
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.provider_tools import HostedTool
 
 KIND: Final = "native_tool"
 

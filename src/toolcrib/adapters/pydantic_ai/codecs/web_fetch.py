@@ -18,7 +18,7 @@ from toolcrib.adapters.items import (
 from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.adapters.pydantic_ai.codecs.web_search import domain_fields
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_fetch import (
     KIND,
     FetchedPage,

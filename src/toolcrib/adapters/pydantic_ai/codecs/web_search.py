@@ -10,7 +10,7 @@ from toolcrib.adapters.codec import Invocation, Item
 from toolcrib.adapters.items import mappings_of, maybe_text, plain, text_of, texts_of
 from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_search import (
     KIND,
     DomainFilter,

@@ -1,0 +1,1 @@
+"""Facts of a session in order: events, records, their encoding and the hash chain."""

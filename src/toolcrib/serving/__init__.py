@@ -1,0 +1,1 @@
+"""What every server shares: listener, authentication, origins, refusals, stop signals."""

@@ -1,0 +1,1 @@
+"""Tools with an implementation in the box: apply_patch and memory."""
