@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.adapters.openai.provider import ENDINGS, Json, call, events_of, message, response
-from tests.adapters.openai.samples import fixture, fixture_names
+from tests.adapters.openai.response_samples import fixture, fixture_names
+from tests.adapters.openai.scripted_provider import (
+    ENDINGS,
+    Json,
+    call,
+    events_of,
+    message,
+    response,
+)
 from toolcrib.adapters.openai.retry import ReplyBroken
 from toolcrib.adapters.openai.streamed import Streamed
 

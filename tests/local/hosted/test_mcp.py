@@ -14,11 +14,11 @@ import pytest
 from openai import AsyncOpenAI, BadRequestError
 from openai.types.responses import Response
 
-from tests.local.bench import Puppet, Script, served
-from tests.mcp_client.bench import Era, free_port
+from tests.local.scripted_provider import Puppet, Script, served
+from tests.mcp_client.mounted_servers import Era, free_port
 from toolcrib.local import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
 
-PEER = Path(__file__).parent / "desk_peer.py"
+PEER = Path(__file__).parent / "mcp_peer.py"
 TOKEN = "s3cr3t-token-of-the-desk"
 KEY = "another-key-in-a-header"
 

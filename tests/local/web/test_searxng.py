@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.local.web.engine import Engine, search_engine
+from tests.local.web.searxng_server import Engine, search_engine
 from toolcrib.errors import UsageError
 from toolcrib.local.search.reading import MOST_TITLE
 from toolcrib.local.web import searxng

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.transports.http.served import CALLERS, served
+from tests.transports.http.served_runtime import CALLERS, served
 from toolcrib.runtime.operations import OPERATIONS
 from toolcrib.store.memory import MemoryStore
 from toolcrib.transports.http.routes import ROUTES

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.transports.http.served import STREAM, TOKENS, events_of, served
+from tests.transports.http.served_runtime import STREAM, TOKENS, events_of, served
 from toolcrib.errors import UsageError
 from toolcrib.runtime.runtime import create_runtime
 from toolcrib.transports.http.serving import HttpServer

@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
-from tests.adapters.openai.provider import response
-from tests.adapters.openai.samples import RECORDINGS
-from tests.adapters.pydantic_ai.acting import message
+from tests.adapters.openai.response_samples import RECORDINGS
+from tests.adapters.openai.scripted_provider import response
+from tests.adapters.pydantic_ai.handwritten_scripts import message
 from tests.adapters.pydantic_ai.recordings import recorded
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib.adapters.items import mapping_of, mappings_of, text_of

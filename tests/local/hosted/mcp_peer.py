@@ -1,4 +1,4 @@
-"""A server on the official SDK for the provider to call: `desk_peer.py PORT newer|older`."""
+"""A server on the official SDK for the provider to call: `mcp_peer.py PORT newer|older`."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from tests.adapters.pydantic_ai.recordings import WIRES, Recorded
-from tests.adapters.pydantic_ai.replaying import Replayed, Theatre
+from tests.adapters.pydantic_ai.script_replay import Replayed, Theatre
 from tests.adapters.pydantic_ai.wire.traffic import Json
 
 WIRE_OF = {"groq": "openai-chat", "google-vertex": "google"}

@@ -10,10 +10,10 @@ from typing import Any
 from pydantic_ai.models import Model
 from pydantic_ai.providers.google import GoogleProvider
 
-from tests.adapters.openai.bench import add, ask, happened
-from tests.adapters.pydantic_ai.codecs.loopback import model_at
+from tests.adapters.openai.loopback_adapter import add, ask, happened
+from tests.adapters.pydantic_ai.codecs.loopback_server import model_at
+from tests.adapters.pydantic_ai.recording_server import Stage
 from tests.adapters.pydantic_ai.recordings import INTERACTIONS, Recorded
-from tests.adapters.pydantic_ai.stage import Stage
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter

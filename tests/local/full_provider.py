@@ -11,8 +11,8 @@ from typing import Any
 
 from openai import AsyncOpenAI
 
-from tests.local.bench import Puppet, function
-from tests.mcp_client.bench import web_peer
+from tests.local.scripted_provider import Puppet, function
+from tests.mcp_client.mounted_servers import web_peer
 from toolcrib.local import Answered, LocalProvider, Piece, Proposed, Question, Spent, Text, Thought
 from toolcrib.local.web.folder import WebFolder
 

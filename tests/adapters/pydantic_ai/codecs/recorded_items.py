@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tests.adapters.pydantic_ai.codecs.loopback import Loopback, Reply, loopback, model_at
+from tests.adapters.pydantic_ai.codecs.loopback_server import Loopback, Reply, loopback, model_at
 from toolcrib.adapters.items import mapping_of, mappings_of, text_of
 from toolcrib.adapters.pydantic_ai.codecs.code_interpreter import CodeInterpreterCodec
 from toolcrib.adapters.pydantic_ai.parts import items_of

@@ -22,8 +22,8 @@ from pydantic_ai.providers.groq import GroqProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 
-from tests.adapters.openai import provider as responses
-from tests.adapters.pydantic_ai.codecs.loopback import Reply as Encoded
+from tests.adapters.openai import scripted_provider as responses
+from tests.adapters.pydantic_ai.codecs.loopback_server import Reply as Encoded
 from tests.adapters.pydantic_ai.wire.anthropic import AnthropicWire
 from tests.adapters.pydantic_ai.wire.chat import ChatWire
 from tests.adapters.pydantic_ai.wire.google import GoogleWire

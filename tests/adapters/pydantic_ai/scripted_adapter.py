@@ -21,9 +21,9 @@ from pydantic_ai.models.function import (
     FunctionModel,
 )
 
-from tests.adapters.openai.bench import add, ask, happened
-from tests.adapters.pydantic_ai.server import Reply, Server
-from tests.adapters.pydantic_ai.speech import Speech
+from tests.adapters.openai.loopback_adapter import add, ask, happened
+from tests.adapters.pydantic_ai.faulty_server import Reply, Server
+from tests.adapters.pydantic_ai.provider_dialects import Speech
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.adapters.retry import Retry

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, cast
 
-from tests.adapters.pydantic_ai.codecs.loopback import Reply as Encoded
+from tests.adapters.pydantic_ai.codecs.loopback_server import Reply as Encoded
 from tests.adapters.pydantic_ai.wire.traffic import Json
 
 

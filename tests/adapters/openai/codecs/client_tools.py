@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.adapters.openai.samples import fixture
+from tests.adapters.openai.response_samples import fixture
 from toolcrib import Executor, Outcome, Session
 from toolcrib.adapters.client_calls import ClientCall, ClientCodec
 from toolcrib.adapters.openai.codecs.apply_patch import OpenAIApplyPatchCodec

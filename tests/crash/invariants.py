@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.crash.load import IDEMPOTENT, SESSION
+from tests.crash.workload import IDEMPOTENT, SESSION
 from toolcrib import SqliteStore
 from toolcrib.approval.decision import Decided
 from toolcrib.session.events import (

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from tests.adapters.openai.bench import QUICK, ask, sdk_client
+from tests.adapters.openai.loopback_adapter import QUICK, ask, sdk_client
 from toolcrib import Prompt, Secret, Session, SqliteStore, tool
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.session.events import Event
@@ -139,7 +139,7 @@ class Elsewhere:
 def elsewhere() -> Generator[Elsewhere]:
     """A server that forks a process for each life, so that the imports are paid for once."""
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.adapters.openai.elsewhere"],
+        [sys.executable, "-m", "tests.adapters.openai.evaluation_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Literal
 
+from tests.transports.acp.connected_editor import wired_desk
 from tests.transports.acp.editor import Desk
-from tests.transports.acp.wired import wired_desk
 from tests.transports.shop import shop
 from tests.transports.suite import SESSION, AskingDriver, Driver, Json, column
 

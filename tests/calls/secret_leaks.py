@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from tests.calls.desk import kind_of
+from tests.calls.payments import kind_of
 from toolcrib.approval.decision import Decision
 from toolcrib.approval.policy import Policy
 from toolcrib.calls.executor import Executor

@@ -11,7 +11,7 @@ from typing import Any
 from httpx2 import AsyncClient
 from websockets.asyncio.client import connect
 
-from tests.local.bench import Puppet, Script
+from tests.local.scripted_provider import Puppet, Script
 from toolcrib.local import LocalProvider
 from toolcrib.local.serving import ProviderServer
 from toolcrib.transports.security import Token, Tokens

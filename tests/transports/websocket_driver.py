@@ -11,7 +11,7 @@ from typing import Any
 import websockets
 from websockets.asyncio.client import connect
 
-from tests.transports.http.served import OWNERS, TOKENS
+from tests.transports.http.served_runtime import OWNERS, TOKENS
 from tests.transports.shop import shop
 from tests.transports.suite import SESSION, AskingDriver, Driver, Json, column
 from toolcrib.transports.http.serving import HttpServer

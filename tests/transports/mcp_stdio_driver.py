@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx2
 from mcp import Client, StdioServerParameters
 
-from tests.transports.http.served import OWNERS
-from tests.transports.mcp.driving import OverMcp
+from tests.transports.http.served_runtime import OWNERS
+from tests.transports.mcp.shop_client import OverMcp
 from tests.transports.stdio_host import ROOT
 from tests.transports.suite import SESSION, Driver, column
 

@@ -1,7 +1,7 @@
 """A desk whose agent is asked in one process and answered in another.
 
-python -m tests.pydantic_ai.shifts FOLDER ask
-python -m tests.pydantic_ai.shifts FOLDER answer RESULTS [die]
+python -m tests.pydantic_ai.agent_process FOLDER ask
+python -m tests.pydantic_ai.agent_process FOLDER answer RESULTS [die]
 
 The history, the session and what ran lie in FOLDER; RESULTS is pydantic-ai's own JSON. With `die`
 the tool kills its process after it has taken effect.

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.transports.rpc import RpcClient
+from tests.transports.rpc_client import RpcClient
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.transports.peer import Peer

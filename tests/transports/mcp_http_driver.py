@@ -9,8 +9,8 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.transports.http.served import OWNERS, TOKENS
-from tests.transports.mcp.driving import OverMcp
+from tests.transports.http.served_runtime import OWNERS, TOKENS
+from tests.transports.mcp.shop_client import OverMcp
 from tests.transports.shop import shop
 from tests.transports.suite import SESSION, Driver, Opened, column
 from toolcrib.transports.http.serving import HttpServer

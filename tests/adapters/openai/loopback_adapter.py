@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
-from tests.adapters.openai.provider import Json, Provider, Reply
+from tests.adapters.openai.scripted_provider import Json, Provider, Reply
 from toolcrib import MarkdownSection, Prompt, Session, tool
 from toolcrib.adapters.openai import OpenAIAdapter, Retry
 from toolcrib.session.events import Event

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from tests.adapters.pydantic_ai.bench import QUICK, ask
-from tests.adapters.pydantic_ai.speech import SPEECHES, certificates
+from tests.adapters.pydantic_ai.provider_dialects import SPEECHES, certificates
+from tests.adapters.pydantic_ai.scripted_adapter import QUICK, ask
 from toolcrib import Prompt, Secret, Session, SqliteStore, tool
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.session.events import Event
@@ -140,7 +140,7 @@ class Elsewhere:
 def elsewhere() -> Generator[Elsewhere]:
     """A server that forks a process for each life, so that the imports are paid for once."""
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.adapters.pydantic_ai.elsewhere"],
+        [sys.executable, "-m", "tests.adapters.pydantic_ai.evaluation_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

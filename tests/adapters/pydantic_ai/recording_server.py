@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 
-from tests.adapters.pydantic_ai.codecs.loopback import REFUSAL, Reply
+from tests.adapters.pydantic_ai.codecs.loopback_server import REFUSAL, Reply
 from tests.adapters.pydantic_ai.wire.traffic import Json
 
 

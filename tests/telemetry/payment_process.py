@@ -9,7 +9,7 @@ import asyncio
 import os
 import sys
 
-from tests.telemetry.collected import Collected
+from tests.telemetry.memory_collector import Collected
 from toolcrib import Executor, Session, SqliteStore, tool
 
 

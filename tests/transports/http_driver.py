@@ -7,7 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import httpx2
 
-from tests.transports.http.served import OWNERS, STREAM, TOKENS, events_of
+from tests.transports.http.served_runtime import OWNERS, STREAM, TOKENS, events_of
 from tests.transports.shop import shop
 from tests.transports.suite import SESSION, AskingDriver, Driver, Json, Opened, column
 from toolcrib.transports.http.routes import ROUTES

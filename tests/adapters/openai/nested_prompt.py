@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.adapters.openai.bench import add, ask
-from tests.adapters.openai.provider import call, message, response
+from tests.adapters.openai.loopback_adapter import add, ask
+from tests.adapters.openai.scripted_provider import call, message, response
 from toolcrib import Prompt, PromptResponse, ToolContext, tool
 
 ANSWER = response(message("Fine."))

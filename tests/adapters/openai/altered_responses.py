@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from hypothesis import strategies as st
 
-from tests.adapters.openai.provider import Json
+from tests.adapters.openai.scripted_provider import Json
 
 NEW_TYPES: Final = (
     "aura",

@@ -13,7 +13,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, TextContent, TextResourceContents
 
-from tests.transports.drive_http import OverHttp
+from tests.transports.http_driver import OverHttp
 from tests.transports.suite import Json
 
 
