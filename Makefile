@@ -67,7 +67,7 @@ load: setup ## Tests with many calls at once
 	scripts/marked.sh load
 
 docs: setup ## Build the documentation site into build/site; warnings are errors
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 dist: setup ## Build sdist and wheel into dist/, install the wheel into a fresh environment, run it
 	$(BIN)/python scripts/dist.py

@@ -1,10 +1,15 @@
 """The documentation site: its reference has every public name, its links work in both places."""
 
+import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from scripts.docs_site import (
+    ROOT,
     SOURCE,
     external_assets,
     missing_names,
@@ -100,3 +105,27 @@ def test_a_link_of_the_repository_leads_to_the_page_of_the_site(
 ) -> None:
     """Pages keep the links that work on a code host. Others stay, and fail the strict build."""
     assert site_link(link, page=page) == target
+
+
+def test_a_broken_link_fails_the_build_of_the_makefile(tmp_path: Path) -> None:
+    """`make docs` counts warnings as errors. With --quiet it would not even see them."""
+    recipe = re.search(r"mkdocs (build .*)", (ROOT / "Makefile").read_text("utf-8"))
+    assert recipe is not None
+    pages = tmp_path / "docs"
+    pages.mkdir()
+    (pages / "index.md").write_text("# Start\n\n[a place that is not there](#nowhere)\n")
+    config = tmp_path / "mkdocs.yml"
+    config.write_text(
+        f"INHERIT: {ROOT / 'mkdocs.yml'}\ndocs_dir: {pages}\nsite_dir: {tmp_path / 'site'}\n"
+        "hooks: []\nplugins: []\nnav: [index.md]\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", *shlex.split(recipe[1]), "--config-file", str(config)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode != 0
+    assert "#nowhere" in done.stderr
