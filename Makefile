@@ -9,10 +9,11 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 WORKERS ?= 2
 FAST := not slow and not crash and not load and not browser
 UNIT := $(FAST) and not wire
+EXTRAS := acp,cli,code,local,mcp,openai,pydantic-ai,sandbox,search,server,docs,dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup node demo test check lint types unit wire coverage slow crash load conformance \
-	schemathesis model-test bench mutants format clean
+.PHONY: help setup node demo test check lint types unit wire coverage slow crash load docs dist \
+	conformance schemathesis model-test bench mutants format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,7 +21,7 @@ help: ## Show this list
 setup: $(STAMP) ## Make .venv with everything pinned in constraints.txt
 
 $(STAMP): pyproject.toml constraints.txt scripts/venv.sh
-	scripts/venv.sh "$(PYTHON)" $(VENV) constraints.txt '.[acp,cli,code,local,mcp,openai,pydantic-ai,sandbox,search,server,dev]'
+	scripts/venv.sh "$(PYTHON)" $(VENV) constraints.txt '.[$(EXTRAS)]'
 	@touch $@
 
 $(BENCH_STAMP): pyproject.toml constraints-bench.txt scripts/venv.sh
@@ -35,7 +36,7 @@ demo: setup ## Run the demo; needs no key and no network
 
 check: lint types unit ## Before every commit: lint, types, unit tests
 
-test: lint types coverage slow crash load ## All that the CI runs
+test: lint types coverage slow crash load docs dist ## All that the CI runs
 
 lint: setup ## Lint and check the format
 	$(BIN)/ruff check .
@@ -64,6 +65,12 @@ crash: setup ## Tests that kill processes
 
 load: setup ## Tests with many calls at once
 	scripts/marked.sh load
+
+docs: setup ## Build the documentation site into build/site; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+dist: setup ## Build sdist and wheel into dist/, install the wheel into a fresh environment, run it
+	$(BIN)/python scripts/dist.py
 
 conformance: setup node ## The official MCP conformance suite against our server, in both eras
 	scripts/conformance.sh

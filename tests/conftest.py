@@ -1,6 +1,7 @@
 """What every test shares: how Hypothesis runs, and where a test may put its database."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,16 @@ _SLOW = (
     "transports/test_stdio.py",
 )
 _TESTS = Path(__file__).parent
+
+
+def pytest_configure() -> None:
+    """Start every child process with the default SIGINT.
+
+    A shell starts background jobs with SIGINT ignored, and children inherit that: `toolcrib` would
+    rightly ignore the Ctrl-C that tests send to it.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import add, ask, bench, happened
-from tests.adapters.openai.provider import Json, call, message, response
+from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
+from tests.adapters.openai.scripted_provider import Json, call, message, response
 from toolcrib import PromptEvaluationError, Session, ToolContext, ToolInvoked, ToolResult, tool
 from toolcrib.adapters.openai import Budget
 from toolcrib.errors import InvalidEvent

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import KEY, add, ask, bench, happened, sdk_client
 from tests.adapters.openai.files_server import FilesServer, code_call, opened
-from tests.adapters.openai.provider import Body, Json, Reply, call, message, response
+from tests.adapters.openai.loopback_adapter import KEY, add, ask, bench, happened, sdk_client
+from tests.adapters.openai.scripted_provider import Body, Json, Reply, call, message, response
 from toolcrib import PromptEvaluationError, Session, ToolContext, ToolInvoked, ToolResult
 from toolcrib.adapters.openai import Budget, Governance, OpenAIAdapter, download_files_blocking
 from toolcrib.errors import DownloadFailed

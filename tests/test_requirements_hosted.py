@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import ask, bench, happened
-from tests.adapters.openai.provider import Json, call, message, response
-from tests.adapters.openai.samples import fixture
+from tests.adapters.openai.loopback_adapter import ask, bench, happened
+from tests.adapters.openai.response_samples import fixture
+from tests.adapters.openai.scripted_provider import Json, call, message, response
 from tests.helpers.hosted_tools import (
     OneSidedSearchCodec,
     PlainOutput,

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import toolcrib
-from tests.adapters.openai.bench import ask, bench, happened
-from tests.adapters.openai.provider import Json, message, response
+from tests.adapters.openai.loopback_adapter import ask, bench, happened
+from tests.adapters.openai.scripted_provider import Json, message, response
 from toolcrib import HostedTool, NativeTool, Session, Tool, ToolInvoked
 from toolcrib.adapters.openai.adapter import default_codecs
 from toolcrib.tools.code_interpreter import CodeInterpreterResult, code_interpreter_tool

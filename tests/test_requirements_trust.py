@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.adapters.openai.bench import ask, bench, happened
-from tests.adapters.openai.provider import Json, message, response
+from tests.adapters.openai.loopback_adapter import ask, bench, happened
+from tests.adapters.openai.scripted_provider import Json, message, response
 from toolcrib import Approve, NativeTool, Policy, Rule, Session, Tool, ToolInvoked
 from toolcrib.adapters.openai import Governance
 from toolcrib.approval import CallbackApprover, Subject, parse_policy

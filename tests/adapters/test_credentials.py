@@ -12,8 +12,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.adapters.openai.bench import KEY, add, ask, bench
-from tests.adapters.openai.provider import Body, Events, Json, call, events_of, message, response
+from tests.adapters.openai.loopback_adapter import KEY, add, ask, bench
+from tests.adapters.openai.scripted_provider import (
+    Body,
+    Events,
+    Json,
+    call,
+    events_of,
+    message,
+    response,
+)
 from toolcrib import Approve, HostedTool, PromptEvaluationError, Session, ToolInvoked
 from toolcrib.adapters.codec import Contribution
 from toolcrib.adapters.credentials import Credentials, Pieces

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import add, ask, bench
-from tests.adapters.openai.provider import call, message, response
+from tests.adapters.openai.loopback_adapter import add, ask, bench
+from tests.adapters.openai.scripted_provider import call, message, response
 from toolcrib import PromptEvaluationError, Session
 
 CALLED = response(call("add", {"a": 1, "b": 2}, call_id="call_1"), id="resp_1")

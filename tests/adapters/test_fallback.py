@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.adapters.openai.bench import add, ask, bench, happened
-from tests.adapters.openai.provider import call, message, response
+from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
+from tests.adapters.openai.scripted_provider import call, message, response
 from toolcrib import Fallback, HostedTool, Policy, PromptEvaluationError, Rule, Session, tool
 from toolcrib.adapters.openai import Governance
 from toolcrib.errors import InvalidTool

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.adapters.openai.samples import JSON_VALUES, sdk_items
+from tests.adapters.openai.response_samples import JSON_VALUES, sdk_items
 from toolcrib.adapters import items
 
 ITEMS = st.dictionaries(st.sampled_from(["a", "content", "type"]), JSON_VALUES)

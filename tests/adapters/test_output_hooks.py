@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import add, ask, bench, happened
-from tests.adapters.openai.provider import Json, call, message, response
+from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
+from tests.adapters.openai.scripted_provider import Json, call, message, response
 from toolcrib import EventBus, Session, ToolContext, ToolInvoked, ToolResult, tool
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.tools.code_interpreter import CodeInterpreterResult

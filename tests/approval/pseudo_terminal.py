@@ -1,6 +1,7 @@
 """A real terminal with a test at the keyboard."""
 
 import asyncio
+import codecs
 import os
 import pty
 from collections.abc import Generator
@@ -18,6 +19,8 @@ class PseudoTerminal:
     def __init__(self, keyboard: int, stream: TextIO) -> None:
         self._keyboard = keyboard
         self._screen = ""
+        # One character may come in two pieces.
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
         self.stream = stream
 
     def type(self, keys: str) -> None:
@@ -29,7 +32,7 @@ class PseudoTerminal:
         while text not in self._screen:
             async with asyncio.timeout(10):
                 await anyio.wait_readable(self._keyboard)
-            self._screen += os.read(self._keyboard, 65_536).decode()
+            self._screen += self._decoder.decode(os.read(self._keyboard, 65_536))
         seen, found, self._screen = self._screen.partition(text)
         return seen + found
 

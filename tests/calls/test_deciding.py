@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.calls.desk import JO, Desk, Says, kind_of
+from tests.calls.payments import JO, Desk, Says, kind_of
 from toolcrib.approval.approvers import Reply
 from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Deny, Expire
 from toolcrib.approval.policy import Policy, Rule

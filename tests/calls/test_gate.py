@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.calls.desk import JO, Desk, Says, kind_of
+from tests.calls.payments import JO, Desk, Says, kind_of
 from toolcrib.approval.approvers import Reply
 from toolcrib.approval.decision import Actor, Approve
 from toolcrib.approval.grant import NewGrant

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from tests.calls.desk import Desk, Says, kind_of
+from tests.calls.payments import Desk, Says, kind_of
 from tests.calls.places import history
 from toolcrib.approval.decision import Actor, Approve
 from toolcrib.approval.pattern import Between

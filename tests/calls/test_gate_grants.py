@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.calls.desk import Desk, Says, kind_of
+from tests.calls.payments import Desk, Says, kind_of
 from toolcrib.approval.decision import Actor, Approve, Decided, Deny
 from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.pattern import Between

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.calls.hook_bench import Bench
+from tests.calls.hooked_executor import Bench
 from tests.calls.runs import Run, run
 from toolcrib import Hooks, ToolContext, tool
 

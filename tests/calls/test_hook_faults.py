@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.calls.hook_bench import Bench
+from tests.calls.hooked_executor import Bench
 from toolcrib import Executor, Hooks, Session, ToolContext, ToolInvoked, tool
 from toolcrib.errors import HookFailed, InvalidHooks, ToolTimeout
 from toolcrib.testing import Recorder, run_in_virtual_time

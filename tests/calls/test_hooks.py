@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.calls.hook_bench import Bench
+from tests.calls.hooked_executor import Bench
 from toolcrib import Answer, Executor, Hooks, Refuse, Session, ToolContext, tool
 from toolcrib.errors import HookFailed, InvalidHooks
 from toolcrib.failures import Fault

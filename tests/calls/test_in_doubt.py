@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.calls.desk import Says, kind_of
-from tests.calls.doubt import (
+from tests.calls.interrupted_process import (
     RUNNING,
     copy_of,
     executor_for,
@@ -16,6 +15,7 @@ from tests.calls.doubt import (
     live,
     live_again,
 )
+from tests.calls.payments import Says, kind_of
 from tests.calls.places import Trace, history
 from toolcrib.approval.decision import Actor, Answer, Approve, Decision, Deny
 from toolcrib.approval.policy import Policy, Rule

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.calls.gauge import Gauge, requests
+from tests.calls.concurrency_gauge import Gauge, requests
 from tests.calls.runs import failure, invoked, kinds
 from toolcrib import (
     CallRequest,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from tests.calls.desk import JO, Desk, kind_of
+from tests.calls.payments import JO, Desk, kind_of
 from toolcrib.approval.approvers import Reply
 from toolcrib.approval.decision import Approve, Deny
 from toolcrib.approval.request import ApprovalRequest

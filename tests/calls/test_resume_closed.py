@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.calls.desk import Desk, kind_of
+from tests.calls.payments import Desk, kind_of
 from tests.calls.places import Trace, executor_at, history, pay_tool
 from toolcrib.approval.approvers import Reply
 from toolcrib.approval.decision import Approve

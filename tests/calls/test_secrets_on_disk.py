@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.calls.desk import kind_of
-from tests.calls.doubt import kill_in_the_middle
-from tests.calls.leaky import (
+from tests.calls.interrupted_process import kill_in_the_middle
+from tests.calls.payments import kind_of
+from tests.calls.places import history
+from tests.calls.secret_leaks import (
     ARGUMENTS,
     KEYS,
     PIN,
@@ -26,7 +27,6 @@ from tests.calls.leaky import (
     live,
     open_bench,
 )
-from tests.calls.places import history
 from toolcrib.approval.decision import Answer, Approve, Decision, Deny
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.errors import InvalidDecision

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.calls.nested_turns import asking, look
 from tests.calls.runs import failure, found
-from tests.calls.within import asking, look
 from toolcrib import Executor, Hooks, Limits, Session, tool
 from toolcrib.errors import CallFailed
 from toolcrib.ledger.events import TurnStarted

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.calls.nested_turns import asking, erase, look
 from tests.calls.runs import found, invoked
-from tests.calls.within import asking, erase, look
 from toolcrib import (
     Approve,
     CallRequest,

@@ -14,10 +14,10 @@ from pathlib import Path
 from typer.testing import CliRunner, Result
 
 from tests.approval.pseudo_terminal import PROMPT, PseudoTerminal, pseudo_terminal
+from tests.helpers.patience import PATIENCE
 from toolcrib.cli.app import app
 
 MAIN = (sys.executable, "-c", "from toolcrib.cli import main; main()")
-PATIENCE = 50.0
 MODULES = ("cli_tools", "cli_model", "workshop")
 
 TOOLS = '''

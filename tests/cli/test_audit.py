@@ -3,7 +3,6 @@
 import json
 import signal
 import sqlite3
-import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.cli.command import MAIN
+from tests.helpers.child_process import child_process
 from tests.store.facts import open_call, request, write
 from toolcrib.cli.app import app
 from toolcrib.store import SqliteStore
@@ -206,19 +206,15 @@ class TestTail:
     def test_what_is_added_follows(self, crib: Path) -> None:
         """With --follow the end stays open; JSON is one record a line; Ctrl-C is status 130."""
         tail = ("audit", "tail", "--store", str(crib), "--session", "one", "-n", "1")
-        following = subprocess.Popen(
-            [*MAIN, *tail, "--follow", "--json"], stdout=subprocess.PIPE, text=True
-        )
-        with following:
-            assert following.stdout is not None
-            assert json.loads(following.stdout.readline())["seq"] == 5
+        with child_process([*MAIN, *tail, "--follow", "--json"]) as following:
+            assert json.loads(following.stdout.next_line())["seq"] == 5
             with SqliteStore(crib) as store:
                 write(store, store.acquire("one"), 2)
 
-            added = [json.loads(following.stdout.readline())["seq"] for _ in range(2)]
+            added = [json.loads(following.stdout.next_line())["seq"] for _ in range(2)]
 
             following.send_signal(signal.SIGINT)
-            assert (added, following.wait(30)) == ([6, 7], 130)
+            assert (added, following.wait()) == ([6, 7], 130)
 
 
 class TestSessions:

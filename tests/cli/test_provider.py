@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import signal
 import stat
-import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,28 +13,18 @@ import pytest
 from openai import OpenAI
 
 from tests.cli.command import MAIN, environment, invoke
+from tests.helpers.child_process import ChildProcess, child_process
 
 
 @contextmanager
-def provider(folder: Path, *options: str) -> Generator[tuple[subprocess.Popen[str], str]]:
+def provider(folder: Path, *options: str) -> Generator[tuple[ChildProcess, str]]:
     """A process that serves, and its address."""
     (folder / "shop.yaml").write_text("name: shop\nturns:\n  - steps:\n      - say: Hello.\n")
-    process = subprocess.Popen(
-        [*MAIN, "provider", "--brain", "scripted:shop.yaml", "--port", "0", *options],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    )
-    assert process.stderr is not None
-    try:
-        found = re.search(r"http://\S+", process.stderr.readline())
-        assert found is not None
-        yield process, found[0]
-    finally:
-        process.kill()
-        process.communicate()
+    command = [*MAIN, "provider", "--brain", "scripted:shop.yaml", "--port", "0", *options]
+    with child_process(command, cwd=folder, env=environment()) as process:
+        url = re.search(r"http://\S+", process.stderr.next_line())
+        assert url is not None
+        yield process, url[0]
 
 
 def test_it_serves_the_official_client_until_it_is_told_to_stop(tmp_path: Path) -> None:
@@ -45,12 +34,12 @@ def test_it_serves_the_official_client_until_it_is_told_to_stop(tmp_path: Path) 
         with OpenAI(base_url=url, api_key=token) as client:
             response = client.responses.create(model="shop", input="hi")
         process.send_signal(signal.SIGTERM)
-        stdout, stderr = process.communicate(timeout=50)
+        status = process.wait()
     assert response.output_text == "Hello."
     assert response.metadata == {"toolcrib_brain": "scripted"}
-    assert process.returncode == 0
-    assert token not in stdout + stderr
-    assert "written beforehand" in stderr
+    assert status == 0
+    assert token not in process.stdout.text + process.stderr.text
+    assert "written beforehand" in process.stderr.text
     assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
     assert (tmp_path / "state" / "provider.sqlite3").exists()
 
@@ -59,10 +48,11 @@ def test_the_token_is_printed_for_whoever_asks(tmp_path: Path) -> None:
     """On stdout, alone, so that a script can take it."""
     with provider(tmp_path, "--token-file", "token", "--show-token") as (process, _):
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=50)
-    assert stdout.strip() == (tmp_path / "token").read_text().strip()
-    assert stdout.strip() not in stderr
-    assert "nothing is kept" in stderr
+        assert process.wait() == 0
+    token = process.stdout.text.strip()
+    assert token == (tmp_path / "token").read_text().strip()
+    assert token not in process.stderr.text
+    assert "nothing is kept" in process.stderr.text
 
 
 @pytest.mark.parametrize(

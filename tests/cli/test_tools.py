@@ -2,13 +2,13 @@
 
 import json
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 from typer.testing import Result
 
-from tests.cli.command import MAIN, PATIENCE, invoke
+from tests.cli.command import MAIN, invoke
+from tests.helpers.child_process import child_process
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.ledger.record import events
 from toolcrib.store import SqliteStore
@@ -163,13 +163,10 @@ class TestCalling:
     def test_ctrl_c_stops_the_call(self, folder: Path) -> None:
         """Status 130 at once, and the ledger says that it was cancelled."""
         words = ("tools", "call", "linger", *MODULE, "--store", "crib.sqlite3")
-        with subprocess.Popen(
-            [*MAIN, *words], stderr=subprocess.PIPE, text=True, cwd=folder
-        ) as started:
-            assert started.stderr is not None
-            assert [started.stderr.readline() for _ in range(2)] == ["loading\n", "lingering\n"]
+        with child_process([*MAIN, *words], cwd=folder) as started:
+            assert [started.stderr.next_line() for _ in range(2)] == ["loading\n", "lingering\n"]
             started.send_signal(signal.SIGINT)
-            assert started.wait(PATIENCE) == 130
+            assert started.wait() == 130
 
         with SqliteStore(folder / "crib.sqlite3") as store:
             [session] = store.sessions()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from mcp.server.subscriptions import PromptsListChanged
 
-from tests.conformance.fixture_asking import ASKING_TOOLS
+from tests.conformance.fixture_client_requests import ASKING_TOOLS
 from tests.conformance.fixture_extras import extend
 from tests.conformance.fixture_tools import PLAIN_TOOLS, tool, tool_change
 from toolcrib.host_tools import HostToolRegistry, ToolContext

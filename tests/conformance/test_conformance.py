@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.fixture_asking import ASKING_TOOLS
+from tests.conformance.fixture_client_requests import ASKING_TOOLS
 from tests.conformance.fixture_tools import PLAIN_TOOLS
 from tests.conformance.verdicts import required, verdicts
 from tests.node.peers import ROOT, needs_node

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.command import serving
 from tests.conformance.inspector import ERAS, TOOL_FAILED, Era, Inspector, over_http, over_stdio
 from tests.node.peers import needs_node
-from tests.transports.http.served import CALLERS, OWNERS, TOKENS
+from tests.transports.http.served_runtime import CALLERS, OWNERS, TOKENS
 from tests.transports.shop import TOOLS, shop
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.serving.tokens import owner_token

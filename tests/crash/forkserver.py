@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 
-from tests.crash.load import Life, Plan
+from tests.crash.workload import Life, Plan
 
 
 def main() -> None:

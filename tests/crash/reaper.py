@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.crash.load import Plan
+from tests.crash.workload import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.books import Books
-from tests.crash.load import IDEMPOTENT, POINTS, SESSION, Plan, make_tools
+from tests.crash.invariants import Books
 from tests.crash.reaper import Death, Reaper, reaper
+from tests.crash.workload import IDEMPOTENT, POINTS, SESSION, Plan, make_tools
 from toolcrib import Actor, CallbackApprover, Deny, Executor, Reply, Session, SqliteStore
 from toolcrib.approval.decision import Decided
 from toolcrib.approval.request import ApprovalRequest

@@ -17,7 +17,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from tests.fuzz.api_server import TOKEN
 from tests.fuzz.frames import WHOLE, frames
-from tests.transports.rpc import RpcClient
+from tests.transports.rpc_client import RpcClient
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 

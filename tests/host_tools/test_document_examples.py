@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import ask
+from tests.adapters.openai.loopback_adapter import ask
 from tests.host_tools.project import Project
 from toolcrib import Executor, Session
 from toolcrib.adapters.openai import OpenAIAdapter

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -14,6 +13,8 @@ from typing import Any
 
 import pytest
 from openai import APIConnectionError, APIError, OpenAI
+
+from tests.helpers.child_process import ChildProcess, child_process
 
 pytestmark = [pytest.mark.crash, pytest.mark.wire, pytest.mark.timeout(240)]
 
@@ -40,7 +41,7 @@ CODE: Any = [{"type": "code_interpreter", "container": {"type": "auto"}}]
 class Running:
     """A provider as a process of its own."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str, token: str) -> None:
+    def __init__(self, process: ChildProcess, url: str, token: str) -> None:
         self.process = process
         self.client = OpenAI(base_url=url, api_key=token, max_retries=0, timeout=60)
 
@@ -57,24 +58,15 @@ def running(folder: Path) -> Generator[Running]:
     scenario.write_text(SCENARIO)
     command = [*MAIN, "provider", "--brain", f"scripted:{scenario}", "--port", "0"]
     places = ["--data", str(folder / "data"), "--token-file", str(token_file)]
-    process = subprocess.Popen(
-        [*command, *places],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "NO_COLOR": "1", "COLUMNS": "200"},
-    )
-    assert process.stderr is not None
-    try:
-        url = re.search(r"http://\S+", process.stderr.readline())
+    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200"}
+    with child_process([*command, *places], env=env) as process:
+        url = re.search(r"http://\S+", process.stderr.next_line())
         assert url is not None
-        with process.stderr:
-            while "state is kept" not in process.stderr.readline():
-                assert process.poll() is None
-            live = Running(process, url[0], token_file.read_text().strip())
-            with live.client:
-                yield live
-    finally:
-        process.terminate()
+        process.stderr.next_line(containing="state is kept")
+        live = Running(process, url[0], token_file.read_text().strip())
+        with live.client:
+            yield live
+        process.send_signal(signal.SIGTERM)
         process.wait()
 
 
@@ -146,7 +138,7 @@ def test_a_provider_that_is_told_to_stop_ends_what_it_makes(tmp_path: Path) -> N
             if event.type == "response.code_interpreter_call.interpreting":
                 break
         events.close()
-        first.process.terminate()
-        assert first.process.wait(60) == 0
+        first.process.send_signal(signal.SIGTERM)
+        assert first.process.wait() == 0
     with running(tmp_path) as second:
         assert second.client.responses.retrieve(behind.id).status == "cancelled"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.local.hosted.running import Clock
+from tests.local.hosted.hosted_calls import Clock
 from toolcrib.embedded.interval import NowAndThen
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from openai import NotFoundError
 
-from tests.adapters.openai.bench import add, ask
-from tests.local.bench import Puppet
+from tests.adapters.openai.loopback_adapter import add, ask
+from tests.local.scripted_provider import Puppet
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.embedded import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
 from toolcrib.errors import UsageError

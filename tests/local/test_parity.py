@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import ask
+from tests.adapters.openai.loopback_adapter import ask
 from tests.adapters.openai.recordings import recorded
 from tests.adapters.openai.test_replay import (
     UNKNOWN,
@@ -19,7 +19,7 @@ from tests.adapters.openai.test_replay import (
     told,
     unaccounted,
 )
-from tests.local.workshop import Workshop, workshop
+from tests.local.full_provider import Workshop, workshop
 from toolcrib import PromptResponse, Session
 from toolcrib.adapters.answer import answer_items
 from toolcrib.adapters.openai import OpenAIAdapter

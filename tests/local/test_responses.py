@@ -10,7 +10,7 @@ import pytest
 from openai import AsyncOpenAI, BadRequestError, NotFoundError
 from openai.types.responses import Response
 
-from tests.local.bench import function, served
+from tests.local.scripted_provider import function, served
 from toolcrib.embedded import (
     Answered,
     BrainFailed,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.local.bench import served
-from tests.local.strictly import check_event, check_input_item, check_item, check_response
-from tests.local.workshop import Json, workshop
+from tests.local.full_provider import Json, workshop
+from tests.local.scripted_provider import served
+from tests.local.sdk_types import check_event, check_input_item, check_item, check_response
 from toolcrib.embedded import Piece, Proposed, Question, Text, Thought
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(120)]

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from tests.mcp_client.bench import Mount, mounted, terms
+from tests.mcp_client.mounted_servers import Mount, mounted, terms
 from tests.node.peers import MODULES, command, needs_node
 from toolcrib.host_tools import StdioServer
 from toolcrib.ledger.events import ToolProgress

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.mcp_client.bench import Json, raw, tool
-from tests.runtime.bench import (
+from tests.mcp_client.mounted_servers import Json, raw, tool
+from tests.runtime.host_runtime import (
     call,
     events,
     first_event,

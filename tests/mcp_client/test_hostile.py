@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.mcp_client.bench import QUICK, Mount, mounted, raw, stdio, tool, web_peer
+from tests.mcp_client.mounted_servers import QUICK, Mount, mounted, raw, stdio, tool, web_peer
 from toolcrib.failures import FailureKind
 
 pytestmark = pytest.mark.wire

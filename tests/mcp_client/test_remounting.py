@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.mcp_client.bench import raw
-from tests.runtime.bench import call, events, new_session, serving
+from tests.mcp_client.mounted_servers import raw
+from tests.runtime.host_runtime import call, events, new_session, serving
 from toolcrib.host_tools import StdioServer
 from toolcrib.runtime.runtime import Runtime
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.mcp_client.bench import (
+from tests.mcp_client.mounted_servers import (
     QUICK,
     Era,
     Mount,

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pydantic_ai import DeferredToolResults, ModelMessagesTypeAdapter, ToolApproved
 
+from tests.pydantic_ai.agent_process import SESSION, answer, ask
 from tests.pydantic_ai.agents import (
     Shell,
     agent_of,
@@ -21,7 +22,6 @@ from tests.pydantic_ai.agents import (
     endings,
     told,
 )
-from tests.pydantic_ai.shifts import SESSION, answer, ask
 from toolcrib import Approve, Session, SqliteStore
 from toolcrib.context import AgentContext
 from toolcrib.session.state import ResumableState
@@ -33,7 +33,7 @@ YES = '{"approvals": {"c1": true}}'
 
 def shift(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Another process at the same desk."""
-    command = [sys.executable, "-m", "tests.pydantic_ai.shifts", str(folder), *arguments]
+    command = [sys.executable, "-m", "tests.pydantic_ai.agent_process", str(folder), *arguments]
     return subprocess.run(
         command, capture_output=True, text=True, cwd=ROOT, timeout=50, check=False
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic_ai import Agent, DeferredToolResults, RunContext, ToolCallPart
 
+from tests.pydantic_ai.agent_process import SESSION, answer, ask
 from tests.pydantic_ai.agents import (
     Greet,
     Shell,
@@ -21,7 +22,6 @@ from tests.pydantic_ai.agents import (
     scripted,
     told,
 )
-from tests.pydantic_ai.shifts import SESSION, answer, ask
 from toolcrib import Session, SqliteStore
 from toolcrib.context import AgentContext
 from toolcrib.ledger.events import TurnStarted

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.bench import stores
+from tests.runtime.host_runtime import stores
 from toolcrib.store.store import Store
 
 

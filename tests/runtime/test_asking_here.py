@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.bench import Gate, host_tool, new_session, serving
+from tests.runtime.host_runtime import Gate, host_tool, new_session, serving
 from toolcrib.errors import Refused, UsageError
 from toolcrib.runtime.runtime import Runtime, create_runtime
 

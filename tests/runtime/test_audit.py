@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.bench import Json, call, events, host_tool, model, new_session, serving
+from tests.runtime.host_runtime import Json, call, events, host_tool, model, new_session, serving
 from toolcrib import Caller, MarkdownSection, Prompt, Session, SqliteStore, ToolContext
 from toolcrib.adapters.openai import Governance
 from toolcrib.ledger.events import ToolInvoked

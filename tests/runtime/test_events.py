@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.runtime.bench import call, host_tool, kinds, new_session, refusal, serving
+from tests.runtime.host_runtime import call, host_tool, kinds, new_session, refusal, serving
 from toolcrib import Session
 from toolcrib.ledger.events import TextDelta, ToolOutput
 from toolcrib.runtime.envelope import GAP, Envelope, Reader

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.bench import (
+from tests.runtime.host_runtime import (
     CALLER,
     Gate,
     Json,

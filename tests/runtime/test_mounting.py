@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.runtime.bench import (
+from tests.runtime.host_runtime import (
     Json,
     add,
     call,

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from tests.runtime.bench import Json, call, host_tool, new_session, refusal, serving
+from tests.runtime.host_runtime import Json, call, host_tool, new_session, refusal, serving
 from toolcrib import Session
 from toolcrib.errors import LeaseLost, Refused
 from toolcrib.runtime.operations import OPERATIONS

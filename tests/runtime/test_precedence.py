@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mcp_client.bench import Json, raw
-from tests.runtime.bench import events, host_tool, new_session, serving
+from tests.mcp_client.mounted_servers import Json, raw
+from tests.runtime.host_runtime import events, host_tool, new_session, serving
 from toolcrib.runtime.runtime import Runtime
 
 pytestmark = pytest.mark.wire

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import cast
 
-from tests.sandbox.getting_out import (
+from tests.sandbox.escape_programs import (
     descriptors,
     network,
     parents_environment,
@@ -18,8 +18,7 @@ from tests.sandbox.getting_out import (
     symlink_tricks,
     writing_outside,
 )
-from tests.sandbox.trial import Trial
-from tests.sandbox.using_up import (
+from tests.sandbox.exhaustion_programs import (
     daemons,
     disk,
     endless_loop,
@@ -28,6 +27,7 @@ from tests.sandbox.using_up import (
     memory_bomb,
     memory_bomb_of_many,
 )
+from tests.sandbox.trial import Trial
 from toolcrib.sandbox import BackendName, find_sandbox
 
 CASES: dict[str, Callable[[Trial], Awaitable[None]]] = {

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import pytest
 
-from tests.adapters.openai.bench import add, ask, bench
-from tests.adapters.openai.nested import ANSWER
-from tests.adapters.openai.provider import Json, call, message, response
-from tests.calls.desk import Says
-from tests.telemetry.collected import Collected, attributes
+from tests.adapters.openai.loopback_adapter import add, ask, bench
+from tests.adapters.openai.nested_prompt import ANSWER
+from tests.adapters.openai.scripted_provider import Json, call, message, response
+from tests.calls.payments import Says
+from tests.telemetry.memory_collector import Collected, attributes
 from toolcrib import Approve, Deny, Executor, Secret, Session, tool
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.telemetry.conventions import CAPTURE_VARIABLE, call_content

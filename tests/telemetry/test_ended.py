@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from opentelemetry.context import get_current
 
-from tests.adapters.openai.bench import QUICK, add, ask, bench
-from tests.adapters.openai.nested import (
+from tests.adapters.openai.loopback_adapter import QUICK, add, ask, bench
+from tests.adapters.openai.nested_prompt import (
     ANSWER,
     pay,
 )
-from tests.adapters.openai.provider import Body, Json, call, message, response
-from tests.calls.desk import Says
-from tests.runtime.bench import SlowModel
-from tests.telemetry.collected import Collected, attributes, is_failed, seconds
+from tests.adapters.openai.scripted_provider import Body, Json, call, message, response
+from tests.calls.payments import Says
+from tests.runtime.host_runtime import SlowModel
+from tests.telemetry.memory_collector import Collected, attributes, is_failed, seconds
 from toolcrib import (
     Approve,
     EventBus,

@@ -11,7 +11,7 @@ from opentelemetry.context import attach, get_current
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import get_current_span, set_span_in_context
 
-from tests.telemetry.collected import Collected, attributes
+from tests.telemetry.memory_collector import Collected, attributes
 from toolcrib import (
     CallRequest,
     EventBus,

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from opentelemetry.context import get_current
 
-from tests.adapters.openai.bench import add, ask, bench
-from tests.adapters.openai.nested import ANSWER, pay
-from tests.adapters.openai.provider import call, response
-from tests.calls.desk import Says
-from tests.telemetry.collected import Collected, attributes, labels
+from tests.adapters.openai.loopback_adapter import add, ask, bench
+from tests.adapters.openai.nested_prompt import ANSWER, pay
+from tests.adapters.openai.scripted_provider import call, response
+from tests.calls.payments import Says
+from tests.telemetry.memory_collector import Collected, attributes, labels
 from toolcrib import (
     Approve,
     EventBus,
@@ -112,7 +112,7 @@ def test_the_applications_own_sdk_is_found() -> None:
     code = """
 import asyncio
 from opentelemetry import metrics, trace
-from tests.telemetry.collected import Collected
+from tests.telemetry.memory_collector import Collected
 from toolcrib import Executor, Session, tool
 from toolcrib.telemetry import instrument
 

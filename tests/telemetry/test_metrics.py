@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.metrics.export import Histogram
 
-from tests.calls.desk import Desk, Says
-from tests.telemetry.collected import Collected, labels
+from tests.calls.payments import Desk, Says
+from tests.telemetry.memory_collector import Collected, labels
 from toolcrib import (
     Answer,
     Approve,

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from tests.calls.desk import JO
-from tests.telemetry.collected import Collected, labels, seconds
+from tests.calls.payments import JO
+from tests.telemetry.memory_collector import Collected, labels, seconds
 from toolcrib import (
     Approve,
     Executor,

@@ -6,9 +6,9 @@ from pydantic_ai import Agent
 from pydantic_ai.capabilities import Instrumentation
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
-from tests.adapters.pydantic_ai import bench as models
+from tests.adapters.pydantic_ai import scripted_adapter as models
 from tests.pydantic_ai.agents import Greet, call, scripted
-from tests.telemetry.collected import Collected, attributes
+from tests.telemetry.memory_collector import Collected, attributes
 from toolcrib.context import AgentContext
 from toolcrib.session.session import Session
 from toolcrib.toolsets import Toolset

@@ -13,8 +13,8 @@ from opentelemetry.trace import SpanKind
 from opentelemetry.trace.span import TraceState
 from opentelemetry.util.types import Attributes
 
-from tests.calls.desk import Desk, Says
-from tests.telemetry.collected import Collected, attributes, is_failed, seconds
+from tests.calls.payments import Desk, Says
+from tests.telemetry.memory_collector import Collected, attributes, is_failed, seconds
 from toolcrib import (
     ApprovalRequired,
     Approve,

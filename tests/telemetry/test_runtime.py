@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.bench import SlowModel, model
-from tests.telemetry.collected import Collected, Labels, attributes, is_failed, labels
-from tests.transports.http.served import Served, served
+from tests.runtime.host_runtime import SlowModel, model
+from tests.telemetry.memory_collector import Collected, Labels, attributes, is_failed, labels
+from tests.transports.http.served_runtime import Served, served
 from toolcrib import Executor, Session, SqliteStore, tool
 from toolcrib.calls.outcome import Limits
 from toolcrib.errors import LeaseLost

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from opentelemetry.trace import SpanKind
 
-from tests.adapters.openai.bench import add, ask, bench, sdk_client
 from tests.adapters.openai.files_server import FilesServer
-from tests.adapters.openai.nested import (
+from tests.adapters.openai.loopback_adapter import add, ask, bench, sdk_client
+from tests.adapters.openai.nested_prompt import (
     ANSWER,
     INNER,
     INNER_CALLS,
     THREE,
     outer_prompt,
 )
-from tests.adapters.openai.provider import Json, call, message, response
-from tests.telemetry.collected import Collected, attributes, is_failed, labels, seconds
+from tests.adapters.openai.scripted_provider import Json, call, message, response
+from tests.telemetry.memory_collector import Collected, attributes, is_failed, labels, seconds
 from toolcrib import (
     Session,
     ToolContext,

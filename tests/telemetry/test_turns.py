@@ -8,8 +8,8 @@ import pytest
 from opentelemetry.context import get_current
 from opentelemetry.trace import SpanKind
 
-from tests.adapters.openai.bench import add, ask, bench
-from tests.adapters.openai.nested import (
+from tests.adapters.openai.loopback_adapter import add, ask, bench
+from tests.adapters.openai.nested_prompt import (
     ANSWER,
     INNER,
     INNER_CALLS,
@@ -19,8 +19,8 @@ from tests.adapters.openai.nested import (
     outer_prompt,
     pay,
 )
-from tests.adapters.openai.provider import call, response
-from tests.telemetry.collected import Collected, attributes, is_failed, labels
+from tests.adapters.openai.scripted_provider import call, response
+from tests.telemetry.memory_collector import Collected, attributes, is_failed, labels
 from toolcrib import (
     Approve,
     EventBus,

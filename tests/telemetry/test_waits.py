@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from opentelemetry.trace import SpanKind
 
-from tests.calls.desk import JO, Desk, Says
-from tests.telemetry import elsewhere
-from tests.telemetry.collected import Collected, attributes, is_failed, labels, seconds
+from tests.calls.payments import JO, Desk, Says
+from tests.telemetry import payment_process
+from tests.telemetry.memory_collector import Collected, attributes, is_failed, labels, seconds
 from toolcrib import (
     Answer,
     Approve,
@@ -241,7 +241,7 @@ async def test_what_is_remembered_is_bounded(
 def there(path: Path, name: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Let another process call a tool of the session in `path`."""
     return subprocess.run(
-        [sys.executable, "-m", "tests.telemetry.elsewhere", str(path), name],
+        [sys.executable, "-m", "tests.telemetry.payment_process", str(path), name],
         cwd=ROOT,
         env={**os.environ, **environment},
         capture_output=True,
@@ -263,7 +263,9 @@ async def test_a_call_that_was_asked_about_in_another_process(
             (request,) = session.approvals.pending()
             await session.approvals.decide("c1", Approve(), by="jo")
 
-            (outcome,) = await Executor(session, [elsewhere.pay, elsewhere.sync]).resume()
+            (outcome,) = await Executor(
+                session, [payment_process.pay, payment_process.sync]
+            ).resume()
 
     assert outcome.text == "paid 5"
     wait, run = collected.spans
@@ -286,7 +288,9 @@ async def test_a_call_whose_process_died_runs_again_in_a_new_span(
         async with await Session.open(store, "s1") as session:
             collected.watch(session)
 
-            (outcome,) = await Executor(session, [elsewhere.pay, elsewhere.sync]).resume()
+            (outcome,) = await Executor(
+                session, [payment_process.pay, payment_process.sync]
+            ).resume()
 
     assert outcome.text == "synced"
     told: Any = attributes(collected.span("execute_tool sync"))

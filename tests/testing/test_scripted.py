@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.adapters.openai.bench import add, ask
+from tests.adapters.openai.loopback_adapter import add, ask
 from toolcrib import PromptEvaluationError, Session, ToolInvoked
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.testing import Recorder, ScriptedOpenAI, calls, says

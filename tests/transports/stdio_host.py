@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.transports.rpc import RpcClient
+from tests.transports.rpc_client import RpcClient
 
 ROOT = Path(__file__).parents[2]
 SHOP = (sys.executable, "-m", "tests.transports.shop")

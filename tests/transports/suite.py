@@ -1,6 +1,6 @@
 """One suite for every transport: what a client is told does not depend on how it asks.
 
-A transport joins with a module `drive_<name>.py` here that calls `column(name, opened)`, where
+A transport joins with a module `<name>_driver.py` here that calls `column(name, opened)`, where
 `opened` gives a driver of a fresh shop (`tests.transports.shop`) with the session `SESSION` open.
 """
 

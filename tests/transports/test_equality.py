@@ -10,7 +10,7 @@ import pytest
 from tests.transports.scenarios import SCENARIOS, prompts
 from tests.transports.suite import COLUMNS, Json, Scenario, columns_with, normal
 
-for _module in sorted(Path(__file__).parent.glob("drive_*.py")):
+for _module in sorted(Path(__file__).parent.glob("*_driver.py")):
     import_module(f"tests.transports.{_module.stem}")
 
 

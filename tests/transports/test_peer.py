@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.transports.rpc import RpcError
+from tests.transports.in_process_client import Wire, wired
+from tests.transports.rpc_client import RpcError
 from tests.transports.shop import shop
-from tests.transports.wire import Wire, wired
 from toolcrib.errors import Refused
 from toolcrib.runtime.envelope import Reader
 from toolcrib.runtime.principal import Principal

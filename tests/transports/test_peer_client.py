@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.transports.in_process_client import Wire, wired
 from tests.transports.shop import shop
-from tests.transports.wire import Wire, wired
 from toolcrib.runtime.runtime import Runtime
 
 ONE = {"session_id": "one"}

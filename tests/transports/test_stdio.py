@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.transports.rpc import Json
+from tests.transports.rpc_client import Json
 from tests.transports.stdio_host import PATIENCE, ROOT, SHOP, StdioHost, hosted
 from toolcrib.errors import Refused
 from toolcrib.transports.pipes import Lines

@@ -28,6 +28,21 @@ async def test_afterwards_a_signal_is_what_it_was() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+async def test_an_ignored_signal_stays_ignored() -> None:
+    """Ctrl-C at the terminal does not stop a server that a script started in the background."""
+    stopped: list[bool] = []
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with on_stop_signals(lambda: stopped.append(True)):
+            os.kill(os.getpid(), signal.SIGINT)
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+            await asyncio.sleep(0)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert stopped == []
+
+
 async def test_in_another_thread_nothing_is_heard() -> None:
     """Only the main thread can hear signals; serving in another one works without."""
 

@@ -22,7 +22,10 @@ class Home:
             self._thread = threading.Thread(
                 target=_live, args=(self.loop,), name="toolcrib-provider", daemon=True
             )
+            is_running = threading.Event()
+            self.loop.call_soon(is_running.set)
             self._thread.start()
+            is_running.wait()
         else:
             self.loop = asyncio.get_running_loop()
 

@@ -16,16 +16,19 @@ STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 def on_stop_signals(stop: Callable[[], None]) -> Generator[None]:
     """Call `stop` in the running loop when the process is asked to stop, as long as this lasts.
 
-    Only the main thread can hear signals; in another one this does nothing.
+    A signal that the process ignores stays ignored: shells start background jobs with SIGINT
+    ignored, so that Ctrl-C reaches the foreground job alone. Only the main thread can hear signals;
+    in another one this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     loop = asyncio.get_running_loop()
-    for number in STOP_SIGNALS:
+    numbers = [number for number in STOP_SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    for number in numbers:
         loop.add_signal_handler(number, stop)
     try:
         yield
     finally:
-        for number in STOP_SIGNALS:
+        for number in numbers:
             loop.remove_signal_handler(number)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.adapters.openai.provider import ENDINGS, Events, Json, body_of, events_of
+from tests.adapters.openai.scripted_provider import ENDINGS, Events, Json, body_of, events_of
 
 
 @dataclass(frozen=True, slots=True)

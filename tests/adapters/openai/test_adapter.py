@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import KEY, add, ask, bench, sdk_client
-from tests.adapters.openai.provider import Provider, call, message, response
+from tests.adapters.openai.loopback_adapter import KEY, add, ask, bench, sdk_client
+from tests.adapters.openai.scripted_provider import Provider, call, message, response
 from toolcrib import PromptEvaluationError, PromptResponse, Session, tool
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.errors import UsageError

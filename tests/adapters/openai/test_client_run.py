@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import ask, bench, happened
-from tests.adapters.openai.provider import Json, message, response
+from tests.adapters.openai.loopback_adapter import ask, bench, happened
+from tests.adapters.openai.scripted_provider import Json, message, response
 from toolcrib import Approve, Deny, Session, ToolInvoked
 from toolcrib.adapters.openai import Governance
 from toolcrib.approval import CallbackApprover

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import KEY, ask, sdk_client
 from tests.adapters.openai.files_server import Fault, FilesServer, Json, Said, code_call, opened
-from tests.adapters.openai.provider import message, response
+from tests.adapters.openai.loopback_adapter import KEY, ask, sdk_client
+from tests.adapters.openai.scripted_provider import message, response
 from toolcrib.adapters.openai import (
     OpenAIAdapter,
     check_container,

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import KEY, happened, sdk_client
 from tests.adapters.openai.files_server import (
     FilesServer,
     Json,
@@ -22,7 +21,8 @@ from tests.adapters.openai.files_server import (
     code_call,
     opened,
 )
-from tests.adapters.openai.provider import message, response
+from tests.adapters.openai.loopback_adapter import KEY, happened, sdk_client
+from tests.adapters.openai.scripted_provider import message, response
 from toolcrib import MarkdownSection, Prompt, Session
 from toolcrib.adapters.openai import OpenAIAdapter, download_files_blocking
 from toolcrib.ledger.events import ToolInvoked

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.adapters.openai.bench import KEY, sdk_client
 from tests.adapters.openai.files_server import Fault, FilesServer, Raw
+from tests.adapters.openai.loopback_adapter import KEY, sdk_client
 from toolcrib.adapters.openai import download_files, download_files_blocking
 from toolcrib.errors import DownloadFailed, UsageError
 from toolcrib.tools.code_interpreter import GeneratedFile

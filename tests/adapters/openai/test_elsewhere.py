@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.elsewhere import SESSION, Elsewhere, Life, elsewhere, ran
-from tests.adapters.openai.provider import Json, Provider, call, message, response
+from tests.adapters.openai.evaluation_process import SESSION, Elsewhere, Life, elsewhere, ran
+from tests.adapters.openai.scripted_provider import Json, Provider, call, message, response
 from toolcrib import Approve, Deny, Session, SqliteStore
 from toolcrib.ledger.events import PromptStarted, ToolInvoked
 from toolcrib.ledger.record import events

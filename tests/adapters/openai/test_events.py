@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import pytest
 
-from tests.adapters.openai.bench import add, ask, bench, happened
-from tests.adapters.openai.provider import Json, call, events_of, message, response
+from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
+from tests.adapters.openai.scripted_provider import Json, call, events_of, message, response
 from toolcrib import EventBus, PromptEvaluationError, Secret, Session, ToolInvoked, tool
 from toolcrib.ledger.events import (
     HostedToolProgress,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import KEY, ask, bench, happened
-from tests.adapters.openai.provider import (
+from tests.adapters.openai.loopback_adapter import KEY, ask, bench, happened
+from tests.adapters.openai.scripted_provider import (
     Body,
     Dropped,
     Events,

@@ -9,8 +9,8 @@ from typing import Any, Literal, Optional
 
 import pytest
 
-from tests.adapters.openai.bench import ask, bench
-from tests.adapters.openai.provider import Json, message, response
+from tests.adapters.openai.loopback_adapter import ask, bench
+from tests.adapters.openai.scripted_provider import Json, message, response
 from toolcrib import NativeTool, PromptEvaluationError, ProviderTool, Session, ToolInvoked
 from toolcrib.adapters.openai.adapter import default_client_codecs, default_codecs
 from toolcrib.adapters.type_fit import arguments_of, misfit

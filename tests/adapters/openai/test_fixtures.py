@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from tests.adapters.openai.samples import fixture, fixture_names
+from tests.adapters.openai.response_samples import fixture, fixture_names
 
 # Real servers send both: a source that is a feed without an address, and types of tomorrow.
 NOT_TYPED = {"web_search_many": ["ws_1", "zz_1"]}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import add, ask, bench
-from tests.adapters.openai.provider import Events, Json, call, message, response
+from tests.adapters.openai.loopback_adapter import add, ask, bench
+from tests.adapters.openai.scripted_provider import Events, Json, call, message, response
 from toolcrib import Session
 from toolcrib.errors import UsageError
 from toolcrib.tools.web_search import web_search_tool

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import add, ask
+from tests.adapters.openai.loopback_adapter import add, ask
 from toolcrib.adapters.openai import Budget, OpenAIAdapter
 from toolcrib.tools.web_search import web_search_tool
 

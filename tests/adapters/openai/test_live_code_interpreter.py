@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import ask, happened
+from tests.adapters.openai.loopback_adapter import ask, happened
 from toolcrib import Session
 from toolcrib.adapters.openai import OpenAIAdapter, create_container, download_files
 from toolcrib.ledger.events import FilesStaged, ToolInvoked

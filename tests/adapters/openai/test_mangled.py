@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.adapters.openai.altering import altered
-from tests.adapters.openai.bench import add, ask, happened
-from tests.adapters.openai.provider import Json, call, events_of, message, response
-from tests.adapters.openai.samples import JSON_VALUES, fixture, fixture_names, mangled
+from tests.adapters.openai.altered_responses import altered
+from tests.adapters.openai.loopback_adapter import add, ask, happened
+from tests.adapters.openai.response_samples import JSON_VALUES, fixture, fixture_names, mangled
+from tests.adapters.openai.scripted_provider import Json, call, events_of, message, response
 from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.openai import Budget, OpenAIAdapter, Retry
 from toolcrib.adapters.openai.adapter import NO_CALLS

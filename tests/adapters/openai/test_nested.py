@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import add, ask, bench, happened
-from tests.adapters.openai.nested import (
+from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
+from tests.adapters.openai.nested_prompt import (
     ANSWER,
     INNER,
     INNER_CALLS,
@@ -18,7 +18,7 @@ from tests.adapters.openai.nested import (
     outer_prompt,
     pay,
 )
-from tests.adapters.openai.provider import Body, Json, call, message, response
+from tests.adapters.openai.scripted_provider import Body, Json, call, message, response
 from toolcrib import Approve, Session, ToolContext, ToolInvoked, ToolResult, tool
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.ledger.events import ModelResponded, PromptStarted, TurnStarted

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import add, ask, bench, happened
-from tests.adapters.openai.nested import (
+from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
+from tests.adapters.openai.nested_prompt import (
     ANSWER,
     INNER,
     INNER_CALLS,
@@ -19,7 +19,7 @@ from tests.adapters.openai.nested import (
     outer_prompt,
     pay,
 )
-from tests.adapters.openai.provider import Silence, call, response
+from tests.adapters.openai.scripted_provider import Silence, call, response
 from toolcrib import (
     Approve,
     Hooks,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from openai.types.shared import Reasoning
 
-from tests.adapters.openai.bench import add, ask, bench
-from tests.adapters.openai.provider import call, message, response
+from tests.adapters.openai.loopback_adapter import add, ask, bench
+from tests.adapters.openai.scripted_provider import call, message, response
 from toolcrib import PromptEvaluationError
 from toolcrib.adapters.codec import Item
 from toolcrib.adapters.openai.request import Outgoing, encoded

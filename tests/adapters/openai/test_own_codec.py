@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import ask, bench, happened
-from tests.adapters.openai.provider import Json, call, message, response
+from tests.adapters.openai.loopback_adapter import ask, bench, happened
+from tests.adapters.openai.scripted_provider import Json, call, message, response
 from tests.docs_runner import blocks_under, run_blocks
 from toolcrib import HostedTool, PromptEvaluationError, Session, ToolInvoked
 from toolcrib.adapters.codec import HostedToolCodec

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import add, ask, bench
-from tests.adapters.openai.provider import Json, call, message, response
+from tests.adapters.openai.loopback_adapter import add, ask, bench
+from tests.adapters.openai.scripted_provider import Json, call, message, response
 from toolcrib import Approve, HostedTool, PromptEvaluationError, PromptResponse, Session
 from toolcrib.tools.code_interpreter import GeneratedFile, code_interpreter_tool
 from toolcrib.tools.file_search import FileSearchConfig, file_search_tool

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import add, ask, bench, happened
-from tests.adapters.openai.provider import Json, Provider, message, response
+from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
 from tests.adapters.openai.recordings import Recorded, recorded
-from tests.adapters.openai.samples import recordings
+from tests.adapters.openai.response_samples import recordings
+from tests.adapters.openai.scripted_provider import Json, Provider, message, response
 from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.answer import answer_items
 from toolcrib.adapters.items import mappings_of, maybe_int, text_of, text_parts

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import QUICK, add, ask, happened, sdk_client
 from tests.adapters.openai.files_server import Fault, FilesServer, Json, Said, opened
-from tests.adapters.openai.provider import call, message, response
+from tests.adapters.openai.loopback_adapter import QUICK, add, ask, happened, sdk_client
+from tests.adapters.openai.scripted_provider import call, message, response
 from toolcrib import MarkdownSection, Prompt, Session, tool
 from toolcrib.adapters.openai import Budget, Governance, OpenAIAdapter, Retry
 from toolcrib.approval.decision import Approve

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import ask, happened, sdk_client
 from tests.adapters.openai.files_server import Fault, FilesServer, Json, code_call, opened
-from tests.adapters.openai.provider import call, message, response
+from tests.adapters.openai.loopback_adapter import ask, happened, sdk_client
+from tests.adapters.openai.scripted_provider import call, message, response
 from toolcrib import Session, tool
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.adapters.openai.containers import retold

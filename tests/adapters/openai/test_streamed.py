@@ -9,9 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.adapters.openai.provider import ENDINGS, Json, call, events_of, message, response
-from tests.adapters.openai.samples import fixture, fixture_names
-from toolcrib.adapters.openai.reply import ReplyBroken
+from tests.adapters.openai.response_samples import fixture, fixture_names
+from tests.adapters.openai.scripted_provider import (
+    ENDINGS,
+    Json,
+    call,
+    events_of,
+    message,
+    response,
+)
+from toolcrib.adapters.openai.model_client import ReplyBroken
 from toolcrib.adapters.openai.stream import Streamed
 
 SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed"}

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.adapters.pydantic_ai.acting import Act
-from tests.adapters.pydantic_ai.replaying import Theatre
-from tests.adapters.pydantic_ai.stage import stage
+from tests.adapters.pydantic_ai.handwritten_scripts import Act
+from tests.adapters.pydantic_ai.recording_server import stage
+from tests.adapters.pydantic_ai.script_replay import Theatre
 
 
 @pytest.fixture(scope="module")

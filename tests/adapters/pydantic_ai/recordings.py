@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.adapters.pydantic_ai.codecs.loopback import Reply
+from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
 from tests.adapters.pydantic_ai.wire.anthropic import AnthropicWire
 from tests.adapters.pydantic_ai.wire.bedrock import BedrockWire
 from tests.adapters.pydantic_ai.wire.chat import ChatWire

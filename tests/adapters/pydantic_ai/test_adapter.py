@@ -17,9 +17,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.instrumented import InstrumentedModel
 from pydantic_ai.models.wrapper import WrapperModel
 
-from tests.adapters.pydantic_ai.bench import ask, bench, call, happened, scripted
-from tests.adapters.pydantic_ai.server import Server
-from tests.adapters.pydantic_ai.speech import ANTHROPIC, GOOGLE, KEY, SPEECHES
+from tests.adapters.pydantic_ai.faulty_server import Server
+from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, GOOGLE, KEY, SPEECHES
+from tests.adapters.pydantic_ai.scripted_adapter import ask, bench, call, happened, scripted
 from toolcrib import PromptEvaluationError, PromptResponse, Session, tool
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.errors import UsageError

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.pydantic_ai.bench import ask, wire_bench
-from tests.adapters.pydantic_ai.server import Body
-from tests.adapters.pydantic_ai.speech import ANTHROPIC, GOOGLE, SPEECHES
+from tests.adapters.pydantic_ai.faulty_server import Body
+from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, GOOGLE, SPEECHES
+from tests.adapters.pydantic_ai.scripted_adapter import ask, wire_bench
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import PromptEvaluationError, Session
 from toolcrib.errors import InvalidState

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.pydantic_ai.elsewhere import SESSION, Elsewhere, Life, elsewhere, ran
-from tests.adapters.pydantic_ai.server import Server
-from tests.adapters.pydantic_ai.speech import ANTHROPIC, SPEECHES
+from tests.adapters.pydantic_ai.evaluation_process import SESSION, Elsewhere, Life, elsewhere, ran
+from tests.adapters.pydantic_ai.faulty_server import Server
+from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, SPEECHES
 from tests.adapters.pydantic_ai.test_events import searched
 from tests.adapters.pydantic_ai.test_paused import FINE, INTRO, THOUGHT, said, told
 from toolcrib import Approve, Deny, Session, SqliteStore, ToolInvoked

@@ -10,8 +10,8 @@ import pytest
 from pydantic_ai.messages import ModelMessage, NativeToolCallPart, NativeToolReturnPart, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from tests.adapters.pydantic_ai.bench import add, ask, bench, call, happened, wire_bench
-from tests.adapters.pydantic_ai.speech import ANTHROPIC, SPEECHES
+from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, SPEECHES
+from tests.adapters.pydantic_ai.scripted_adapter import add, ask, bench, call, happened, wire_bench
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import EventBus, Secret, Session, ToolInvoked, tool
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter

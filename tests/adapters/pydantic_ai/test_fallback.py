@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.pydantic_ai.bench import ask, happened, wire_bench
-from tests.adapters.pydantic_ai.speech import ANTHROPIC, GOOGLE, SPEECHES, Speech
+from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, GOOGLE, SPEECHES, Speech
+from tests.adapters.pydantic_ai.scripted_adapter import ask, happened, wire_bench
 from toolcrib import Fallback, Policy, PromptEvaluationError, Rule, Session, ToolInvoked, tool
 from toolcrib.adapters.pydantic_ai import Governance
 from toolcrib.ledger.events import ToolWithheld

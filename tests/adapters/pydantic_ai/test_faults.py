@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.pydantic_ai.bench import ask, happened, wire_bench
-from tests.adapters.pydantic_ai.server import Body, Cut, Dropped, Reply, Silence, Text
-from tests.adapters.pydantic_ai.speech import ANTHROPIC, GOOGLE, KEY, SPEECHES, Responses, Speech
+from tests.adapters.pydantic_ai.faulty_server import Body, Cut, Dropped, Reply, Silence, Text
+from tests.adapters.pydantic_ai.provider_dialects import (
+    ANTHROPIC,
+    GOOGLE,
+    KEY,
+    SPEECHES,
+    Responses,
+    Speech,
+)
+from tests.adapters.pydantic_ai.scripted_adapter import ask, happened, wire_bench
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import EventBus, PromptEvaluationError, Session, tool
 from toolcrib.adapters.model_client import Retry

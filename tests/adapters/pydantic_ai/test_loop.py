@@ -9,7 +9,7 @@ import pytest
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.test import TestModel
 
-from tests.adapters.pydantic_ai.bench import add, ask, bench, call, happened
+from tests.adapters.pydantic_ai.scripted_adapter import add, ask, bench, call, happened
 from toolcrib import PromptEvaluationError, Session, ToolContext, tool
 from toolcrib.adapters.options import Budget
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.pydantic_ai.bench import add, ask, happened, wire_bench
-from tests.adapters.pydantic_ai.speech import ANTHROPIC, GOOGLE
+from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, GOOGLE
+from tests.adapters.pydantic_ai.scripted_adapter import add, ask, happened, wire_bench
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import Approve, PromptEvaluationError, Session, ToolInvoked
 from toolcrib.toolkits.memory import memory_tool

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.pydantic_ai.bench import add, ask, bench, happened, wire_bench
-from tests.adapters.pydantic_ai.speech import ANTHROPIC, GOOGLE, SPEECHES, Speech
+from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, GOOGLE, SPEECHES, Speech
+from tests.adapters.pydantic_ai.scripted_adapter import add, ask, bench, happened, wire_bench
 from tests.adapters.pydantic_ai.test_events import searched
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from tests.helpers.hosted_tools import PlainConfig, RecordingCodec, plain_tool

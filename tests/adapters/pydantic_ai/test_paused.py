@@ -11,9 +11,15 @@ from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
-from tests.adapters.pydantic_ai.bench import add, ask, happened, wire_bench
-from tests.adapters.pydantic_ai.server import Body, Server
-from tests.adapters.pydantic_ai.speech import ANTHROPIC, GOOGLE, KEY, SPEECHES, certificates
+from tests.adapters.pydantic_ai.faulty_server import Body, Server
+from tests.adapters.pydantic_ai.provider_dialects import (
+    ANTHROPIC,
+    GOOGLE,
+    KEY,
+    SPEECHES,
+    certificates,
+)
+from tests.adapters.pydantic_ai.scripted_adapter import add, ask, happened, wire_bench
 from tests.adapters.pydantic_ai.test_events import searched
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import Approve, PromptEvaluationError, Session, ToolInvoked

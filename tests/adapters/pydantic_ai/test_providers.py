@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.pydantic_ai.bench import add, ask, happened, wire_bench
-from tests.adapters.pydantic_ai.speech import ANTHROPIC, GOOGLE, SPEECHES
+from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, GOOGLE, SPEECHES
+from tests.adapters.pydantic_ai.scripted_adapter import add, ask, happened, wire_bench
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import PromptResponse, Session, ToolInvoked, tool
 from toolcrib.adapters.items import mapping_of

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.samples import recordings
+from tests.adapters.openai.response_samples import recordings
+from tests.adapters.pydantic_ai.recording_server import stage
 from tests.adapters.pydantic_ai.recordings import Recorded, by_provider, recorded
-from tests.adapters.pydantic_ai.replaying import SERVER, Replayed, Theatre
-from tests.adapters.pydantic_ai.stage import stage
+from tests.adapters.pydantic_ai.script_replay import SERVER, Replayed, Theatre
 from tests.adapters.pydantic_ai.wire.traffic import Json, Ran
 from toolcrib import PromptResponse, ToolInvoked
 from toolcrib.adapters.codec import Invocation

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.bench import add, ask, bench, happened
-from tests.adapters.openai.samples import recordings
-from tests.adapters.pydantic_ai import composing
-from tests.adapters.pydantic_ai.acting import scripted
+from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
+from tests.adapters.openai.response_samples import recordings
+from tests.adapters.pydantic_ai import recorded_conversations
+from tests.adapters.pydantic_ai.handwritten_scripts import scripted
+from tests.adapters.pydantic_ai.recording_server import stage
 from tests.adapters.pydantic_ai.recordings import WIRES
-from tests.adapters.pydantic_ai.replaying import speaker
-from tests.adapters.pydantic_ai.stage import stage
+from tests.adapters.pydantic_ai.script_replay import speaker
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import Prompt, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
@@ -46,7 +46,7 @@ def the_prompt() -> Prompt[Any]:
 
 def on_openai(*, stream: bool) -> Told:
     """On our own adapter."""
-    bodies, session = composing.openai(), Session()
+    bodies, session = recorded_conversations.openai(), Session()
     with bench(*bodies) as (adapter, provider):
         response = adapter.evaluate(the_prompt(), session=session, stream=stream)
         asked = provider.bodies
@@ -75,12 +75,14 @@ def cited(provider: str, bodies: list[Json]) -> set[str]:
 PROVIDERS: dict[str, Callable[[bool], Told]] = {
     "openai": lambda stream: on_openai(stream=stream),
     "openai-responses": lambda stream: through_pydantic_ai(
-        "openai-responses", composing.openai(), stream=stream
+        "openai-responses", recorded_conversations.openai(), stream=stream
     ),
     "anthropic": lambda stream: through_pydantic_ai(
-        "anthropic", composing.anthropic(), stream=stream
+        "anthropic", recorded_conversations.anthropic(), stream=stream
     ),
-    "google": lambda stream: through_pydantic_ai("google", composing.google(), stream=stream),
+    "google": lambda stream: through_pydantic_ai(
+        "google", recorded_conversations.google(), stream=stream
+    ),
 }
 
 

@@ -16,7 +16,7 @@ from pydantic_ai.messages import (
     ToolReturnPart,
 )
 
-from tests.adapters.pydantic_ai.bench import add, ask, bench, call, happened
+from tests.adapters.pydantic_ai.scripted_adapter import add, ask, bench, call, happened
 from toolcrib import Approve, Deny, PromptEvaluationError, Session, ToolContext, ToolInvoked, tool
 from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.options import Budget

@@ -13,7 +13,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from tests.adapters.pydantic_ai.bench import ask
+from tests.adapters.pydantic_ai.scripted_adapter import ask
 from toolcrib import PromptEvaluationError
 from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.options import Budget

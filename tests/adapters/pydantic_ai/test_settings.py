@@ -14,8 +14,8 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.providers.bedrock import BedrockProvider
 from pydantic_ai.settings import ModelSettings
 
-from tests.adapters.pydantic_ai.bench import Script, add, ask, bench, call, wire_bench
-from tests.adapters.pydantic_ai.speech import ANTHROPIC, KEY, SPEECHES
+from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, KEY, SPEECHES
+from tests.adapters.pydantic_ai.scripted_adapter import Script, add, ask, bench, call, wire_bench
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.adapters.pydantic_ai.models import keys_of

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.provider import events_of
-from tests.adapters.pydantic_ai.bench import ask, bench, happened, wire_bench
-from tests.adapters.pydantic_ai.server import Text
-from tests.adapters.pydantic_ai.speech import ANTHROPIC, Responses
+from tests.adapters.openai.scripted_provider import events_of
+from tests.adapters.pydantic_ai.faulty_server import Text
+from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, Responses
+from tests.adapters.pydantic_ai.scripted_adapter import ask, bench, happened, wire_bench
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import PromptEvaluationError, Session
 from toolcrib.ledger.events import ModelResponded, TextDelta

@@ -11,8 +11,8 @@ from pydantic_ai.messages import ModelResponse, NativeToolCallPart, NativeToolRe
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.profiles import ModelProfile
 
-from tests.adapters.pydantic_ai.bench import Script, add, ask, bench, wire_bench
-from tests.adapters.pydantic_ai.speech import ANTHROPIC, GOOGLE, SPEECHES, Speech
+from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, GOOGLE, SPEECHES, Speech
+from tests.adapters.pydantic_ai.scripted_adapter import Script, add, ask, bench, wire_bench
 from toolcrib import PromptEvaluationError
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.tools.web_search import web_search_tool

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI
 
-from tests.local.bench import function
 from tests.local.brains.chat_server import ChatServer, chat_server, chunk, usage
+from tests.local.scripted_provider import function
 from toolcrib.embedded import (
     Answered,
     BrainFailed,

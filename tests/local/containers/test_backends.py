@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.local.bench import served
-from tests.local.hosted.running import call_tool, logs_of, python, relay, run_code
+from tests.local.hosted.hosted_calls import call_tool, logs_of, python, relay, run_code
+from tests.local.scripted_provider import served
 from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox import Sandbox, find_sandbox
 from toolcrib.sandbox.command import BackendName

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from openai import APIStatusError, BadRequestError, NotFoundError
 
-from tests.local.bench import Puppet, served
-from tests.local.hosted.running import Clock, logs_of, python, run_code
+from tests.local.hosted.hosted_calls import Clock, logs_of, python, run_code
+from tests.local.scripted_provider import Puppet, served
 from toolcrib.embedded import LocalProvider
 from toolcrib.sandbox import find_sandbox
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.bench import served
-from tests.local.hosted.running import logs_of, python, run_code
+from tests.local.hosted.hosted_calls import logs_of, python, run_code
+from tests.local.scripted_provider import served
 from toolcrib.embedded.containers.interpreter_pool import known_fonts, make_fonts
 from toolcrib.sandbox import find_sandbox
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.hosted.running import until
+from tests.local.hosted.hosted_calls import until
 from toolcrib.embedded.containers.interpreter import Interpreter
 from toolcrib.sandbox import Limits, WorkDirectory, find_sandbox
 

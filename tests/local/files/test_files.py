@@ -10,8 +10,8 @@ import httpx2
 import pytest
 from openai import APIStatusError, BadRequestError, NotFoundError
 
-from tests.local.bench import Puppet, served
-from tests.local.hosted.running import Clock, python
+from tests.local.hosted.hosted_calls import Clock, python
+from tests.local.scripted_provider import Puppet, served
 from toolcrib.embedded import LocalProvider
 
 

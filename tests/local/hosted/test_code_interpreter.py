@@ -14,8 +14,8 @@ import pytest
 from openai import BadRequestError, NotFoundError
 from openai.types.responses import ResponseCodeInterpreterToolCall
 
-from tests.local.bench import Puppet, served
-from tests.local.hosted.running import Clock, logs_of, python, run_code, until
+from tests.local.hosted.hosted_calls import Clock, logs_of, python, run_code, until
+from tests.local.scripted_provider import Puppet, served
 from toolcrib.embedded import LocalProvider, Piece, Question
 
 AUTO = {"type": "auto"}

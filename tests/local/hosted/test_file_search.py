@@ -9,8 +9,8 @@ import pytest
 from openai import AsyncOpenAI, BadRequestError, NotFoundError
 from openai.types.responses import ResponseFileSearchToolCall
 
-from tests.local.bench import served
-from tests.local.hosted.running import Clock, call_tool, relay
+from tests.local.hosted.hosted_calls import Clock, call_tool, relay
+from tests.local.scripted_provider import served
 from toolcrib.embedded import Answered, Piece, Proposed, Question, Said, Text
 
 RESULTS = ["file_search_call.results"]

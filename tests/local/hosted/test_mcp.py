@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,11 +13,12 @@ import pytest
 from openai import AsyncOpenAI, BadRequestError
 from openai.types.responses import Response
 
-from tests.local.bench import Puppet, Script, served
-from tests.mcp_client.bench import Era, free_port
+from tests.helpers.child_process import child_process
+from tests.local.scripted_provider import Puppet, Script, served
+from tests.mcp_client.mounted_servers import Era, free_port
 from toolcrib.embedded import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
 
-PEER = Path(__file__).parent / "desk_peer.py"
+PEER = Path(__file__).parent / "mcp_peer.py"
 TOKEN = "s3cr3t-token-of-the-desk"
 KEY = "another-key-in-a-header"
 
@@ -27,14 +27,8 @@ KEY = "another-key-in-a-header"
 def desk(era: Era) -> Generator[dict[str, Any]]:
     """A server that runs; how a request names it."""
     port = free_port()
-    with subprocess.Popen(
-        [sys.executable, str(PEER), str(port), era],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stderr is not None
-        while b"Uvicorn running" not in process.stderr.readline():
-            assert process.poll() is None
+    with child_process([sys.executable, str(PEER), str(port), era]) as process:
+        process.stderr.next_line(containing="Uvicorn running")
         yield {
             "type": "mcp",
             "server_label": "desk",
@@ -43,7 +37,6 @@ def desk(era: Era) -> Generator[dict[str, Any]]:
             "headers": {"x-api-key": KEY},
             "require_approval": "never",
         }
-        process.kill()
 
 
 @pytest.fixture(scope="module", params=["newer", "older"])

@@ -11,8 +11,8 @@ from openai.types.responses import (
     ResponseFunctionShellToolCallOutput,
 )
 
-from tests.local.bench import served
-from tests.local.hosted.running import Clock, call_tool, relay
+from tests.local.hosted.hosted_calls import Clock, call_tool, relay
+from tests.local.scripted_provider import served
 
 AUTO: dict[str, Any] = {"type": "shell", "environment": {"type": "container_auto"}}
 

@@ -10,9 +10,9 @@ import pytest
 from openai import BadRequestError
 from openai.types.responses import ResponseFunctionWebSearch
 
-from tests.local.bench import served
-from tests.local.hosted.running import call_tool, relay
-from tests.local.web.engine import search_engine
+from tests.local.hosted.hosted_calls import call_tool, relay
+from tests.local.scripted_provider import served
+from tests.local.web.searxng_server import search_engine
 from toolcrib.embedded import Answered, Piece, Proposed, Question, Said, Text
 from toolcrib.embedded.web.folder import WebFolder
 from toolcrib.embedded.web.searxng import Searxng

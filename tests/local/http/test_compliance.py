@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.local.http.talking import Json, Place, Turn, listening
-from tests.local.strictly import check_event, check_item, check_response
+from tests.local.http.provider_server import Json, Place, Turn, listening
+from tests.local.sdk_types import check_event, check_item, check_response
 from toolcrib.embedded import Answered, Piece, Proposed, Question, Said, Spent, Text
 
 PIXEL = (

@@ -15,9 +15,9 @@ from openai import AsyncOpenAI, AuthenticationError, PermissionDeniedError
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.local.bench import Puppet
-from tests.local.http.talking import SECRET, Place, listening
-from tests.local.strictly import check_event
+from tests.local.http.provider_server import SECRET, Place, listening
+from tests.local.scripted_provider import Puppet
+from tests.local.sdk_types import check_event
 from tests.local.test_in_process import Waiting
 from toolcrib.embedded import LocalProvider, Piece, Question, Said, Text
 from toolcrib.embedded.http.bodies import MAX_BODY

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI, BadRequestError, NotFoundError
 
-from tests.local.bench import Puppet, function, served
+from tests.local.scripted_provider import Puppet, function, served
 from toolcrib.embedded import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
 from toolcrib.embedded.responses.compaction import MOST_ANSWERED, MOST_SAID
 

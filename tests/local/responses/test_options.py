@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from openai import BadRequestError, NotFoundError
 
-from tests.local.bench import function, served
+from tests.local.scripted_provider import function, served
 from toolcrib.embedded import (
     Answered,
     BrainFailed,

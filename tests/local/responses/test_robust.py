@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openai import InternalServerError
 
-from tests.local.bench import Puppet, served
+from tests.local.scripted_provider import Puppet, served
 from toolcrib.embedded import LocalProvider, Piece, Question, Said, Text
 from toolcrib.embedded.database import Database
 

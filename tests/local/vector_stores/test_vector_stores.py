@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI, BadRequestError, NotFoundError
 
-from tests.local.bench import Puppet, served
-from tests.local.hosted.running import Clock, python, until
+from tests.local.hosted.hosted_calls import Clock, python, until
+from tests.local.scripted_provider import Puppet, served
 from toolcrib.embedded import LocalProvider
 
 

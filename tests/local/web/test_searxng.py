@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.local.web.engine import Engine, search_engine
+from tests.local.web.searxng_server import Engine, search_engine
 from toolcrib.embedded.search.documents import MOST_TITLE
 from toolcrib.embedded.web import searxng
 from toolcrib.embedded.web.searxng import Searxng

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from acp import schema
 
+from tests.transports.acp.connected_editor import connected, wired_desk
 from tests.transports.acp.editor import ALL, Desk
-from tests.transports.acp.wired import connected, wired_desk
 from tests.transports.shop import NOTHING, greet, registry, shop
 from toolcrib.host_tools import HostToolDefinition
 

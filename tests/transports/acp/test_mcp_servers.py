@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from acp import schema
 
+from tests.transports.acp.connected_editor import wired_desk
 from tests.transports.acp.editor import Desk
-from tests.transports.acp.wired import wired_desk
 from tests.transports.shop import shop
 from toolcrib.runtime.principal import Principal
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.transports.acp.connected_editor import connected, wired_desk
 from tests.transports.acp.editor import Desk, Question
-from tests.transports.acp.wired import connected, wired_desk
 from tests.transports.shop import shop
 from toolcrib.runtime.principal import Principal
 from toolcrib.store.sqlite import SqliteStore

@@ -9,9 +9,9 @@ import pytest
 from acp import schema
 from acp.exceptions import RequestError
 
+from tests.transports.acp.connected_editor import wired_desk
 from tests.transports.acp.editor import Desk, desk, why
 from tests.transports.acp.shop_agent import scripted
-from tests.transports.acp.wired import wired_desk
 from tests.transports.shop import shop
 from toolcrib.runtime.runtime import Runtime
 

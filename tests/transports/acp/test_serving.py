@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from acp.exceptions import RequestError
 
+from tests.transports.acp.connected_editor import wired_desk
 from tests.transports.acp.editor import why
 from tests.transports.acp.shop_agent import scripted
-from tests.transports.acp.wired import wired_desk
 from tests.transports.shop import shop
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.transports.acp import server

@@ -9,10 +9,10 @@ import pytest
 from acp import schema
 from acp.exceptions import RequestError
 
+from tests.transports.acp.connected_editor import connected, wired_desk
 from tests.transports.acp.editor import why
 from tests.transports.acp.history import GREETED, history
 from tests.transports.acp.shop_agent import scripted
-from tests.transports.acp.wired import connected, wired_desk
 from tests.transports.shop import shop
 
 

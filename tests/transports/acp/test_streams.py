@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI
 
-from tests.adapters.openai.provider import Json, Provider, call, message, response
-from tests.transports.acp.wired import wired_desk
+from tests.adapters.openai.scripted_provider import Json, Provider, call, message, response
+from tests.transports.acp.connected_editor import wired_desk
 from tests.transports.shop import NOTHING, registry, shop
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.host_tools import HostToolDefinition, ToolContext

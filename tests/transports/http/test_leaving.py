@@ -6,7 +6,7 @@ import asyncio
 import json
 from urllib.parse import urlsplit
 
-from tests.transports.http.served import OWNERS, Served, served
+from tests.transports.http.served_runtime import OWNERS, Served, served
 
 
 async def post_and_leave(it: Served, path: str, body: object) -> None:

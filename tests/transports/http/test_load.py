@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.transports.http.served import OWNERS, Served, served
+from tests.transports.http.served_runtime import OWNERS, Served, served
 
 SESSIONS = 1_000
 CALLERS = 16

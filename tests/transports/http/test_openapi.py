@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import jsonschema_rs
 
-from tests.transports.http.served import Served, served
+from tests.transports.http.served_runtime import Served, served
 from toolcrib.transports.http.openapi import openapi_document
 from toolcrib.transports.http.routes import ROUTES, OperationRoute
 

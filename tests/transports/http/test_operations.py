@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.transports.http.served import CALLERS, served
+from tests.transports.http.served_runtime import CALLERS, served
 from toolcrib.runtime.operations import OPERATIONS
 from toolcrib.store.memory import MemoryStore
 from toolcrib.transports.http.routes import ROUTES
@@ -240,4 +240,5 @@ def _first_line_of_endless_body(host: str, port: int) -> bytes:
             + b"\r\n"
         )
         sock.sendall(b"320\r\n" + b" " * 800 + b"\r\n")
-        return sock.recv(100).partition(b"\r\n")[0]
+        with sock.makefile("rb") as answer:
+            return answer.readline()

@@ -12,7 +12,7 @@ from starlette.routing import Route, WebSocketRoute
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.transports.http.served import CALLERS, OWNERS, READERS, TOKENS, Served, served
+from tests.transports.http.served_runtime import CALLERS, OWNERS, READERS, TOKENS, Served, served
 from toolcrib.errors import Refused
 from toolcrib.runtime.operations import OPERATIONS
 from toolcrib.runtime.runtime import create_runtime

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -13,7 +11,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.transports.http.served import STREAM, TOKENS, events_of, served
+from tests.helpers.child_process import child_process
+from tests.transports.http.served_runtime import STREAM, TOKENS, events_of, served
 from toolcrib.errors import UsageError
 from toolcrib.runtime.runtime import create_runtime
 from toolcrib.serving.tokens import owner_token
@@ -111,18 +110,12 @@ def test_sigterm_drains_and_closes_the_runtime(tmp_path: Path) -> None:
 
         asyncio.run(main())
     """
-    with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "token")],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ,
-    ) as process:
-        assert process.stdout is not None
-        url = process.stdout.readline().strip()
-        status = httpx2.get(url + "/v1/capabilities").status_code
+    command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "token")]
+    with child_process(command) as process:
+        url = process.stdout.next_line()
+        status = httpx2.get(url.strip() + "/v1/capabilities").status_code
         process.send_signal(signal.SIGTERM)
-        rest = process.stdout.read()
-        ended = process.wait(20)
+        ended = process.wait()
 
     assert status == 401
-    assert (rest, ended) == ("closed\n", 0)
+    assert (process.stdout.text, ended) == (url + "closed\n", 0)

@@ -9,7 +9,7 @@ import select
 import socket
 from contextlib import closing
 
-from tests.transports.http.served import OWNERS, STREAM, Served, events_of, served
+from tests.transports.http.served_runtime import OWNERS, STREAM, Served, events_of, served
 from toolcrib.calls.outcome import Limits
 
 BIG = "x" * 1_000_000

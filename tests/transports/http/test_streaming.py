@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tests.transports.http.served import READERS, STREAM, Sent, Served, events_of, served
+from tests.transports.http.served_runtime import READERS, STREAM, Sent, Served, events_of, served
 
 CALL = "/v1/sessions/s/tools/{}/call"
 

@@ -13,7 +13,7 @@ import websockets
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from tests.transports.http.served import CALLERS, OWNERS, Served, served
+from tests.transports.http.served_runtime import CALLERS, OWNERS, Served, served
 
 
 class Speaker:

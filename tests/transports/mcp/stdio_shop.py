@@ -8,7 +8,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tests.transports.http.served import TOKENS
+from tests.transports.http.served_runtime import TOKENS
 from tests.transports.shop import shop
 from tests.transports.suite import SESSION
 from toolcrib.runtime.principal import Principal

@@ -11,7 +11,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult, InputRequiredResult
 
-from tests.transports.mcp.bench import (
+from tests.transports.mcp.connected_client import (
     APPROVER,
     CALLER,
     ERAS,

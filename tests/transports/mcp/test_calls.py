@@ -10,7 +10,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextResourceContents
 
-from tests.transports.mcp.bench import (
+from tests.transports.mcp.connected_client import (
     CALLER,
     ERAS,
     HANDSHAKE,

@@ -34,7 +34,15 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from tests.transports.mcp.bench import ERAS, HANDSHAKE, STATELESS, TEXT, Bench, connected, text_of
+from tests.transports.mcp.connected_client import (
+    ERAS,
+    HANDSHAKE,
+    STATELESS,
+    TEXT,
+    Bench,
+    connected,
+    text_of,
+)
 from toolcrib.host_tools import HostToolDefinition, ToolContext
 from toolcrib.transports.mcp import McpServer, current_request
 

@@ -14,8 +14,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from tests.transports.http.served import CALLERS, OWNERS, READERS, TOKENS, Served, served
-from tests.transports.mcp.bench import ERAS, HANDSHAKE, STATELESS, facts_of, text_of
+from tests.transports.http.served_runtime import CALLERS, OWNERS, READERS, TOKENS, Served, served
+from tests.transports.mcp.connected_client import ERAS, HANDSHAKE, STATELESS, facts_of, text_of
 from tests.transports.shop import shop
 from toolcrib.runtime.principal import Principal
 from toolcrib.serving.tokens import Token, Tokens

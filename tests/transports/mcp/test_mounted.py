@@ -11,8 +11,8 @@ import pytest
 from mcp import Client
 from mcp_types import ImageContent, TextContent
 
-from tests.mcp_client.bench import stdio
-from tests.transports.mcp.bench import ERAS, facts_of
+from tests.mcp_client.mounted_servers import stdio
+from tests.transports.mcp.connected_client import ERAS, facts_of
 from toolcrib import RuntimeConfig, create_runtime
 from toolcrib.host_tools import HostToolDefinition, HostToolRegistry
 from toolcrib.transports.mcp import McpServer

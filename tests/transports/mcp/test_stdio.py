@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tests.transports.mcp.bench import ERAS, Person, facts_of, says, text_of
+from tests.transports.mcp.connected_client import ERAS, Person, facts_of, says, text_of
 from tests.transports.stdio_host import ROOT
 
 TOOLS = """\

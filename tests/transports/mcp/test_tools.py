@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ToolsListChanged
 from mcp_types import ToolListChangedNotification
 
-from tests.transports.mcp.bench import (
+from tests.transports.mcp.connected_client import (
     CALLER,
     ERAS,
     HANDSHAKE,

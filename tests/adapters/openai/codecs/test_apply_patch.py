@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.adapters.openai.codecs.client_bench import ITEMS, PATCH, TOOLS, run
+from tests.adapters.openai.codecs.client_tools import ITEMS, PATCH, TOOLS, run
 from tests.adapters.openai.typed_items import untyped_in_item
 from toolcrib.toolkits.apply_patch import apply_patch_tool
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from pydantic import TypeAdapter
 
-from tests.adapters.openai.codecs.client_bench import (
+from tests.adapters.openai.codecs.client_tools import (
     BOTH,
     ITEMS,
     LEGACY,
@@ -19,7 +19,7 @@ from tests.adapters.openai.codecs.client_bench import (
     call_of,
     echo_words,
 )
-from tests.adapters.openai.samples import (
+from tests.adapters.openai.response_samples import (
     fixture,
     mangled,
     only_objects,

@@ -1,6 +1,6 @@
 """The first local shell, to and from the Responses API."""
 
-from tests.adapters.openai.codecs.client_bench import ITEMS, LEGACY, TOOLS, call_of, run
+from tests.adapters.openai.codecs.client_tools import ITEMS, LEGACY, TOOLS, call_of, run
 from tests.adapters.openai.typed_items import untyped_in_item
 
 

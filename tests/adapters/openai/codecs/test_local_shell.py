@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic_core import to_json
 
-from tests.adapters.openai.codecs.client_bench import ITEMS, SHELL, TOOLS, call_of, echo, run
+from tests.adapters.openai.codecs.client_tools import ITEMS, SHELL, TOOLS, call_of, echo, run
 from tests.adapters.openai.typed_items import faults, untyped_in_item
 from tests.adapters.openai.typed_tools import adapter_for
 from toolcrib.tools.result import ToolResult

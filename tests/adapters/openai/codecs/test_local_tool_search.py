@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.codecs.client_bench import ITEMS, SEARCH, call_of, find, run
+from tests.adapters.openai.codecs.client_tools import ITEMS, SEARCH, call_of, find, run
 from tests.adapters.openai.typed_items import untyped_in_item
 from toolcrib.tools.tool_search import (
     FoundTool,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tests.adapters.openai.samples import (
+from tests.adapters.openai.response_samples import (
     Items,
     fixture,
     mangled,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.adapters.openai.bench import add, ask, bench, happened
-from tests.adapters.openai.provider import Json, call, message, response
-from tests.adapters.openai.samples import JSON_VALUES
+from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
+from tests.adapters.openai.response_samples import JSON_VALUES
+from tests.adapters.openai.scripted_provider import Json, call, message, response
 from toolcrib import Session, ToolInvoked
 from toolcrib.adapters.hosted_view import undeclared
 from toolcrib.adapters.openai.codecs.unknown import OpenAIUnknownCodec, is_any_call, kind_of

@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.pydantic_ai.codecs.made import Item, answer, call, header, image, message
+from tests.adapters.pydantic_ai.codecs.adapter_items import (
+    Item,
+    answer,
+    call,
+    header,
+    image,
+    message,
+)
 from toolcrib.adapters.codec import Invocation
 from toolcrib.adapters.pydantic_ai.codecs.code_interpreter import CodeInterpreterCodec
 from toolcrib.tools.code_interpreter import (

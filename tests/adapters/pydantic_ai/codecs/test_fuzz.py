@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from tests.adapters.openai.samples import mangled, only_objects
-from tests.adapters.pydantic_ai.codecs.made import answer, call, header, image, message
+from tests.adapters.openai.response_samples import mangled, only_objects
+from tests.adapters.pydantic_ai.codecs.adapter_items import answer, call, header, image, message
 from toolcrib.adapters.codec import Codec
 from toolcrib.adapters.hosted_view import undeclared
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_codecs

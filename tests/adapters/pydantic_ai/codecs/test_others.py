@@ -7,7 +7,7 @@ import pytest
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.native_tools import MemoryTool
 
-from tests.adapters.pydantic_ai.codecs.made import answer, call, image, message
+from tests.adapters.pydantic_ai.codecs.adapter_items import answer, call, image, message
 from toolcrib.adapters.hosted_view import undeclared
 from toolcrib.adapters.pydantic_ai.codecs.file_search import FileSearchCodec
 from toolcrib.adapters.pydantic_ai.codecs.image_generation import ImageGenerationCodec
@@ -359,7 +359,7 @@ async def test_anthropic_is_sent_its_own_memory_tool(tmp_path: Path) -> None:
     from pydantic_ai.messages import ModelRequest, UserPromptPart
     from pydantic_ai.tools import ToolDefinition
 
-    from tests.adapters.pydantic_ai.codecs.loopback import loopback, model_at
+    from tests.adapters.pydantic_ai.codecs.loopback_server import loopback, model_at
 
     tool, codec = memory_tool(tmp_path), MemoryCodec("anthropic")
     _, entry = codec.contribute(tool).tools

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.samples import Items, fixture, recorded_outputs, recordings
-from tests.adapters.pydantic_ai.codecs.replay import answered
+from tests.adapters.openai.response_samples import Items, fixture, recorded_outputs, recordings
+from tests.adapters.pydantic_ai.codecs.recorded_items import answered
 from toolcrib.adapters.codec import Codec
 from toolcrib.adapters.hosted_view import undeclared
 from toolcrib.adapters.items import mappings_of

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.samples import recordings
-from tests.adapters.pydantic_ai.codecs.replay import Items, column, replayed
+from tests.adapters.openai.response_samples import recordings
+from tests.adapters.pydantic_ai.codecs.recorded_items import Items, column, replayed
 from toolcrib.adapters.answer import answer_text
 from toolcrib.adapters.codec import Codec, Invocation
 from toolcrib.adapters.hosted_view import undeclared

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.pydantic_ai.codecs.made import Item, answer, call, message
+from tests.adapters.pydantic_ai.codecs.adapter_items import Item, answer, call, message
 from toolcrib.adapters.pydantic_ai.codecs.web_fetch import WebFetchCodec
 from toolcrib.adapters.pydantic_ai.codecs.web_search import WebSearchCodec
 from toolcrib.tools.web_fetch import FetchedPage, WebFetchConfig, WebFetchResult, web_fetch_tool

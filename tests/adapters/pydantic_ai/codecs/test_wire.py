@@ -12,7 +12,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.native_tools import AbstractNativeTool
 from pydantic_ai.settings import ModelSettings
 
-from tests.adapters.pydantic_ai.codecs.loopback import Loopback, loopback, model_at
+from tests.adapters.pydantic_ai.codecs.loopback_server import Loopback, loopback, model_at
 from tests.adapters.pydantic_ai.codecs.test_matrix import HOSTED, contribution, native
 from tests.adapters.support_samples import Sample
 from toolcrib.adapters.codec import Contribution

@@ -25,12 +25,12 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.native_tools import MCPServerTool
 from pydantic_ai.providers.google import GoogleProvider
 
-from tests.adapters.openai.bench import add, ask
-from tests.adapters.pydantic_ai.acting import Act, interaction, output, scripted
-from tests.adapters.pydantic_ai.codecs.loopback import Reply
+from tests.adapters.openai.loopback_adapter import add, ask
+from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
+from tests.adapters.pydantic_ai.handwritten_scripts import Act, interaction, output, scripted
+from tests.adapters.pydantic_ai.recording_server import Line, stage
 from tests.adapters.pydantic_ai.recordings import INTERACTIONS
-from tests.adapters.pydantic_ai.replaying import speaker
-from tests.adapters.pydantic_ai.stage import Line, stage
+from tests.adapters.pydantic_ai.script_replay import speaker
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import PromptEvaluationError, PromptResponse
 from toolcrib.adapters.model_client import Retry

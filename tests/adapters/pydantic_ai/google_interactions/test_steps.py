@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.pydantic_ai.acting import Act, interaction, output, scripted
+from tests.adapters.pydantic_ai.handwritten_scripts import Act, interaction, output, scripted
 from tests.adapters.pydantic_ai.recordings import INTERACTIONS
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import PromptResponse

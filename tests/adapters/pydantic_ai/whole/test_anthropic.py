@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.adapters.pydantic_ai.acting import Act, message, scripted
+from tests.adapters.pydantic_ai.handwritten_scripts import Act, message, scripted
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib.tools.web_search import WebSearchResult
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.pydantic_ai.acting import Act, scripted
+from tests.adapters.pydantic_ai.handwritten_scripts import Act, scripted
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import PromptResponse
 

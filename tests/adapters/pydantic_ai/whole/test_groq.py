@@ -4,8 +4,8 @@ from base64 import b64encode
 
 import pytest
 
-from tests.adapters.pydantic_ai.acting import Act, completion, scripted
-from tests.adapters.pydantic_ai.replaying import Replayed
+from tests.adapters.pydantic_ai.handwritten_scripts import Act, completion, scripted
+from tests.adapters.pydantic_ai.script_replay import Replayed
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib.adapters.codec import Invocation
 from toolcrib.tools.code_interpreter import CodeInterpreterResult

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.adapters.openai.provider import message, response
-from tests.adapters.pydantic_ai.acting import Act, scripted
+from tests.adapters.openai.scripted_provider import message, response
+from tests.adapters.pydantic_ai.handwritten_scripts import Act, scripted
 from tests.adapters.pydantic_ai.wire.traffic import Json
 
 both_forms = pytest.mark.parametrize("stream", [False, True], ids=["blocking", "streamed"])

@@ -7,7 +7,7 @@ from binascii import crc32
 from collections.abc import Iterator, Sequence
 from struct import pack
 
-from tests.adapters.pydantic_ai.codecs.loopback import Reply
+from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
 from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at
 from toolcrib.adapters.items import mapping_of, mappings_of, text_of
 

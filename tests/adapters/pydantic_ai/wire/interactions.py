@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from tests.adapters.pydantic_ai.codecs.loopback import Reply
+from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
 from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at, sse
 from toolcrib.adapters.items import mapping_of, mappings_of, text_of
 

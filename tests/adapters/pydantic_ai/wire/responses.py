@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tests.adapters.openai.provider import ENDINGS, body_of, message, response
-from tests.adapters.pydantic_ai.codecs.loopback import Reply
+from tests.adapters.openai.scripted_provider import ENDINGS, body_of, message, response
+from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
 from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at, sse
 from toolcrib.adapters.items import mappings_of, text_of, text_parts
 

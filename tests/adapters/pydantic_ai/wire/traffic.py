@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tests.adapters.pydantic_ai.codecs.loopback import Reply
+from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI
 
-from tests.local.bench import function, scripted
+from tests.local.scripted_provider import function, scripted
 from toolcrib.embedded import (
     Answered,
     BrainFailed,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.local.bench import Puppet, function
+from tests.local.scripted_provider import Puppet, function
 from toolcrib.embedded import (
     Answered,
     BrainFailed,
