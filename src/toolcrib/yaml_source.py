@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.approval.pattern import Scalar
 from toolcrib.errors import InvalidPolicy
 
 if TYPE_CHECKING:
     from yaml import MappingNode, MarkedYAMLError, Node, ScalarNode
+
+Scalar = str | int | float | bool | None
 
 _TAG = "tag:yaml.org,2002:"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")

@@ -392,7 +392,7 @@ def test_the_default_streams_are_those_of_the_process(tmp_path: Path) -> None:
             stdin=opened.stream,
             stdout=subprocess.PIPE,
             stderr=opened.stream,
-            env=os.environ | {"PYTHONPATH": str(root)},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])},
             text=True,
         )
         asyncio.run(_type_a(opened))

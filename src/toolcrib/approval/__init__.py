@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 _MODULES = {
     "approvers": ("Approver", "CallbackApprover", "Reply"),
     "decision": ("Actor", "Answer", "Approve", "Decided", "Decision", "Deny", "Expire"),
-    "explain": ("Explanation",),
     "grant": ("Grant", "NewGrant"),
     "pattern": ("Between", "Equals", "Glob", "Not", "OneOf", "Pattern", "Regex"),
-    "policy": ("Policy", "default_verdict"),
+    "policy": ("Explanation", "Policy", "default_verdict"),
     "policy_file": ("load_policy", "parse_policy"),
     "request": ("ApprovalRequest",),
     "rule": ("Rule", "Subject", "Verdict"),

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, assert_never, cast
 
 from toolcrib.approval.globs import Stance, check_regex, is_plain_path, path_matches, regex_matches
 from toolcrib.errors import InvalidPolicy
+from toolcrib.yaml_source import Scalar
 
 _BAD_ESCAPE = re.compile(r"~(?![01])")
 _INDEX = re.compile(r"0|[1-9][0-9]*")
@@ -60,7 +61,6 @@ def _element(elements: Sequence[object], key: str) -> object:
     return elements[int(key)] if is_there else MISSING
 
 
-Scalar = str | int | float | bool | None
 Json = Mapping[str, Any]
 
 
