@@ -10,6 +10,7 @@ import pytest
 
 from scripts.docs_site import (
     ROOT,
+    ROOT_PAGES,
     SOURCE,
     external_assets,
     missing_names,
@@ -105,6 +106,16 @@ def test_a_link_of_the_repository_leads_to_the_page_of_the_site(
 ) -> None:
     """Pages keep the links that work on a code host. Others stay, and fail the strict build."""
     assert site_link(link, page=page) == target
+
+
+def test_the_navigation_has_every_page_once() -> None:
+    """A page that is added, renamed or removed follows in mkdocs.yml."""
+    config = (ROOT / "mkdocs.yml").read_text("utf-8")
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+
+    navigation = re.findall(r"^ +- .+: (\S+\.md)$", config, re.MULTILINE)
+
+    assert sorted(navigation) == sorted(pages | set(ROOT_PAGES.values()))
 
 
 def test_a_broken_link_fails_the_build_of_the_makefile(tmp_path: Path) -> None:
