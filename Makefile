@@ -6,6 +6,8 @@ BENCH_VENV := .venv-bench
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(BENCH_VENV)/.installed
+# Without compiled files, every process that a test starts would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= 2
 FAST := not slow and not crash and not load and not browser
 UNIT := $(FAST) and not wire

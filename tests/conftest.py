@@ -21,8 +21,9 @@ settings.register_profile(
 _is_mutated = "MUTANT_UNDER_TEST" in os.environ
 settings.load_profile("mutants" if _is_mutated else "ci" if os.environ.get("CI") else "local")
 
-# Folders whose tests speak through real SDKs, servers or agents: thousands of them, some tens of
-# milliseconds each, which is more than the inner loop can wait for.
+# Folders and files whose tests speak through real SDKs, servers or agents: thousands of them, some
+# tens of milliseconds each, which is more than the inner loop can wait for. Tests elsewhere that
+# start processes carry the mark themselves.
 _WIRE = (
     "adapters/openai",
     "adapters/pydantic_ai",
@@ -31,6 +32,7 @@ _WIRE = (
     "mcp_client",
     "pydantic_ai",
     "sandbox",
+    "telemetry/test_pydantic_ai.py",
     "transports",
 )
 # Files that play whole recordings, start processes for every test, or draw many examples. What they
@@ -66,12 +68,25 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import them for a run that leaves out all their tests: the SDKs alone take seconds."""
+    expression: str = config.option.markexpr
+    is_left_out = "not wire" in expression and "not slow" in expression
+    return True if is_left_out and _is_wire(collection_path) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of those folders and files."""
     for item in items:
-        path = item.path.relative_to(_TESTS).as_posix()
-        if path.startswith(tuple(f"{each}/" for each in _WIRE)):
-            item.add_marker(pytest.mark.slow if path in _SLOW else pytest.mark.wire)
+        if _is_wire(item.path):
+            is_slow = item.path.relative_to(_TESTS).as_posix() in _SLOW
+            item.add_marker(pytest.mark.slow if is_slow else pytest.mark.wire)
+
+
+def _is_wire(path: Path) -> bool:
+    return path.is_relative_to(_TESTS) and f"{path.relative_to(_TESTS)}/".startswith(
+        tuple(f"{folder}/" for folder in _WIRE)
+    )
 
 
 @pytest.fixture

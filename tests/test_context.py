@@ -268,6 +268,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+@pytest.mark.wire
 class TestOtherProcess:
     def in_another_process(self, state: ResumableState, cwd: Path, decision: str) -> list[str]:
         ended = subprocess.run(

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.wire  # every test starts processes
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 

@@ -53,6 +53,7 @@ def test_import_loads_nothing_heavy() -> None:
     assert modules_after("import toolcrib") & HEAVY == set()
 
 
+@pytest.mark.wire
 def test_running_local_tools_loads_no_sdk_and_no_framework() -> None:
     """What a local tool needs loads no provider SDK and no web framework."""
     loaded = modules_after("from toolcrib import Executor, Policy, Session, Tool, tool; Session()")

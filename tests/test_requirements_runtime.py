@@ -153,6 +153,7 @@ def over_stdio(project: Path, *options: str, asks: list[dict[str, Any]]) -> list
     return answers
 
 
+@pytest.mark.wire
 def test_both_options_of_the_command_line(project: Path) -> None:
     """R29, R30, R31: tools of a file and of a module, together, without anything on stdout that is
     not the protocol's.
@@ -217,6 +218,7 @@ async def over_http(runtime: Runtime) -> AsyncGenerator[httpx2.AsyncClient]:
         yield client
 
 
+@pytest.mark.wire
 async def test_one_tool_over_stdio_and_http(project: Path) -> None:
     """R36: the same call over a process's pipes and over HTTP comes to the same."""
     call: dict[str, Any] = {"session_id": "one", "name": "shelf_of", "arguments": {"part": "nut"}}

@@ -7,6 +7,10 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.wire  # every test starts processes
+
 ROOT = Path(__file__).parents[1]
 TYPING_TESTS = ROOT / "typing_tests"
 

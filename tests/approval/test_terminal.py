@@ -375,6 +375,7 @@ async def test_untrusted_text_cannot_steer_the_terminal(terminal: PseudoTerminal
     assert "\r\n> a approved" not in seen
 
 
+@pytest.mark.wire
 def test_the_default_streams_are_those_of_the_process(tmp_path: Path) -> None:
     """A program that says nothing asks on its own stdin and stderr, and leaves stdout to data."""
     program = tmp_path / "program.py"

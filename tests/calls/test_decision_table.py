@@ -312,6 +312,7 @@ ELSEWHERE: list[tuple[Choice, Where]] = [
 ]
 
 
+@pytest.mark.wire
 async def test_another_process_goes_on_with_calls(tmp_path: Path) -> None:
     """T49: a decision is obeyed by whichever process takes the call up, and only by the first."""
     file = tmp_path / "crib.sqlite3"

@@ -251,6 +251,7 @@ async def test_a_question_that_was_being_asked_is_still_open(heir: Heir) -> None
     assert [each["call"] for each in heir.ran] == ["asked"]
 
 
+@pytest.mark.wire
 async def test_a_second_kill_is_a_new_doubt(dead: Path, tmp_path: Path) -> None:
     """The yes was for one more run. Killed again, the call is asked about again."""
     folder = copy_of(dead, tmp_path / "heir")

@@ -192,6 +192,7 @@ async def test_an_exported_state_has_the_secrets_of_open_calls() -> None:
     assert not any(secret in read(closed_state) for secret in (*KEYS, str(PIN)))
 
 
+@pytest.mark.wire
 async def test_a_killed_process_leaves_secrets_in_the_vault_only(tmp_path: Path) -> None:
     """A call in doubt keeps what it needs to run again; when it is settled, that is erased."""
     await asyncio.to_thread(kill_in_the_middle, tmp_path, live)

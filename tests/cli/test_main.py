@@ -11,6 +11,8 @@ import pytest
 import toolcrib
 from tests.cli.command import MAIN, at_terminal, run
 
+pytestmark = pytest.mark.wire  # every test starts processes
+
 HALTED = "import sys; sys.modules[{name!r}] = None; from toolcrib.cli import main; main()"
 LOADED = """
 import sys

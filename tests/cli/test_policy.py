@@ -121,6 +121,7 @@ def test_wrong_options_are_a_usage_error(policy: Path, options: list[str]) -> No
     assert (done.exit_code, done.stdout) == (2, "")
 
 
+@pytest.mark.wire
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     """The real process ends with status 1 and no traceback."""
     missing = tmp_path / "missing.yaml"

@@ -27,6 +27,7 @@ def provider(folder: Path, *options: str) -> Generator[tuple[ChildProcess, str]]
         yield process, url[0]
 
 
+@pytest.mark.wire
 def test_it_serves_the_official_client_until_it_is_told_to_stop(tmp_path: Path) -> None:
     """The token is in a private file, and is printed nowhere."""
     with provider(tmp_path, "--token-file", "token", "--data", "state") as (process, url):
@@ -44,6 +45,7 @@ def test_it_serves_the_official_client_until_it_is_told_to_stop(tmp_path: Path) 
     assert (tmp_path / "state" / "provider.sqlite3").exists()
 
 
+@pytest.mark.wire
 def test_the_token_is_printed_for_whoever_asks(tmp_path: Path) -> None:
     """On stdout, alone, so that a script can take it."""
     with provider(tmp_path, "--token-file", "token", "--show-token") as (process, _):

@@ -15,6 +15,7 @@ def invoke(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["support", *map(str, arguments)])
 
 
+@pytest.mark.wire
 def test_without_options_everything_is_in_one_table() -> None:
     """Every provider is a column and every option a row, in a pipe too."""
     done = run("support")
@@ -68,6 +69,7 @@ def test_json_has_every_cell() -> None:
     }
 
 
+@pytest.mark.wire
 @pytest.mark.parametrize(("option", "wrong"), [("--provider", "acme"), ("--kind", "teleport")])
 def test_what_is_unknown_is_wrong_use(option: str, wrong: str) -> None:
     """Status 2, and stderr says what is known."""

@@ -132,6 +132,7 @@ class TestSecrets:
 
             assert vault_files(sqlite_path) == []
 
+    @pytest.mark.wire
     def test_a_killed_process_leaves_its_open_calls_only(self, sqlite_path: Path) -> None:
         """Opening the store sweeps files that no open call names and keeps the others."""
         script = """

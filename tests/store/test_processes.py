@@ -16,6 +16,8 @@ from toolcrib.store import SqliteStore
 from toolcrib.store.leases import Holder, is_gone, this_process
 from toolcrib.store.store import ApprovalFiled
 
+pytestmark = pytest.mark.wire  # every test starts processes
+
 HOLD_AND_WRITE = """
 store = SqliteStore(path)
 lease = store.acquire("s")

@@ -58,6 +58,7 @@ def run_python(code: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.wire
 def test_the_api_is_imported_when_it_is_asked_for() -> None:
     """R43: neither the package nor this part of it loads OpenTelemetry on import."""
     code = "import sys, toolcrib, toolcrib.telemetry; print('opentelemetry' in sys.modules)"
@@ -65,6 +66,7 @@ def test_the_api_is_imported_when_it_is_asked_for() -> None:
     assert run_python(code) == "False"
 
 
+@pytest.mark.wire
 def test_a_missing_api_says_what_to_install() -> None:
     """R43: the extra's name, not a traceback of ours."""
     code = """
@@ -81,6 +83,7 @@ except ValueError as error:
     assert run_python(code).endswith("run: pip install 'toolcrib[telemetry]'")
 
 
+@pytest.mark.wire
 def test_only_the_api_is_needed() -> None:
     """R43: without an SDK everything runs and nothing is made; the SDK is never loaded."""
     code = """
@@ -107,6 +110,7 @@ asyncio.run(main())
     assert run_python(code, OTEL_PYTHON_CONTEXT="") == "True 0 False"
 
 
+@pytest.mark.wire
 def test_the_applications_own_sdk_is_found() -> None:
     """R43: without providers the global ones count, also when they are set afterwards."""
     code = """

@@ -249,6 +249,7 @@ def there(path: Path, name: str, **environment: str) -> subprocess.CompletedProc
     )
 
 
+@pytest.mark.wire
 async def test_a_call_that_was_asked_about_in_another_process(
     collected: Collected, sqlite_path: Path
 ) -> None:
@@ -278,6 +279,7 @@ async def test_a_call_that_was_asked_about_in_another_process(
     assert collected.counts("toolcrib.approval.requests") == {}
 
 
+@pytest.mark.wire
 async def test_a_call_whose_process_died_runs_again_in_a_new_span(
     collected: Collected, sqlite_path: Path
 ) -> None:

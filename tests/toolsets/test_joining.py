@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.wire  # every test starts processes
+
 DEFINE = """
 import sys
 from toolcrib.context import AgentContext
