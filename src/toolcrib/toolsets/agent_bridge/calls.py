@@ -22,6 +22,7 @@ from pydantic_ai.exceptions import ApprovalRequired
 from toolcrib.calls.call import Caller
 from toolcrib.calls.executor import MAX_ID_CHARS
 from toolcrib.calls.nested_calls import begin_turn
+from toolcrib.calls.session_calls import calls_of
 from toolcrib.errors import InvalidDecision
 from toolcrib.session.turns import OpenTurn, in_turn
 from toolcrib.store.store import ask_store
@@ -63,7 +64,7 @@ async def waiting_calls(
 ) -> list[OpenCall]:
     """The open calls that this call of the agent may go on with, the likeliest first."""
     ids = [own_id(run), plain_id(run)]
-    if session.waiting.isdisjoint(ids):
+    if calls_of(session).waiting.isdisjoint(ids):
         return []
     found = [
         call
@@ -81,7 +82,7 @@ def is_of(call: OpenCall, run: RunContext[Any], given: bytes | None = None) -> b
 def free_id(session: Session, run: RunContext[Any]) -> str:
     """An id for a new call: the model's own unless another call has it now."""
     for call_id in (plain_id(run), own_id(run)):
-        if call_id not in session.waiting and call_id not in session.claimed:
+        if call_id not in calls_of(session).waiting and call_id not in calls_of(session).claimed:
             return call_id
     return f"call_{uuid.uuid4().hex}"
 
@@ -153,7 +154,7 @@ class AgentCalls:
         """
         given = encode(args)
         session = self._session
-        found = await self._find(name, given, run) if session.waiting else None
+        found = await self._find(name, given, run) if calls_of(session).waiting else None
         problem = None
         if found is not None and run.tool_call_approved:
             problem = await self._approve(run, found, given)
@@ -179,13 +180,13 @@ class AgentCalls:
         denies a call, or answers in its place, tells the agent and not the toolset.
         """
         session = self._session
-        if not session.waiting:
+        if not calls_of(session).waiting:
             return
         mine = [
             call
             for call in await ask_store(session.store, session.open_calls)
             if call.tool.name in self._executor.tools
-            and call.call_id not in session.claimed
+            and call.call_id not in calls_of(session).claimed
             and is_of(call, run)
         ]
         ids = {call.call_id.removesuffix(f"@{run.conversation_id}"): call.call_id for call in mine}
