@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from toolcrib import HostedTool, NativeTool, ProviderTool
-from toolcrib.adapters.hosted_view import NoConfig, as_hosted, undeclared
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
+from toolcrib.adapters.tool_declarations import NoConfig, as_hosted, undeclared
 from toolcrib.errors import UsageError
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig
 from toolcrib.tools.image_generation import ImageGenerationConfig

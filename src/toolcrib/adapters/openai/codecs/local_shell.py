@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import mapping_of, mappings_of, maybe_int, text_of
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.json_fields import mapping_of, mappings_of, maybe_int, text_of
 from toolcrib.adapters.tool_calls import (
     AnyProviderTool,
     ClientCall,
@@ -41,11 +41,11 @@ class OpenAILocalShellCodec(ClientCodec):
             environment["skills"] = [_skill(skill) for skill in config.skills]
         return {"type": "shell", "environment": environment}
 
-    def is_call(self, item: Item) -> bool:
+    def is_call(self, item: RawItem) -> bool:
         is_hosted = mapping_of(item, "environment").get("type") == "container_reference"
         return super().is_call(item) and not is_hosted
 
-    def arguments(self, item: Item) -> dict[str, Any]:
+    def arguments(self, item: RawItem) -> dict[str, Any]:
         action = mapping_of(item, "action")
         return present(action, "commands", "timeout_ms", "max_output_length")
 
