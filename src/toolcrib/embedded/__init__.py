@@ -1,39 +1,78 @@
-"""The embedded provider: a Responses API in the process, with hosted tools really executed."""
+"""The embedded provider: a Responses API in the process that runs hosted tools.
 
-from toolcrib.embedded.backend import (
-    Answered,
-    Brain,
-    BrainFailed,
-    Called,
-    Cut,
-    Offer,
-    OutputFormat,
-    Piece,
-    Proposed,
-    Question,
-    Said,
-    Spent,
-    Text,
-    Thought,
-    Turn,
-)
-from toolcrib.embedded.provider import LocalProvider
+Names load their module when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.backend import (
+        BackendCall,
+        BackendCallResult,
+        BackendFailed,
+        BackendInput,
+        BackendMessage,
+        BackendOutput,
+        BackendReasoning,
+        BackendRequest,
+        BackendText,
+        BackendTool,
+        BackendUsage,
+        ModelBackend,
+        OutputFormat,
+        ProposedCall,
+        Truncation,
+    )
+    from toolcrib.embedded.provider import EmbeddedProvider
+    from toolcrib.embedded.server import ProviderServer, serve_provider
 
 __all__ = [
-    "Answered",
-    "Brain",
-    "BrainFailed",
-    "Called",
-    "Cut",
-    "LocalProvider",
-    "Offer",
+    "BackendCall",
+    "BackendCallResult",
+    "BackendFailed",
+    "BackendInput",
+    "BackendMessage",
+    "BackendOutput",
+    "BackendReasoning",
+    "BackendRequest",
+    "BackendText",
+    "BackendTool",
+    "BackendUsage",
+    "EmbeddedProvider",
+    "ModelBackend",
     "OutputFormat",
-    "Piece",
-    "Proposed",
-    "Question",
-    "Said",
-    "Spent",
-    "Text",
-    "Thought",
-    "Turn",
+    "ProposedCall",
+    "ProviderServer",
+    "Truncation",
+    "serve_provider",
 ]
+
+_HOMES = {
+    "BackendCall": "backend",
+    "BackendCallResult": "backend",
+    "BackendFailed": "backend",
+    "BackendInput": "backend",
+    "BackendMessage": "backend",
+    "BackendOutput": "backend",
+    "BackendReasoning": "backend",
+    "BackendRequest": "backend",
+    "BackendText": "backend",
+    "BackendTool": "backend",
+    "BackendUsage": "backend",
+    "EmbeddedProvider": "provider",
+    "ModelBackend": "backend",
+    "OutputFormat": "backend",
+    "ProposedCall": "backend",
+    "ProviderServer": "server",
+    "Truncation": "backend",
+    "serve_provider": "server",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

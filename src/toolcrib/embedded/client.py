@@ -27,17 +27,17 @@ _WAITING: Final = 64
 
 def in_process_client(app: Any, home: Home) -> AsyncOpenAI:
     """A client whose requests never leave the process. Any event loop may use it."""
-    http = AsyncClient(transport=InProcess(app, home))
+    http = AsyncClient(transport=InProcessTransport(app, home))
     return AsyncOpenAI(api_key="none", base_url=BASE_URL, http_client=http, max_retries=0)
 
 
 def in_process_sync_client(app: Any, home: Home) -> OpenAI:
     """The same for code without an event loop. It waits, so home must run in another thread."""
-    http = Client(transport=InProcessSync(app, home))
+    http = Client(transport=InProcessSyncTransport(app, home))
     return OpenAI(api_key="none", base_url=BASE_URL, http_client=http, max_retries=0)
 
 
-class InProcess(AsyncBaseTransport):
+class InProcessTransport(AsyncBaseTransport):
     """Asks an ASGI application where it lives. Unlike the transport that comes with the SDK's HTTP
     library, it gives a body while it is written, so that streams are streams.
     """
@@ -53,7 +53,7 @@ class InProcess(AsyncBaseTransport):
         return _response(request, start, _Body(exchange, self._home))
 
 
-class InProcessSync(BaseTransport):
+class InProcessSyncTransport(BaseTransport):
     """The same, for those who wait."""
 
     def __init__(self, app: Any, home: Home) -> None:
