@@ -1,12 +1,10 @@
-"""The embedded provider: a Responses API in the process that runs hosted tools.
-
-Names load their module when they are first used.
-"""
+"""The embedded provider: a Responses API in the process that runs hosted tools."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.embedded.backend import (
@@ -21,10 +19,13 @@ if TYPE_CHECKING:
         BackendText,
         BackendTool,
         BackendUsage,
+        MessageRole,
         ModelBackend,
         OutputFormat,
         ProposedCall,
+        ToolChoiceMode,
         Truncation,
+        TruncationReason,
     )
     from toolcrib.embedded.provider import EmbeddedProvider
     from toolcrib.embedded.server import ProviderServer, serve_provider
@@ -42,37 +43,45 @@ __all__ = [
     "BackendTool",
     "BackendUsage",
     "EmbeddedProvider",
+    "MessageRole",
     "ModelBackend",
     "OutputFormat",
     "ProposedCall",
     "ProviderServer",
+    "ToolChoiceMode",
     "Truncation",
+    "TruncationReason",
     "serve_provider",
 ]
 
-_HOMES = {
-    "BackendCall": "backend",
-    "BackendCallResult": "backend",
-    "BackendFailed": "backend",
-    "BackendInput": "backend",
-    "BackendMessage": "backend",
-    "BackendOutput": "backend",
-    "BackendReasoning": "backend",
-    "BackendRequest": "backend",
-    "BackendText": "backend",
-    "BackendTool": "backend",
-    "BackendUsage": "backend",
-    "EmbeddedProvider": "provider",
-    "ModelBackend": "backend",
-    "OutputFormat": "backend",
-    "ProposedCall": "backend",
-    "ProviderServer": "server",
-    "Truncation": "backend",
-    "serve_provider": "server",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.embedded.backend": (
+                "BackendCall",
+                "BackendCallResult",
+                "BackendFailed",
+                "BackendInput",
+                "BackendMessage",
+                "BackendOutput",
+                "BackendReasoning",
+                "BackendRequest",
+                "BackendText",
+                "BackendTool",
+                "BackendUsage",
+                "MessageRole",
+                "ModelBackend",
+                "OutputFormat",
+                "ProposedCall",
+                "ToolChoiceMode",
+                "Truncation",
+                "TruncationReason",
+            ),
+            "toolcrib.embedded.provider": ("EmbeddedProvider",),
+            "toolcrib.embedded.server": (
+                "ProviderServer",
+                "serve_provider",
+            ),
+        },
+    )

@@ -130,9 +130,9 @@ def post() -> Any:
     from toolcrib.embedded.client import BASE_URL, InProcessSyncTransport
 
     with EmbeddedProvider(Puppet(echo)) as provider:
-        home = provider._at_home()  # pyright: ignore[reportPrivateUsage]
+        portal = provider._started_portal()  # pyright: ignore[reportPrivateUsage]
         with Client(
-            transport=InProcessSyncTransport(provider.app, home), base_url=BASE_URL
+            transport=InProcessSyncTransport(provider.app, portal), base_url=BASE_URL
         ) as client:
 
             def send(path: str, body: bytes) -> tuple[int, str]:

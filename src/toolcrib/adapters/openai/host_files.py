@@ -19,8 +19,8 @@ from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import plain, text_of
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.json_fields import plain, text_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.adapters.openai.reply import is_container_gone, said
 from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
@@ -286,7 +286,7 @@ class Uploads:
         )
 
 
-def _told(made: Item, key: str) -> str:
+def _told(made: RawItem, key: str) -> str:
     found = text_of(made, key)
     if not found:
         raise UsageError(f"the provider's reply has no {key}")

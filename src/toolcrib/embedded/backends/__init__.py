@@ -1,12 +1,10 @@
-"""Model backends: a written scenario, a chat endpoint, or a model in this process.
-
-Names load their module when they are first used.
-"""
+"""Model backends: a written scenario, a chat endpoint, or llama.cpp in this process."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.embedded.backends.chat import ChatBackend
@@ -25,18 +23,18 @@ __all__ = [
     "read_scenario",
 ]
 
-_HOMES = {
-    "ChatBackend": "chat",
-    "LlamaBackend": "llama.backend",
-    "Scenario": "scripted.scenario",
-    "ScenarioRecorder": "scripted.recorder",
-    "ScriptedBackend": "scripted.backend",
-    "load_scenario": "scripted.scenario",
-    "read_scenario": "scripted.scenario",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.embedded.backends.chat": ("ChatBackend",),
+            "toolcrib.embedded.backends.llama.backend": ("LlamaBackend",),
+            "toolcrib.embedded.backends.scripted.backend": ("ScriptedBackend",),
+            "toolcrib.embedded.backends.scripted.recorder": ("ScenarioRecorder",),
+            "toolcrib.embedded.backends.scripted.scenario": (
+                "Scenario",
+                "load_scenario",
+                "read_scenario",
+            ),
+        },
+    )

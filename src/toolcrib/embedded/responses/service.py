@@ -19,10 +19,10 @@ from toolcrib.embedded.responses.writer import FINAL, ActiveResponse, EventLog, 
 from toolcrib.embedded.tools.tool import RequestContext
 
 if TYPE_CHECKING:
+    from toolcrib.clock import Clock
     from toolcrib.embedded.backend import ModelBackend
     from toolcrib.embedded.responses.repository import ResponseRepository
     from toolcrib.embedded.responses.tools import HostedKinds
-    from toolcrib.store.store import Clock
 
 logger = logging.getLogger(__name__)
 

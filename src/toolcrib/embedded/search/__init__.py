@@ -1,35 +1,38 @@
-"""Full-text and vector search over the chunks of documents.
-
-Names load their module when they are first used.
-"""
+"""Full-text and vector search over the chunks of documents."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from toolcrib.embedded.search.chunks import Chunking
     from toolcrib.embedded.search.embedder import Embedder, MiniLmEmbedder
     from toolcrib.embedded.search.index import ChunkMatch, RankWeights, TextIndex
 
 __all__ = [
     "ChunkMatch",
+    "Chunking",
     "Embedder",
     "MiniLmEmbedder",
     "RankWeights",
     "TextIndex",
 ]
 
-_HOMES = {
-    "ChunkMatch": "index",
-    "Embedder": "embedder",
-    "MiniLmEmbedder": "embedder",
-    "RankWeights": "index",
-    "TextIndex": "index",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.embedded.search.chunks": ("Chunking",),
+            "toolcrib.embedded.search.embedder": (
+                "Embedder",
+                "MiniLmEmbedder",
+            ),
+            "toolcrib.embedded.search.index": (
+                "ChunkMatch",
+                "RankWeights",
+                "TextIndex",
+            ),
+        },
+    )

@@ -1,12 +1,10 @@
-"""Web sources of the hosted web search: a folder of saved pages, or a SearXNG instance.
-
-Names load their module when they are first used.
-"""
+"""Web sources of the hosted web search: saved pages in a folder, or a SearXNG server."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.embedded.web.folder import WebFolder
@@ -22,17 +20,17 @@ __all__ = [
     "WebUnavailable",
 ]
 
-_HOMES = {
-    "Domains": "source",
-    "Searxng": "searxng",
-    "WebFolder": "folder",
-    "WebPage": "source",
-    "WebSource": "source",
-    "WebUnavailable": "source",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.embedded.web.folder": ("WebFolder",),
+            "toolcrib.embedded.web.searxng": ("Searxng",),
+            "toolcrib.embedded.web.source": (
+                "Domains",
+                "WebPage",
+                "WebSource",
+                "WebUnavailable",
+            ),
+        },
+    )

@@ -1,12 +1,10 @@
-"""Model files: the catalog of known models and their download.
-
-Names load their module when they are first used.
-"""
+"""Model files: the catalog of known models and their download."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.embedded.weights.catalog import MODELS, ModelFile, find_model, model_folder
@@ -20,16 +18,16 @@ __all__ = [
     "pull",
 ]
 
-_HOMES = {
-    "MODELS": "catalog",
-    "ModelFile": "catalog",
-    "find_model": "catalog",
-    "model_folder": "catalog",
-    "pull": "download",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.embedded.weights.catalog": (
+                "MODELS",
+                "ModelFile",
+                "find_model",
+                "model_folder",
+            ),
+            "toolcrib.embedded.weights.download": ("pull",),
+        },
+    )

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pydantic_ai import DeferredToolResults, ModelMessagesTypeAdapter, ToolApproved
 
-from tests.pydantic_ai.agent_process import SESSION, answer, ask
-from tests.pydantic_ai.agents import (
+from tests.toolsets.agent_bridge.agent_process import SESSION, answer, ask
+from tests.toolsets.agent_bridge.agents import (
     Shell,
     agent_of,
     call,
@@ -27,13 +27,19 @@ from toolcrib.context import AgentContext
 from toolcrib.session.state import ResumableState
 from toolcrib.toolsets import Toolset
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 YES = '{"approvals": {"c1": true}}'
 
 
 def shift(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Another process at the same desk."""
-    command = [sys.executable, "-m", "tests.pydantic_ai.agent_process", str(folder), *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.toolsets.agent_bridge.agent_process",
+        str(folder),
+        *arguments,
+    ]
     return subprocess.run(
         command, capture_output=True, text=True, cwd=ROOT, timeout=50, check=False
     )

@@ -18,7 +18,7 @@ from pydantic_ai import ApprovalRequired as TheirApproval
 from pydantic_ai import ModelRetry as TheirRetry
 from pydantic_ai.exceptions import RunCancelled, ToolFailed
 
-from tests.pydantic_ai.agents import (
+from tests.toolsets.agent_bridge.agents import (
     agent_of,
     call,
     deferred,

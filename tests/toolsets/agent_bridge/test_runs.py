@@ -14,7 +14,7 @@ from pydantic_ai.messages import FunctionToolResultEvent
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tool_manager import ToolManager
 
-from tests.pydantic_ai.agents import (
+from tests.toolsets.agent_bridge.agents import (
     Greet,
     agent_of,
     call,
@@ -283,7 +283,9 @@ class TestListing:
                 tool.parameters_json_schema["properties"].clear()
             return tools
 
-        await Agent(TestModel(call_tools=[]), toolsets=[toolset.prepared(deface)]).run("go")
+        await Agent(TestModel(call_tools=[]), toolsets=[toolset.for_agent().prepared(deface)]).run(
+            "go"
+        )
         clean = (await toolset.get_tools())["greet"].tool_def
 
         assert clean.description == "Greet somebody"
@@ -302,7 +304,7 @@ class TestListing:
             return tool.metadata.get("is_read_only", False)
 
         model = TestModel(call_tools=[])
-        toolset = Toolset(AgentContext(), [Greet, Reader]).filtered(only_readers)
+        toolset = Toolset(AgentContext(), [Greet, Reader]).for_agent().filtered(only_readers)
         await Agent(model, toolsets=[toolset]).run("go")
 
         assert model.last_model_request_parameters is not None
@@ -462,7 +464,7 @@ class TestWaysToRun:
     async def test_a_toolset_given_to_the_run(self) -> None:
         """T13: not to the agent."""
         agent = Agent(scripted([call("greet", who="Ada")]))
-        result = await agent.run("go", toolsets=[Toolset(AgentContext(), [Greet])])
+        result = await agent.run("go", toolsets=[Toolset(AgentContext(), [Greet]).for_agent()])
 
         assert told(result) == ("success", "Hello, Ada.")
 

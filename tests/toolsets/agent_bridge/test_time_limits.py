@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic_ai import RunContext
 
-from tests.pydantic_ai.agents import call, endings, run, told
+from tests.toolsets.agent_bridge.agents import call, endings, run, told
 from toolcrib.context import AgentContext
 from toolcrib.testing import run_in_virtual_time
 from toolcrib.toolsets import BaseTool, Toolset

@@ -1,7 +1,7 @@
 """A desk whose agent is asked in one process and answered in another.
 
-python -m tests.pydantic_ai.agent_process FOLDER ask
-python -m tests.pydantic_ai.agent_process FOLDER answer RESULTS [die]
+python -m tests.toolsets.agent_bridge.agent_process FOLDER ask
+python -m tests.toolsets.agent_bridge.agent_process FOLDER answer RESULTS [die]
 
 The history, the session and what ran lie in FOLDER; RESULTS is pydantic-ai's own JSON. With `die`
 the tool kills its process after it has taken effect.
@@ -25,7 +25,7 @@ from pydantic_ai import (
     RunContext,
 )
 
-from tests.pydantic_ai.agents import Shell, agent_of, call, told
+from tests.toolsets.agent_bridge.agents import Shell, agent_of, call, told
 from toolcrib import Session, SqliteStore
 from toolcrib.context import AgentContext
 from toolcrib.toolsets import Toolset

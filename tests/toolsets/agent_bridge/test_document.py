@@ -13,7 +13,7 @@ import pytest
 from pydantic_ai import Agent, DeferredToolRequests, RunContext
 from pydantic_ai.tools import AgentDepsT
 
-from tests.pydantic_ai.agents import agent_of, call, deferred, run, scripted, told
+from tests.toolsets.agent_bridge.agents import agent_of, call, deferred, run, scripted, told
 from toolcrib.context import AgentContext
 from toolcrib.testing import run_in_virtual_time
 from toolcrib.toolsets import BaseTool, GlobalHooks, HookableToolsetTool, Toolset

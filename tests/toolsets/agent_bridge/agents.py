@@ -19,7 +19,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.messages import ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from pydantic_ai.toolsets import AbstractToolset
+from pydantic_ai.toolsets import AgentToolset
 
 from toolcrib.context import AgentContext
 from toolcrib.ledger.events import ToolInvoked
@@ -49,15 +49,13 @@ def scripted(*steps: Step) -> FunctionModel:
     return FunctionModel(respond)
 
 
-def agent_of(*toolsets: AbstractToolset[Any], steps: Sequence[Step], **options: Any) -> Any:
+def agent_of(*toolsets: AgentToolset[Any], steps: Sequence[Step], **options: Any) -> Any:
     """An agent with these toolsets that may end with deferred calls."""
     kinds: Any = [str, DeferredToolRequests]
     return Agent(scripted(*steps), toolsets=list(toolsets), output_type=kinds, **options)
 
 
-async def run(
-    toolset: AbstractToolset[Any], *steps: Step, **options: Any
-) -> AgentRunResult[Output]:
+async def run(toolset: AgentToolset[Any], *steps: Step, **options: Any) -> AgentRunResult[Output]:
     """One run of a new agent with one toolset."""
     return await agent_of(toolset, steps=steps).run("go", **options)
 

@@ -18,7 +18,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.messages import UserPromptPart
 
-from tests.pydantic_ai.agents import call, endings, invocations, returns, run, told
+from tests.toolsets.agent_bridge.agents import call, endings, invocations, returns, run, told
 from toolcrib import ToolContext, ToolResult
 from toolcrib.context import AgentContext
 from toolcrib.toolsets import BaseTool, GlobalHooks, Toolset

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic_ai import DeferredToolResults, RunContext
 
-from tests.pydantic_ai.agents import (
+from tests.toolsets.agent_bridge.agents import (
     Greet,
     Shell,
     agent_of,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import Agent, BinaryContent, DeferredToolResults, RunContext, ToolDefinition
 from pydantic_ai.models.test import TestModel
-from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, WrapperToolset
+from pydantic_ai.toolsets import AgentToolset, CombinedToolset, WrapperToolset
 
-from tests.pydantic_ai.agents import (
+from tests.toolsets.agent_bridge.agents import (
     Greet,
     Shell,
     agent_of,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
 
-async def shown(toolset: AbstractToolset[Any]) -> dict[str, ToolDefinition]:
+async def shown(toolset: AgentToolset[Any]) -> dict[str, ToolDefinition]:
     """The tools that a model is told of."""
     model = TestModel(call_tools=[])
     await Agent(model, toolsets=[toolset]).run("go")
@@ -43,7 +43,9 @@ async def test_filtered() -> None:
     def keep(ctx: RunContext[Any], tool: ToolDefinition) -> bool:
         return tool.name != "shell"
 
-    assert list(await shown(Toolset(AgentContext(), [Greet, Shell]).filtered(keep))) == ["greet"]
+    assert list(
+        await shown(Toolset(AgentContext(), [Greet, Shell]).for_agent().filtered(keep))
+    ) == ["greet"]
 
 
 async def test_prefixed() -> None:
@@ -55,7 +57,7 @@ async def test_prefixed() -> None:
         return args
 
     ctx = AgentContext()
-    toolset = Toolset(ctx, [Greet], global_hooks=GlobalHooks(pre=pre)).prefixed("my")
+    toolset = Toolset(ctx, [Greet], global_hooks=GlobalHooks(pre=pre)).for_agent().prefixed("my")
     result = await run(toolset, [call("my_greet", who="Ada")])
 
     assert list(await shown(toolset)) == ["my_greet"]
@@ -66,7 +68,7 @@ async def test_prefixed() -> None:
 
 async def test_renamed() -> None:
     """T13: a tool can have another name for the model."""
-    toolset = Toolset(AgentContext(), [Greet]).renamed({"hello": "greet"})
+    toolset = Toolset(AgentContext(), [Greet]).for_agent().renamed({"hello": "greet"})
     result = await run(toolset, [call("hello", who="Ada")])
 
     assert told(result) == ("success", "Hello, Ada.")
@@ -78,7 +80,7 @@ async def test_prepared() -> None:
     async def prepare(ctx: RunContext[Any], tools: list[ToolDefinition]) -> list[ToolDefinition]:
         return [replace(tool, description="Say hello", sequential=True) for tool in tools]
 
-    toolset = Toolset(AgentContext(), [Greet]).prepared(prepare)
+    toolset = Toolset(AgentContext(), [Greet]).for_agent().prepared(prepare)
     (tool,) = (await shown(toolset)).values()
 
     assert (tool.description, tool.sequential) == ("Say hello", True)
@@ -89,10 +91,10 @@ async def test_metadata_and_deferred_loading() -> None:
     """T13: what only marks definitions leaves the calls alone."""
     toolset = Toolset(AgentContext(), [Greet])
 
-    marked = (await shown(toolset.with_metadata(team="a")))["greet"]
+    marked = (await shown(toolset.for_agent().with_metadata(team="a")))["greet"]
     assert marked.metadata is not None
     assert marked.metadata["team"] == "a"
-    deferring = (await shown(toolset.defer_loading()))["greet"]
+    deferring = (await shown(toolset.for_agent().defer_loading()))["greet"]
     assert deferring.defer_loading is True
 
 
@@ -134,7 +136,9 @@ async def test_return_schemas() -> None:
         "odd": None,
         "later": None,
     }
-    (told_of,) = (await shown(Toolset(AgentContext(), [Greet]).include_return_schemas())).values()
+    (told_of,) = (
+        await shown(Toolset(AgentContext(), [Greet]).for_agent().include_return_schemas())
+    ).values()
     assert told_of.description is not None
     assert '"type": "string"' in told_of.description
 
@@ -160,7 +164,7 @@ async def test_approval_required(tmp_path: Path) -> None:
     """T13, T38: the wrapper's own question comes before ours and needs no list."""
     ctx = AgentContext(cwd=str(tmp_path))
     agent = agent_of(
-        Toolset(ctx, [Shell]).approval_required(), steps=[[call("shell", command="ls")]]
+        Toolset(ctx, [Shell]).for_agent().approval_required(), steps=[[call("shell", command="ls")]]
     )
     asked = await agent.run("go")
     assert (ctx.session.approvals.pending(), commands_run(tmp_path)) == ([], [])
@@ -177,7 +181,7 @@ async def test_our_approvals_under_a_prefix(tmp_path: Path) -> None:
     """T38, T40: what the model calls a tool is nothing to the approval of its call."""
     ctx = AgentContext(cwd=str(tmp_path))
     ctx.need_user_approve_tools = ["shell"]
-    toolset = Toolset(ctx, [Shell]).prefixed("my")
+    toolset = Toolset(ctx, [Shell]).for_agent().prefixed("my")
     for approval, expected in ((True, "success"), (False, "denied")):
         agent = agent_of(toolset, steps=[[call("my_shell", command="ls")]])
         asked = await agent.run("go")
@@ -203,8 +207,8 @@ async def test_wrapped_and_combined() -> None:
     class Wave(Greet):
         name = "wave"
 
-    ours = Noting(Toolset(AgentContext(), [Greet], id="a"))
-    both = CombinedToolset([ours, Toolset(AgentContext(), [Wave])])
+    ours = Noting(Toolset(AgentContext(), [Greet], id="a").for_agent())
+    both = CombinedToolset([ours, Toolset(AgentContext(), [Wave]).for_agent()])
     result = await run(both, [call("greet", who="Ada"), call("wave", "c2", who="Bob")])
 
     assert before == ["greet"]

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic_ai import Agent, DeferredToolResults, RunContext, ToolCallPart
 
-from tests.pydantic_ai.agent_process import SESSION, answer, ask
-from tests.pydantic_ai.agents import (
+from tests.toolsets.agent_bridge.agent_process import SESSION, answer, ask
+from tests.toolsets.agent_bridge.agents import (
     Greet,
     Shell,
     agent_of,

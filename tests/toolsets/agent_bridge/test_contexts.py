@@ -9,7 +9,7 @@ import pytest
 from pydantic_ai import ModelRetry as TheirRetry
 from pydantic_ai import RunContext
 
-from tests.pydantic_ai.agents import Greet, agent_of, call, run, told
+from tests.toolsets.agent_bridge.agents import Greet, agent_of, call, run, told
 from toolcrib import Outcome, ToolContext
 from toolcrib.context import AgentContext
 from toolcrib.ledger.events import ToolEmitted, ToolProgress

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic_ai import RunContext
 
-from tests.pydantic_ai.agents import Greet, call, endings, invocations, run, told
+from tests.toolsets.agent_bridge.agents import Greet, call, endings, invocations, run, told
 from toolcrib import Answer, Refuse
 from toolcrib.context import AgentContext
 from toolcrib.errors import HookFailed, ToolTimeout

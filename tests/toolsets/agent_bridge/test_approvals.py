@@ -24,7 +24,7 @@ from pydantic_ai import (
 from pydantic_ai.capabilities import HandleDeferredToolCalls
 from pydantic_ai.exceptions import UserError
 
-from tests.pydantic_ai.agents import (
+from tests.toolsets.agent_bridge.agents import (
     Greet,
     Output,
     Shell,
@@ -493,7 +493,7 @@ class TestOnce:
                 ran.append(True)
                 return "ran"
 
-        talk = Talk(Toolset(ctx, [Careful]).approval_required(), [call("careful")])
+        talk = Talk(Toolset(ctx, [Careful]).for_agent().approval_required(), [call("careful")])
         await talk.begin()
         again = await talk.answer(True)
 
