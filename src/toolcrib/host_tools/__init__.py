@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from toolcrib.host_tools.availability import AvailableTool, ToolAvailability, UnavailableTool
     from toolcrib.host_tools.definition import (
         HostToolDefinition,
         SessionFactory,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry, host_tool_registry
     from toolcrib.host_tools.reload import HostToolsWatcher, Reload
     from toolcrib.host_tools.session_tools import SessionTools
-    from toolcrib.host_tools.visibility import Offer, Offered, Withheld
     from toolcrib.mcp_client.config import (
         HttpServer,
         McpServerConfig,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from toolcrib.tools.result import ToolResult
 
 __all__ = [
+    "AvailableTool",
     "HostTool",
     "HostToolDefinition",
     "HostToolRegistry",
@@ -51,8 +52,6 @@ __all__ = [
     "LoadedHostTools",
     "McpServerConfig",
     "MountTerms",
-    "Offer",
-    "Offered",
     "Origin",
     "Plugin",
     "RegistryChange",
@@ -61,11 +60,12 @@ __all__ = [
     "SessionHandler",
     "SessionTools",
     "StdioServer",
+    "ToolAvailability",
     "ToolContext",
     "ToolHandler",
     "ToolResult",
     "ToolScope",
-    "Withheld",
+    "UnavailableTool",
     "client_server",
     "host_tool_registry",
     "load_host_tools",
@@ -85,8 +85,8 @@ _HOMES = {
     "LoadedHostTools": "host_tools.loader",
     "McpServerConfig": "mcp_client.config",
     "MountTerms": "mcp_client.config",
-    "Offer": "host_tools.visibility",
-    "Offered": "host_tools.visibility",
+    "ToolAvailability": "host_tools.availability",
+    "AvailableTool": "host_tools.availability",
     "Origin": "host_tools.registrations",
     "Plugin": "host_tools.loader",
     "RegistryChange": "host_tools.registrations",
@@ -99,7 +99,7 @@ _HOMES = {
     "ToolHandler": "host_tools.definition",
     "ToolResult": "tools.result",
     "ToolScope": "host_tools.definition",
-    "Withheld": "host_tools.visibility",
+    "UnavailableTool": "host_tools.availability",
     "client_server": "mcp_client.config",
     "host_tool_registry": "host_tools.registry",
     "load_host_tools": "host_tools.loader",

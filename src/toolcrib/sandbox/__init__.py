@@ -3,9 +3,9 @@
 from toolcrib.sandbox.command import (
     BackendName,
     Command,
-    Finished,
+    CommandResult,
     KilledBy,
-    Limits,
+    SandboxLimits,
     SandboxOptions,
 )
 from toolcrib.sandbox.detection import find_sandbox
@@ -17,12 +17,12 @@ from toolcrib.sandbox.work_directory import WorkDirectory, WorkFile
 __all__ = [
     "BackendName",
     "Command",
-    "Finished",
+    "CommandResult",
     "KilledBy",
-    "Limits",
     "Process",
     "Python",
     "Sandbox",
+    "SandboxLimits",
     "SandboxOptions",
     "WorkDirectory",
     "WorkFile",
