@@ -55,7 +55,7 @@ class ToolAvailability:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionFacts:
+class AvailabilityQuery:
     """The session whose tools are evaluated: its context and its client's capabilities."""
 
     context: ToolContext
@@ -64,9 +64,11 @@ class SessionFacts:
     """Finds or makes the session's own handler of a tool that has a factory."""
 
 
-def availability(registrations: Iterable[Registration], session: SessionFacts) -> ToolAvailability:
+def availability(
+    registrations: Iterable[Registration], query: AvailabilityQuery
+) -> ToolAvailability:
     """Evaluate every tool on its own: one that fails does not affect the others."""
-    tools = [availability_of(registration, session) for registration in registrations]
+    tools = [availability_of(registration, query) for registration in registrations]
     return ToolAvailability(
         available=tuple(tool for tool in tools if isinstance(tool, AvailableTool)),
         unavailable=tuple(tool for tool in tools if isinstance(tool, UnavailableTool)),
@@ -74,20 +76,20 @@ def availability(registrations: Iterable[Registration], session: SessionFacts) -
 
 
 def availability_of(
-    registration: Registration, session: SessionFacts
+    registration: Registration, query: AvailabilityQuery
 ) -> AvailableTool | UnavailableTool | None:
     """Evaluate one tool for a session; None when `visible_when` hides it."""
     definition = registration.definition
     try:
-        if definition.visible_when is not None and not definition.visible_when(session.context):
+        if definition.visible_when is not None and not definition.visible_when(query.context):
             return None
-        missing = [name for name in definition.requires if name not in session.capabilities]
+        missing = [name for name in definition.requires if name not in query.capabilities]
         if missing:
             return UnavailableTool(
                 definition, f"the client lacks the capability {', '.join(missing)}"
             )
         if definition.factory is not None:
-            handler = session.handler_of(definition, session.context)
+            handler = query.handler_of(definition, query.context)
             definition = definition.handled_by(handler)
         return AvailableTool(definition, registration)
     except Exception as error:

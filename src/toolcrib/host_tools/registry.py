@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.host_tools.availability import (
+    AvailabilityQuery,
     AvailableTool,
-    SessionFacts,
     ToolAvailability,
     UnavailableTool,
     availability,
@@ -170,7 +170,7 @@ class HostToolRegistry:
         its session is evaluated.
         """
         visible = self._visible(context.session_id)
-        return availability(visible, self._session_facts(context, capabilities))
+        return availability(visible, self._query(context, capabilities))
 
     def availability_of(
         self, name: str, context: ToolContext, *, capabilities: Collection[str] = ()
@@ -180,7 +180,7 @@ class HostToolRegistry:
             registration = table.find(name, context.session_id)
         if registration is None:
             return None
-        return availability_of(registration, self._session_facts(context, capabilities))
+        return availability_of(registration, self._query(context, capabilities))
 
     def subscribe(self, listener: ChangeListener) -> Callable[[], None]:
         """Call `listener` on every change, in order, in the thread that makes it; returns the
@@ -225,8 +225,8 @@ class HostToolRegistry:
         with self._registrations.reading() as table:
             return table.visible(session_id)
 
-    def _session_facts(self, context: ToolContext, capabilities: Collection[str]) -> SessionFacts:
-        return SessionFacts(context, frozenset(capabilities), self._session_handler)
+    def _query(self, context: ToolContext, capabilities: Collection[str]) -> AvailabilityQuery:
+        return AvailabilityQuery(context, frozenset(capabilities), self._session_handler)
 
     def _session_handler(self, definition: HostToolDefinition, context: ToolContext) -> ToolHandler:
         with self._lock:
