@@ -27,7 +27,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.anthropic import AnthropicModel, AnthropicStreamedResponse
 from pydantic_core import to_json
 
-from toolcrib.adapters.items import json_object_of, mapping_of, plain, text_of
+from toolcrib.adapters.json_fields import json_object_of, mapping_of, plain, text_of
 from toolcrib.adapters.pydantic_ai.parts import UNREAD
 from toolcrib.adapters.pydantic_ai.patched_models.streams import Watched
 

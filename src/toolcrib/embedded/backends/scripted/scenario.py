@@ -34,7 +34,7 @@ class ScriptedCall:
 
 
 @checked(frozen=True, config=_CONFIG)
-class Step:
+class ScriptedStep:
     """One proposal: calls of tools, or something said. Of several texts the first whose facts are
     all there is said. `answer` is said as JSON, or `otherwise` when it lacks a fact. A step with
     `only_if` is passed over when that is missing, empty, false or zero.
@@ -57,7 +57,7 @@ class Step:
 class ScriptedTurn:
     """The steps that follow what a user says. With `when`, only if the user says it."""
 
-    steps: Annotated[list[Step], MinLen(1)]
+    steps: Annotated[list[ScriptedStep], MinLen(1)]
     when: str | None = None
 
 
