@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
-from toolcrib.errors import InvalidPolicy, InvalidTool
+from toolcrib.errors import InvalidTool, InvalidYaml
 from toolcrib.host_tools.definition import HostToolDefinition, ToolScope
 from toolcrib.host_tools.python_modules import find_callable, import_named
 from toolcrib.host_tools.registrations import Origin
@@ -217,7 +217,7 @@ def parse_host_tools(text: str, *, file: str = "host tools") -> HostToolsFile:
     """Read host tools from text; `file` is its name in faults and origins."""
     try:
         document = read_yaml(text)
-    except InvalidPolicy as error:
+    except InvalidYaml as error:
         raise invalid_file(file, [FileFault(error.line or 1, "", str(error))]) from None
     if faults := schema_faults(document):
         raise invalid_file(file, faults)
