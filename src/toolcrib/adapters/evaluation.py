@@ -25,7 +25,7 @@ from toolcrib.adapters.history import (
     take_up,
 )
 from toolcrib.adapters.loop import Turn, told_to_end
-from toolcrib.adapters.nested_prompts import Evaluating, around, evaluating
+from toolcrib.adapters.nested_prompts import PromptScope, around, evaluating
 from toolcrib.adapters.response import PromptResponse
 from toolcrib.errors import CallFailed, PromptEvaluationError
 from toolcrib.ledger.events import PromptAnswered, PromptResumed, PromptStarted
@@ -36,10 +36,10 @@ from toolcrib.session.turns import call_here, turn_here
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.codec import Item
-    from toolcrib.adapters.model_client import Line
+    from toolcrib.adapters.codec import RawItem
+    from toolcrib.adapters.model_client import ModelClient
     from toolcrib.adapters.options import TurnOptions
-    from toolcrib.adapters.turn_tools import Opening
+    from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.calls.outcome import Outcome
     from toolcrib.ledger.events import Event
     from toolcrib.prompt.rendering import RenderedPrompt
@@ -51,15 +51,15 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Question(Generic[O]):
+class PromptRequest(Generic[O]):
     """A rendered prompt as it is sent; `digest` is of all that it shows to the model."""
 
     prompt: RenderedPrompt[O]
-    message: Item
+    message: RawItem
     digest: str
 
 
-MakeLine = Callable[["Opening", "RenderedPrompt[Any]"], "Line"]
+MakeClient = Callable[["TurnTools", "RenderedPrompt[Any]"], "ModelClient"]
 
 
 class Evaluation(Generic[O]):
@@ -67,11 +67,11 @@ class Evaluation(Generic[O]):
 
     def __init__(
         self,
-        question: Question[O],
+        question: PromptRequest[O],
         session: Session,
-        opening: Opening,
+        opening: TurnTools,
         options: TurnOptions,
-        make_line: MakeLine,
+        make_line: MakeClient,
         *,
         history: History,
         secrets: Sequence[str] = (),
@@ -84,7 +84,7 @@ class Evaluation(Generic[O]):
         self._make_line = make_line
         self._history: History = history
         self._credentials = Credentials([*opening.declared.secrets, *secrets])
-        self._evaluating = Evaluating(
+        self._evaluating = PromptScope(
             session,
             self._prompt.name,
             options.budget,
@@ -263,7 +263,7 @@ class Evaluation(Generic[O]):
             await self._record_answer(response.text, turn.number)
         return response
 
-    def _output(self, answer: Sequence[Item], conversation: Conversation) -> Any:
+    def _output(self, answer: Sequence[RawItem], conversation: Conversation) -> Any:
         schema = self._prompt.output
         if schema is None:
             return answer_text(answer)
@@ -272,7 +272,7 @@ class Evaluation(Generic[O]):
         except OutputMismatch as error:
             raise self._unreadable(str(error), conversation) from error
 
-    def _hosted_outputs(self, items: Sequence[Item]) -> dict[str, Any]:
+    def _hosted_outputs(self, items: Sequence[RawItem]) -> dict[str, Any]:
         outputs: dict[str, Any] = {}
         for hosted in self._opening.declared.hosted:
             try:

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from toolcrib.adapters.codec import Item
+from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.response import Usage
-from toolcrib.adapters.tool_calls import Ended
+from toolcrib.adapters.tool_calls import ToolCallEnd
 from toolcrib.errors import InvalidState
 from toolcrib.ledger.events import Event, ModelResponded, PromptAnswered, PromptStarted, ToolInvoked
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.item_classifier import Sorter
-    from toolcrib.adapters.turn_tools import Opening
+    from toolcrib.adapters.item_classifier import ItemClassifier
+    from toolcrib.adapters.turn_tools import TurnTools
 
 
 History = Literal["server", "client"]
@@ -27,10 +27,10 @@ History = Literal["server", "client"]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ReplyItems:
     """One answer of the provider."""
 
-    items: list[Item] = field(repr=False)
+    items: list[RawItem] = field(repr=False)
     usage: Usage
     response_id: str | None = None
     request_id: str | None = None
@@ -44,11 +44,11 @@ class Conversation:
     """Grows by appending, never by copying: a step costs the same however long the history is."""
 
     history: History
-    unsent: list[Item] = field(default_factory=list[Item], repr=False)
+    unsent: list[RawItem] = field(default_factory=list[RawItem], repr=False)
     """What the next request must bring; with a client-kept history, everything so far. It only
     grows, until another list takes its place.
     """
-    items: list[Item] = field(default_factory=list[Item], repr=False)
+    items: list[RawItem] = field(default_factory=list[RawItem], repr=False)
     """Every item the provider has sent, over all steps."""
     previous_response_id: str | None = None
     steps: int = 0
@@ -57,15 +57,15 @@ class Conversation:
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
     request_ids: list[str] = field(default_factory=list[str])
-    last_items: list[Item] = field(default_factory=list[Item], repr=False)
+    last_items: list[RawItem] = field(default_factory=list[RawItem], repr=False)
     """What the provider sent since we last said something."""
     is_paused: bool = False
 
-    def say(self, item: Item) -> None:
+    def say(self, item: RawItem) -> None:
         """Add an item of ours: the prompt, or the output of a call."""
         self.unsent.append(item)
 
-    def hear(self, heard: Heard) -> None:
+    def hear(self, heard: ReplyItems) -> None:
         """Add what the provider answered, verbatim."""
         self.steps += 1
         self.spend(heard)
@@ -78,7 +78,7 @@ class Conversation:
         else:
             self.unsent.extend(heard.items)
 
-    def spend(self, heard: Heard) -> None:
+    def spend(self, heard: ReplyItems) -> None:
         """Count what an answer cost, also one that is of no use."""
         self.usage += heard.usage
         self.model = heard.model or self.model
@@ -87,7 +87,7 @@ class Conversation:
 
 
 @dataclass(slots=True)
-class Step:
+class TurnStep:
     """An answer of the provider, and the calls that ended before the next one, by id."""
 
     response: ModelResponded
@@ -95,14 +95,14 @@ class Step:
 
 
 @dataclass(slots=True)
-class Taken:
+class TurnState:
     """Where a turn stands. `is_open` means that nothing of ours follows the last answer yet:
     either its calls are to be answered, or it is the prompt's answer.
     """
 
     conversation: Conversation
     is_open: bool = False
-    ended: dict[str, Ended] = field(default_factory=dict[str, Ended])
+    ended: dict[str, ToolCallEnd] = field(default_factory=dict[str, ToolCallEnd])
     """The calls of the last step that are over."""
 
 
@@ -134,13 +134,13 @@ def open_prompt(
     return (here or same)[-1]
 
 
-def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[Step]:
+def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[TurnStep]:
     """What followed from a prompt, without what followed from prompts within it."""
-    steps: list[Step] = []
+    steps: list[TurnStep] = []
     for event in happened:
         match event:
             case ModelResponded() if event.turn == started.turn:
-                steps.append(Step(event))
+                steps.append(TurnStep(event))
             case ToolInvoked() if event.turn == started.turn and steps:
                 steps[-1].invoked[event.call_id] = event
             case _:
@@ -164,19 +164,19 @@ def spent_within(happened: Iterable[Event], turn: int) -> int:
 
 
 async def take_up(
-    steps: Iterable[Step], conversation: Conversation, opening: Opening, turn: int
-) -> Taken:
+    steps: Iterable[TurnStep], conversation: Conversation, opening: TurnTools, turn: int
+) -> TurnState:
     """Bring a conversation to where it stood. Provider-run calls are accounted for, and recorded
     where a process died before it could.
     """
-    taken = Taken(conversation)
+    taken = TurnState(conversation)
     for step in steps:
         heard = _heard(step.response)
         _close(taken, opening)
         if step.response.status in ("completed", "paused"):
             conversation.hear(heard)
             taken.is_open = step.response.status == "completed"
-            taken.ended = {key: Ended.recorded(event) for key, event in step.invoked.items()}
+            taken.ended = {key: ToolCallEnd.recorded(event) for key, event in step.invoked.items()}
         else:
             # Nothing can follow from such an answer: it is asked for again.
             conversation.spend(heard)
@@ -187,7 +187,7 @@ async def take_up(
     return taken
 
 
-def _close(taken: Taken, opening: Opening) -> None:
+def _close(taken: TurnState, opening: TurnTools) -> None:
     """Say what was said after the last answer."""
     if not taken.is_open:
         return
@@ -199,8 +199,8 @@ def _close(taken: Taken, opening: Opening) -> None:
     taken.is_open = False
 
 
-def _heard(event: ModelResponded) -> Heard:
-    return Heard(
+def _heard(event: ModelResponded) -> ReplyItems:
+    return ReplyItems(
         items=list(event.items),
         usage=Usage(requests=1, **event.usage),
         response_id=event.response_id,
@@ -210,7 +210,7 @@ def _heard(event: ModelResponded) -> Heard:
     )
 
 
-LOST = Ended(
+LOST = ToolCallEnd(
     "This call was interrupted before it started, and its secret arguments were not kept; "
     "call again.",
     success=False,
@@ -220,7 +220,7 @@ LOST = Ended(
 
 
 def follow(
-    conversation: Conversation, happened: Sequence[Event], provider: str, sorter: Sorter
+    conversation: Conversation, happened: Sequence[Event], provider: str, sorter: ItemClassifier
 ) -> None:
     """Let a conversation go on from the turns that were answered. A provider that keeps what was
     said is told where to go on; else all of it is said again, as the ledger has it.
@@ -253,14 +253,16 @@ def _answered(happened: Sequence[Event], provider: str) -> list[PromptStarted]:
     ]
 
 
-def _said(happened: Sequence[Event], started: PromptStarted, sorter: Sorter) -> list[Item]:
+def _said(
+    happened: Sequence[Event], started: PromptStarted, sorter: ItemClassifier
+) -> list[RawItem]:
     content = [{"type": "input_text", "text": started.text}]
-    said: list[Item] = [{"type": "message", "role": "user", "content": content}]
+    said: list[RawItem] = [{"type": "message", "role": "user", "content": content}]
     for step in steps_of(happened, started):
         if step.response.status not in ("completed", "paused"):
             continue
         said.extend(step.response.items)
         for asked in sorter.asked(step.response.items):
             event = step.invoked.get(asked.call_id)
-            said.append(asked.answer(Ended.recorded(event) if event else LOST))
+            said.append(asked.answer(ToolCallEnd.recorded(event) if event else LOST))
     return said

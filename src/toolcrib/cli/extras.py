@@ -11,7 +11,7 @@ EXTRAS: Final = {
     "acp": ("acp",),
     "cli": ("rich", "typer"),
     "code": ("matplotlib", "pandas"),
-    "local": ("xllamacpp",),
+    "llama": ("xllamacpp",),
     "mcp": ("mcp",),
     "openai": ("openai",),
     "pydantic-ai": ("pydantic_ai",),

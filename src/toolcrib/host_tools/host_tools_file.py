@@ -18,7 +18,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
-from toolcrib.errors import InvalidPolicy, InvalidTool
+from toolcrib.errors import InvalidTool, InvalidYaml
 from toolcrib.host_tools.definition import HostToolDefinition, ToolScope
 from toolcrib.host_tools.python_modules import find_callable, import_named
 from toolcrib.host_tools.registrations import Origin
@@ -139,7 +139,7 @@ def _rule_at(error: Any) -> dict[str, Any]:
 def _unknown_key(unknown: str, known: list[str]) -> str:
     near = difflib.get_close_matches(unknown, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"write one of {', '.join(known)}"
-    return f"there is no key {unknown!r}; {hint}"
+    return f"unknown key {unknown!r}; {hint}"
 
 
 @functools.cache
@@ -218,7 +218,7 @@ def parse_host_tools(text: str, *, file: str = "host tools") -> HostToolsFile:
     """Read host tools from text; `file` is what faults and origins call it."""
     try:
         document = read_yaml(text)
-    except InvalidPolicy as error:
+    except InvalidYaml as error:
         raise refusal(file, [FileFault(error.line or 1, "", str(error))]) from None
     if faults := form_faults(document):
         raise refusal(file, faults)

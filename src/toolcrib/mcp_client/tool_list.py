@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool
 from toolcrib.mcp_client.config import presentable
-from toolcrib.tools.digest import tool_digest
+from toolcrib.tools.identity import tool_digest
 from toolcrib.tools.prepared import prepare
 from toolcrib.tools.tool import Tool
 

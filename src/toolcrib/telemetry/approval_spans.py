@@ -28,7 +28,7 @@ from toolcrib.telemetry.spans import nanoseconds
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-    from toolcrib.approval.request import ApprovalRequest
+    from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested, ToolInvoked
     from toolcrib.telemetry.metrics import Metrics
     from toolcrib.telemetry.spans import Spans

@@ -75,7 +75,7 @@ MOST_WARM: Final = 8
 """Interpreters that are kept; the one that was not used for longest makes room."""
 
 
-class Warm:
+class InterpreterPool:
     """Interpreters by the container that each belongs to."""
 
     def __init__(self) -> None:
