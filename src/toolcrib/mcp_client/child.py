@@ -17,7 +17,7 @@ from toolcrib.mcp_client.config import ServerProgram, printable_line
 from toolcrib.mcp_client.errors import ConnectionEnd
 
 if TYPE_CHECKING:
-    from mcp.client._transport import TransportStreams
+    from toolcrib.mcp_client.sdk_internals import TransportStreams
 
 logger = logging.getLogger(__name__)
 

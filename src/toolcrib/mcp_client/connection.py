@@ -19,10 +19,10 @@ from toolcrib.mcp_client.web import http_streams
 if TYPE_CHECKING:
     import mcp_types
     from mcp import Client
-    from mcp.client._transport import TransportStreams
     from mcp.shared.dispatcher import ProgressFnT
 
     from toolcrib.mcp_client.config import ConnectionTiming
+    from toolcrib.mcp_client.sdk_internals import TransportStreams
 
 MAX_PAGES: Final = 100
 """How many pages of tools are asked for."""

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
-    from mcp.client._transport import TransportStreams
+    from toolcrib.mcp_client.sdk_internals import TransportStreams
 
 _ERAS: Final = ("2025-11-25", "2026-07-28")
 

@@ -16,8 +16,8 @@ from toolcrib.mcp_client.errors import ConnectionEnd
 
 if TYPE_CHECKING:
     import httpx2
-    from mcp.client._transport import TransportStreams
 
+    from toolcrib.mcp_client.sdk_internals import TransportStreams
     from toolcrib.tools.redaction import Scrubber
 
 
