@@ -158,7 +158,7 @@ class TestWhatIsThere:
             away = await call(runtime, session, "raw_fine")
             assert (away.failure.kind, away.text[:31]) == (
                 "unavailable",
-                "The MCP server `raw` is away: i",
+                "The MCP server `raw` is not connected: i",
             )
 
     async def test_a_tool_that_comes_or_goes_is_told_to_the_session(self) -> None:

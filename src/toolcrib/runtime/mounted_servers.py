@@ -57,10 +57,10 @@ class McpMounting:
         self,
         configs: Iterable[McpServerConfig],
         held: Callable[[], Iterable[HeldSession]],
-        pace: ConnectionTiming | None = None,
+        timing: ConnectionTiming | None = None,
     ) -> None:
         self._held = held
-        self._pace = pace
+        self._timing = timing
         self._shared = [self._server(each) for each in configs]
         self._remounting = asyncio.Lock()
         self._is_closed = False
@@ -121,7 +121,9 @@ class McpMounting:
         """
         session_id = held.session.session_id
         servers = [
-            MountedServer(each, client_source(each), self._changed, environ=None, pace=self._pace)
+            MountedServer(
+                each, client_source(each), self._changed, environ=None, timing=self._timing
+            )
             for each in configs
         ]
         self._own.setdefault(session_id, []).extend(servers)
@@ -169,7 +171,7 @@ class McpMounting:
 
     def _server(self, config: McpServerConfig) -> MountedServer:
         source = f"mcp:{config.name}"
-        return MountedServer(config, source, self._changed, environ=os.environ, pace=self._pace)
+        return MountedServer(config, source, self._changed, environ=os.environ, timing=self._timing)
 
     def _offer(
         self, session_id: str, taken: Collection[str], is_wanted: Callable[[str], bool]
@@ -178,10 +180,10 @@ class McpMounting:
         for server in (*self._shared, *self._own.get(session_id, [])):
             if server.fault is not None:
                 offer.away[server.source] = server.fault
-            for name, reason in server.listing.unfit.items():
+            for name, reason in server.tools.invalid.items():
                 if is_wanted(name):
                     offer.withhold(name, server.source, reason)
-            for name, tool in server.listing.tools.items():
+            for name, tool in server.tools.served.items():
                 if not is_wanted(name):
                     continue
                 if name in offer.tools:
@@ -226,7 +228,7 @@ def _tell(session: Session, offer: Offer, name: str) -> None:
 
 def _begin(server: MountedServer) -> asyncio.Task[None]:
     server.start()
-    return asyncio.create_task(server.first_try())
+    return asyncio.create_task(server.first_attempt())
 
 
 async def _wait(tries: Collection[asyncio.Task[None]], seconds: float) -> None:
