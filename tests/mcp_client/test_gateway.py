@@ -156,7 +156,7 @@ class TestWhatIsThere:
 
             assert "raw_fine" in await tools(runtime, session)
             away = await call(runtime, session, "raw_fine")
-            assert (away.failure.kind, away.text[:31]) == (
+            assert (away.failure.kind, away.text[:40]) == (
                 "unavailable",
                 "The MCP server `raw` is not connected: i",
             )
