@@ -21,16 +21,24 @@ from toolcrib.approval.rule import Subject, Verdict
 from toolcrib.calls.halt import Halt, Suspend
 from toolcrib.calls.records import open_call
 from toolcrib.calls.request import ASKED_BY_TOOL, IN_DOUBT, LISTED, is_about_doubt, request_for
+from toolcrib.calls.session_calls import calls_of
 from toolcrib.calls.validate import digest, freeze, parse_arguments
 from toolcrib.errors import InvalidDecision
 from toolcrib.failures import Failure
 from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
-from toolcrib.store.store import ApprovalFiled, ApprovalUsed, CallOpened, OpenCallState
+from toolcrib.store.store import (
+    ApprovalFiled,
+    ApprovalUsed,
+    CallOpened,
+    OpenCallState,
+    ask_store,
+    every,
+)
 from toolcrib.tools.provider_tools import kind_of, provider_of
 
 if TYPE_CHECKING:
+    from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.approval.grant import Grant
-    from toolcrib.approval.request import ApprovalRequest
     from toolcrib.calls.call import Call
     from toolcrib.session.session import Session
 
@@ -127,9 +135,10 @@ class Gate:
         session = self._session
         request = request_for(call, verdict)
         call.approval_id = request.approval_id
-        session.claimed.add(call.call_id)
-        session.waiting.add(call.call_id)
-        await session.ask_store(session.save_settings)
+        calls = calls_of(session)
+        calls.claimed.add(call.call_id)
+        calls.waiting.add(call.call_id)
+        await ask_store(session.store, session.save_settings)
         await session.record(
             ApprovalRequested(
                 session_id=session.session_id,
@@ -205,14 +214,14 @@ class Gate:
             Actor("rule", "unanswered"),
             self._session.clock(),
         )
-        await self._session.ask_store(self._session.store.decide, decided)
+        await ask_store(self._session.store, self._session.store.decide, decided)
         # Somebody may have answered at the last moment; what is filed counts.
         await self._obey(call, request, await self._decision_on(request) or decided)
 
     async def _decision_on(self, request: ApprovalRequest) -> Decided | None:
         """The decision that is filed and has not been acted on."""
         session = self._session
-        filed = await session.ask_store(session.store.approval, request.approval_id)
+        filed = await ask_store(session.store, session.store.approval, request.approval_id)
         return filed.decided if filed is not None and filed.state == "decided" else None
 
     async def _obey(self, call: Call, request: ApprovalRequest, decided: Decided) -> None:
@@ -278,7 +287,7 @@ class Gate:
             return None
         actor = Actor("grant", grant.grant_id)
         decided = Decided(request.approval_id, request.digest, Approve(), actor, now)
-        if not await session.ask_store(session.store.decide, decided):
+        if not await ask_store(session.store, session.store.decide, decided):
             return await self._decision_on(request)
         await session.approvals.note_use(grant, call.call_id)
         return decided
@@ -287,18 +296,19 @@ class Gate:
         """Take one use of a grant that covers the call, if there is one."""
         session = self._session
         now = session.clock()
-        live = await session.ask_store(self._grants_of, subject.tool.id)
+        live = await ask_store(session.store, self._grants_of, subject.tool.id)
         for grant in live:
             if not grant.covers(
                 subject, session_id=session.session_id, now=now, call_id=call.call_id
             ):
                 continue
-            if await session.ask_store(session.store.use_grant, grant.grant_id, now):
+            if await ask_store(session.store, session.store.use_grant, grant.grant_id, now):
                 return grant
         return None
 
     def _grants_of(self, tool_id: str) -> list[Grant]:
-        return self._session.store.grants(tool_id=tool_id)
+        store = self._session.store
+        return list(every(lambda cursor: store.grants(tool_id=tool_id, cursor=cursor)))
 
 
 def subject_of(call: Call) -> Subject:

@@ -1,39 +1,87 @@
-"""The embedded provider: a Responses API in the process, with hosted tools really executed."""
+"""The embedded provider: a Responses API in the process that runs hosted tools."""
 
-from toolcrib.embedded.backend import (
-    Answered,
-    Brain,
-    BrainFailed,
-    Called,
-    Cut,
-    Offer,
-    OutputFormat,
-    Piece,
-    Proposed,
-    Question,
-    Said,
-    Spent,
-    Text,
-    Thought,
-    Turn,
-)
-from toolcrib.embedded.provider import LocalProvider
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.backend import (
+        BackendCall,
+        BackendCallResult,
+        BackendFailed,
+        BackendInput,
+        BackendMessage,
+        BackendOutput,
+        BackendReasoning,
+        BackendRequest,
+        BackendText,
+        BackendTool,
+        BackendUsage,
+        MessageRole,
+        ModelBackend,
+        OutputFormat,
+        ProposedCall,
+        ToolChoiceMode,
+        Truncation,
+        TruncationReason,
+    )
+    from toolcrib.embedded.provider import EmbeddedProvider
+    from toolcrib.embedded.server import ProviderServer, serve_provider
 
 __all__ = [
-    "Answered",
-    "Brain",
-    "BrainFailed",
-    "Called",
-    "Cut",
-    "LocalProvider",
-    "Offer",
+    "BackendCall",
+    "BackendCallResult",
+    "BackendFailed",
+    "BackendInput",
+    "BackendMessage",
+    "BackendOutput",
+    "BackendReasoning",
+    "BackendRequest",
+    "BackendText",
+    "BackendTool",
+    "BackendUsage",
+    "EmbeddedProvider",
+    "MessageRole",
+    "ModelBackend",
     "OutputFormat",
-    "Piece",
-    "Proposed",
-    "Question",
-    "Said",
-    "Spent",
-    "Text",
-    "Thought",
-    "Turn",
+    "ProposedCall",
+    "ProviderServer",
+    "ToolChoiceMode",
+    "Truncation",
+    "TruncationReason",
+    "serve_provider",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.embedded.backend": (
+                "BackendCall",
+                "BackendCallResult",
+                "BackendFailed",
+                "BackendInput",
+                "BackendMessage",
+                "BackendOutput",
+                "BackendReasoning",
+                "BackendRequest",
+                "BackendText",
+                "BackendTool",
+                "BackendUsage",
+                "MessageRole",
+                "ModelBackend",
+                "OutputFormat",
+                "ProposedCall",
+                "ToolChoiceMode",
+                "Truncation",
+                "TruncationReason",
+            ),
+            "toolcrib.embedded.provider": ("EmbeddedProvider",),
+            "toolcrib.embedded.server": (
+                "ProviderServer",
+                "serve_provider",
+            ),
+        },
+    )

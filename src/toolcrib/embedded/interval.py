@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toolcrib.store.store import Clock
+    from toolcrib.clock import Clock
 
 
-class NowAndThen:
+class Interval:
     """Is due when it is first asked, and again once `seconds` have passed. It needs no timer, so
     that nothing wakes up a provider that nobody uses.
     """

@@ -14,7 +14,6 @@ from toolcrib.calls.call import Caller
 from toolcrib.errors import Refused
 from toolcrib.ledger.events import ALL_EVENTS, PASSING
 from toolcrib.runtime import approval_operations, call_operations
-from toolcrib.runtime.asking import ask_store
 from toolcrib.runtime.envelope import GAP, Reader, kept
 from toolcrib.runtime.idempotency import named
 from toolcrib.runtime.messages import (
@@ -50,6 +49,7 @@ from toolcrib.runtime.messages import (
 )
 from toolcrib.runtime.principal import OWNER
 from toolcrib.runtime.prompt_operations import Prompting, ended, give_up
+from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -242,14 +242,9 @@ class Service:
 
     async def revoke_grant(self, asked: OneGrant, who: Principal) -> Revoked:
         """Take a grant back."""
-        grants = {
-            each.grant_id: each for each in (await approval_operations.grants(self._store)).grants
-        }
-        found = grants.get(asked.grant_id)
-        if found is None:
-            raise Refused("not_found", f"there is no grant {asked.grant_id[:128]!r}")
+        grant = await approval_operations.find_grant(self._store, asked.grant_id)
         was_standing = await approval_operations.revoke(
-            self._store, self._sessions, found, by=who.name
+            self._store, self._sessions, grant, by=who.name
         )
         return Revoked(was_standing=was_standing)
 

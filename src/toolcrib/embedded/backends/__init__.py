@@ -1,1 +1,40 @@
-"""The brains that come with the provider."""
+"""Model backends: a written scenario, a chat endpoint, or llama.cpp in this process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.backends.chat import ChatBackend
+    from toolcrib.embedded.backends.llama.backend import LlamaBackend
+    from toolcrib.embedded.backends.scripted.backend import ScriptedBackend
+    from toolcrib.embedded.backends.scripted.recorder import ScenarioRecorder
+    from toolcrib.embedded.backends.scripted.scenario import Scenario, load_scenario, read_scenario
+
+__all__ = [
+    "ChatBackend",
+    "LlamaBackend",
+    "Scenario",
+    "ScenarioRecorder",
+    "ScriptedBackend",
+    "load_scenario",
+    "read_scenario",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.embedded.backends.chat": ("ChatBackend",),
+            "toolcrib.embedded.backends.llama.backend": ("LlamaBackend",),
+            "toolcrib.embedded.backends.scripted.backend": ("ScriptedBackend",),
+            "toolcrib.embedded.backends.scripted.recorder": ("ScenarioRecorder",),
+            "toolcrib.embedded.backends.scripted.scenario": (
+                "Scenario",
+                "load_scenario",
+                "read_scenario",
+            ),
+        },
+    )
