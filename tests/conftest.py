@@ -7,16 +7,20 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# A busy machine draws slowly, which says nothing about the code.
+_ANY_SPEED = [HealthCheck.too_slow]
 # The CI must fail on the change that broke something, so it draws the same examples every time.
-settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
-settings.register_profile("local", deadline=None)
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, print_blob=True, suppress_health_check=_ANY_SPEED
+)
+settings.register_profile("local", deadline=None, suppress_health_check=_ANY_SPEED)
 # The mutation run calls pytest several times in one process, each time with new test classes.
 settings.register_profile(
     "mutants",
     derandomize=True,
     deadline=None,
     max_examples=25,
-    suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow],
+    suppress_health_check=[HealthCheck.differing_executors, *_ANY_SPEED],
 )
 _is_mutated = "MUTANT_UNDER_TEST" in os.environ
 settings.load_profile("mutants" if _is_mutated else "ci" if os.environ.get("CI") else "local")

@@ -12,6 +12,7 @@ import pytest
 
 from tests.approval.pseudo_terminal import PseudoTerminal, pseudo_terminal
 from tests.approval.samples import request
+from tests.helpers.patience import PATIENCE
 from toolcrib.approval.approvers import Reply
 from toolcrib.approval.decision import Actor, Answer, Approve, Deny
 from toolcrib.approval.grant import NewGrant
@@ -397,7 +398,7 @@ def test_the_default_streams_are_those_of_the_process(tmp_path: Path) -> None:
             text=True,
         )
         asyncio.run(_type_a(opened))
-        output, _ = process.communicate(timeout=20)
+        output, _ = process.communicate(timeout=PATIENCE)
 
     assert output == f"{Reply(Approve(), JO)}\n"
 

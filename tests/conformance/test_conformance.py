@@ -14,7 +14,7 @@ from tests.node.peers import ROOT, needs_node
 from toolcrib.session.events import ToolInvoked
 from toolcrib.store.sqlite import SqliteStore
 
-pytestmark = [needs_node, pytest.mark.timeout(240)]
+pytestmark = needs_node
 REVISIONS = ("2025-11-25", "2026-07-28")
 NOT_SCORED = {
     "2025-11-25": {"json-schema-2020-12", "server-session-lifecycle"},

@@ -18,7 +18,7 @@ from toolcrib.runtime.runtime import Runtime
 from toolcrib.transports.http.serving import HttpServer
 from toolcrib.transports.security import owner_token
 
-pytestmark = [needs_node, pytest.mark.timeout(150)]
+pytestmark = needs_node
 NAMES = [each.name for each in TOOLS]
 GREETINGS = """
 from dataclasses import dataclass

@@ -12,6 +12,7 @@ import pytest
 from openai import NotFoundError
 
 from tests.adapters.openai.loopback_adapter import add, ask
+from tests.helpers.patience import PATIENCE
 from tests.local.scripted_provider import Puppet
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.errors import UsageError
@@ -144,7 +145,7 @@ async def test_whoever_stops_waiting_ends_the_response() -> None:
         await brain.is_asked.wait()
         asking.cancel()
         await asyncio.wait([asking])
-        await asyncio.wait_for(brain.was_stopped.wait(), 10)
+        await asyncio.wait_for(brain.was_stopped.wait(), PATIENCE)
     assert asking.cancelled()
 
 

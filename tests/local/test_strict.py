@@ -13,7 +13,7 @@ from tests.local.scripted_provider import served
 from tests.local.sdk_types import check_event, check_input_item, check_item, check_response
 from toolcrib.local import Piece, Proposed, Question, Text, Thought
 
-pytestmark = [pytest.mark.wire, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.wire
 
 
 async def test_every_hosted_tool_makes_typed_items(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pydantic_ai import DeferredToolResults, ModelMessagesTypeAdapter, ToolApproved
 
+from tests.helpers.patience import PATIENCE
 from tests.pydantic_ai.agent_process import SESSION, answer, ask
 from tests.pydantic_ai.agents import (
     Shell,
@@ -35,7 +36,7 @@ def shift(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Another process at the same desk."""
     command = [sys.executable, "-m", "tests.pydantic_ai.agent_process", str(folder), *arguments]
     return subprocess.run(
-        command, capture_output=True, text=True, cwd=ROOT, timeout=50, check=False
+        command, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE, check=False
     )
 
 

@@ -7,10 +7,13 @@ import sys
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
+
 pytestmark = pytest.mark.wire  # every test starts processes
 
 DEFINE = """
 import sys
+from tests.helpers.patience import PATIENCE
 from toolcrib.context import AgentContext
 from toolcrib.toolsets import BaseTool, BaseToolset, Toolset
 
@@ -34,7 +37,7 @@ assert Toolset.__mro__[:3] == (Toolset, BaseToolset, AbstractToolset)
 def fresh(code: str) -> str:
     """What a new interpreter prints that runs `code`."""
     command = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

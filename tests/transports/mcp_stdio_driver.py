@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx2
 from mcp import Client, StdioServerParameters
 
+from tests.helpers.patience import PATIENCE
 from tests.transports.http.served_runtime import OWNERS
 from tests.transports.mcp.shop_client import OverMcp
 from tests.transports.stdio_host import ROOT
@@ -33,7 +34,7 @@ async def opened(has_model: bool) -> AsyncGenerator[Driver]:
             httpx2.AsyncClient(
                 base_url=place.read_text(),
                 headers={"Authorization": f"Bearer {OWNERS}"},
-                timeout=20,
+                timeout=PATIENCE,
             ) as client,
         ):
             driver = OverMcp(mcp, client)

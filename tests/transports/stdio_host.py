@@ -9,11 +9,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.helpers.patience import PATIENCE
 from tests.transports.rpc_client import RpcClient
 
 ROOT = Path(__file__).parents[2]
 SHOP = (sys.executable, "-m", "tests.transports.shop")
-PATIENCE = 30.0
 
 
 class StdioHost(RpcClient):

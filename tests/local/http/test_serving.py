@@ -15,6 +15,7 @@ from openai import AsyncOpenAI, AuthenticationError, PermissionDeniedError
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from tests.helpers.patience import PATIENCE
 from tests.local.http.provider_server import SECRET, Place, listening
 from tests.local.scripted_provider import Puppet
 from tests.local.sdk_types import check_event
@@ -41,7 +42,7 @@ async def place() -> AsyncIterator[Place]:
 
 
 async def asked(place: Place, **headers: str) -> int:
-    async with AsyncClient(verify=False, timeout=30) as client:
+    async with AsyncClient(verify=False, timeout=PATIENCE) as client:
         return (await client.get(f"{place.url}/models", headers=headers)).status_code
 
 
@@ -179,7 +180,7 @@ async def waiting_server(brain: Waiting, leaves: Any) -> None:
         ProviderServer(provider, port=0, tokens=tokens) as server,
     ):
         await leaves(server.url)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await brain.was_stopped.wait()
 
 
@@ -190,9 +191,9 @@ async def test_a_client_that_leaves_ends_its_response(stream: bool) -> None:
 
     async def leaves(url: str) -> None:
         body = {"model": "puppet", "input": "x", "stream": stream}
-        async with AsyncClient(verify=False, timeout=30) as client:
+        async with AsyncClient(verify=False, timeout=PATIENCE) as client:
             asking = asyncio.create_task(
-                client.post(f"{url}/responses", json=body, headers=BEARER, timeout=60)
+                client.post(f"{url}/responses", json=body, headers=BEARER, timeout=PATIENCE)
             )
             await brain.is_asked.wait()
             asking.cancel()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI, BadRequestError, NotFoundError
 
+from tests.helpers.patience import PATIENCE
 from tests.local.hosted.hosted_calls import Clock, python, until
 from tests.local.scripted_provider import Puppet, served
 from toolcrib.local import LocalProvider
@@ -131,7 +132,7 @@ class Slow:
         import numpy as np
 
         self.begun.set()
-        assert self.go_on.wait(30)
+        assert self.go_on.wait(PATIENCE)
         return [np.array([1, 0]).astype("<f4").tobytes() for _ in texts]
 
 

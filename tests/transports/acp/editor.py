@@ -15,13 +15,13 @@ from acp.client.connection import ClientSideConnection
 from acp.exceptions import RequestError
 from acp.stdio import spawn_agent_process
 
+from tests.helpers.patience import PATIENCE
 from tests.transports.stdio_host import ROOT
 
 SHOP = (sys.executable, "-m", "tests.transports.acp.shop_agent")
 ALL = schema.ClientCapabilities(
     fs=schema.FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=True
 )
-PATIENCE = 30.0
 
 
 @dataclass(frozen=True, slots=True)

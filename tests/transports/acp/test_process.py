@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from acp.exceptions import RequestError
 
+from tests.helpers.patience import PATIENCE
 from tests.transports.acp.editor import SHOP, desk, why
 from tests.transports.stdio_host import ROOT
 
 pytestmark = pytest.mark.slow
 
-PATIENCE = 40.0
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
 
 
