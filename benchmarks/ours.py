@@ -105,7 +105,7 @@ async def finished_calls(path: Path) -> set[str]:
 
     Opening the session verifies nothing by itself, so the whole chain is checked as well.
     """
-    from toolcrib.session.record import verify
+    from toolcrib.ledger.record import verify
     from toolcrib.store.sqlite import SqliteStore
 
     store = SqliteStore(path)

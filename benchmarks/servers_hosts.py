@@ -59,8 +59,8 @@ async def _serve_ours() -> None:
     from toolcrib.host_tools import HostToolRegistry
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.runtime import create_runtime
+    from toolcrib.serving.tokens import Token, Tokens
     from toolcrib.transports.http import serve_http
-    from toolcrib.transports.security import Token, Tokens
 
     registry = HostToolRegistry()
     registry.add(tool(search))

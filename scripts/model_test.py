@@ -18,10 +18,10 @@ from typing import Any, cast
 
 import yaml
 
-from toolcrib.local import LocalProvider, Offer, Proposed, Question, Said, Text
-from toolcrib.local.brain import Brain
-from toolcrib.local.brains.local.brain import LocalBrain
-from toolcrib.local.model.catalog import DEFAULT
+from toolcrib.embedded import LocalProvider, Offer, Proposed, Question, Said, Text
+from toolcrib.embedded.backend import Brain
+from toolcrib.embedded.backends.llama.backend import LocalBrain
+from toolcrib.embedded.weights.catalog import DEFAULT
 
 SETS = Path(__file__).parents[1] / "tests" / "model" / "sets"
 CHOICES_NEEDED, LOOPS_NEEDED = 0.85, 8 / 12

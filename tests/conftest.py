@@ -34,7 +34,7 @@ _WIRE = (
     "conformance",
     "local",
     "mcp_client",
-    "pydantic_ai",
+    "toolsets/agent_bridge",
     "sandbox",
     "telemetry/test_pydantic_ai.py",
     "transports",
@@ -54,7 +54,7 @@ _SLOW = (
     "adapters/pydantic_ai/test_replay_across.py",
     "conformance/test_conformance.py",
     "conformance/test_inspector.py",
-    "pydantic_ai/test_resuming.py",
+    "toolsets/agent_bridge/test_resuming.py",
     "transports/mcp/test_stdio.py",
     "transports/test_equality.py",
     "transports/test_stdio.py",
@@ -63,13 +63,16 @@ _TESTS = Path(__file__).parent
 
 
 def pytest_configure() -> None:
-    """Start every child process with the default SIGINT.
+    """Start every child process with the default SIGINT, and check the lists above.
 
     A shell starts background jobs with SIGINT ignored, and children inherit that: `toolcrib` would
     rightly ignore the Ctrl-C that tests send to it.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # What has moved would lose its marks without a word.
+    if missing := [name for name in (*_WIRE, *_SLOW) if not (_TESTS / name).exists()]:
+        raise pytest.UsageError(f"tests/conftest.py names tests that do not exist: {missing}")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

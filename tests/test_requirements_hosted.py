@@ -33,8 +33,8 @@ from toolcrib import (
     ToolInvoked,
 )
 from toolcrib.adapters.codec import HostedToolCodec
-from toolcrib.adapters.openai.registry import default_codecs
-from toolcrib.session.events import ToolWithheld
+from toolcrib.adapters.openai.adapter import default_codecs
+from toolcrib.ledger.events import ToolWithheld
 from toolcrib.tools import HostedToolConfig, HostedToolOutput
 from toolcrib.tools.web_search import (
     DomainFilter,

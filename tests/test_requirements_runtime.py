@@ -19,14 +19,15 @@ import httpx2
 import pytest
 
 from tests.docs_runner import read_blocks
+from tests.helpers.child_process import PYTHON_PATH
 from tests.test_docs import PAGES
 from toolcrib import RuntimeConfig, create_runtime
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.host_tools import HostToolDefinition, HostToolRegistry, ToolContext, ToolResult
 from toolcrib.runtime.runtime import Runtime
+from toolcrib.serving.tokens import Token, Tokens
 from toolcrib.testing import ScriptedOpenAI, calls, says
-from toolcrib.transports.http.serving import HttpServer
-from toolcrib.transports.security import Token, Tokens
+from toolcrib.transports.http.server import HttpServer
 
 ROOT = Path(__file__).parents[1]
 TOOLCRIB = (sys.executable, "-c", "from toolcrib.cli import main; main()")
@@ -135,7 +136,7 @@ def over_stdio(project: Path, *options: str, asks: list[dict[str, Any]]) -> list
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
         text=True,
     )
     answers: list[Any] = []

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "toolcrib"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-LONGEST_MODULE = 350
+LONGEST_MODULE = 500
 LONGEST_FUNCTION = 60
 
 # In pieces, so that this file does not contain what it forbids.

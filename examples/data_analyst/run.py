@@ -16,10 +16,8 @@ from pathlib import Path
 
 from toolcrib import MarkdownSection, Prompt, Session
 from toolcrib.adapters.openai import OpenAIAdapter, download_files
-from toolcrib.local import LocalProvider
-from toolcrib.local.brain import Brain
-from toolcrib.local.brains.chat import ChatBrain
-from toolcrib.local.brains.scripted.brain import ScriptedBrain
+from toolcrib.embedded import Brain, LocalProvider
+from toolcrib.embedded.backends import ChatBrain, ScriptedBrain
 from toolcrib.tools.code_interpreter import (
     AutoContainer,
     CodeInterpreterConfig,

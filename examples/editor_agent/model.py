@@ -9,8 +9,8 @@ import atexit
 from pathlib import Path
 
 from toolcrib.adapters.openai import OpenAIAdapter
-from toolcrib.local import LocalProvider
-from toolcrib.local.brains.scripted.brain import ScriptedBrain
+from toolcrib.embedded import LocalProvider
+from toolcrib.embedded.backends import ScriptedBrain
 
 brain = ScriptedBrain.from_file(Path(__file__).parent / "scenario.yaml")
 provider = LocalProvider(brain)

@@ -7,6 +7,7 @@
     │   ├── UnsupportedOption       an option of a tool that the provider does not have
     │   ├── WrongProvider           a tool that is bound to another provider
     │   ├── InvalidHooks            hooks for a tool that is not there, or not callable
+    │   ├── InvalidYaml             a YAML document that is not plain data
     │   ├── InvalidPolicy           a policy rule or file that cannot be read
     │   ├── InvalidPrompt           a prompt or section that cannot be rendered
     │   ├── InvalidDecision         a decision that does not fit its request
@@ -34,7 +35,7 @@
         ├── ApprovalRequired        the call waits for a person
         └── ModelRetry              the model should call again with other arguments
 
-What the model should see of a failure is data, not an exception: `toolcrib.calls.failure.Failure`.
+What the model should see of a failure is data, not an exception: `toolcrib.failures.Failure`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolcrib.approval.request import ApprovalRequest
-    from toolcrib.calls.failure import Failure
+    from toolcrib.failures import Failure
     from toolcrib.tools.code_interpreter import GeneratedFile
 
 
@@ -105,6 +106,16 @@ class WrongProvider(UsageError):
 
 class InvalidHooks(UsageError):
     """Hooks name a tool that is not registered, or are not callable."""
+
+
+class InvalidYaml(UsageError):
+    """A YAML document is malformed or holds more than plain data. `line` is where, if known; the
+    reader of the file names the file.
+    """
+
+    def __init__(self, message: str, *, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
 
 
 class InvalidPolicy(UsageError):

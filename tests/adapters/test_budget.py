@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.adapters.budget import Budget
+from toolcrib.adapters.options import Budget
 from toolcrib.adapters.response import Usage
 from toolcrib.errors import PromptEvaluationError, UsageError
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.adapters.failed import failure_of
+from toolcrib.adapters.codec import failure_of
 
 
 @pytest.mark.parametrize(

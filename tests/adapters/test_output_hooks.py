@@ -10,8 +10,8 @@ import pytest
 from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
 from tests.adapters.openai.scripted_provider import Json, call, message, response
 from toolcrib import EventBus, Session, ToolContext, ToolInvoked, ToolResult, tool
+from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.tools.code_interpreter import CodeInterpreterResult
-from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
 
 Result = ToolResult[CodeInterpreterResult]
 Hook = Callable[[CodeInterpreterResult, ToolContext], Result | None]

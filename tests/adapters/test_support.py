@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.adapters.support_samples import CONFIGS, SAMPLES, Sample
-from toolcrib.adapters.openai.registry import default_client_codecs, default_codecs
+from toolcrib.adapters.openai.adapter import default_client_codecs, default_codecs
 from toolcrib.adapters.support import MATRIX, PROVIDERS, check, options_of, supports
 from toolcrib.adapters.support.cell import Cell
 from toolcrib.adapters.support.page import BEGIN, END, markdown, updated
 from toolcrib.errors import UnsupportedOption, UsageError
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_search import DomainFilter, GeoHint, WebSearchConfig
 
 ROOT = Path(__file__).parents[2]

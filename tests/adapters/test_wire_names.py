@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.adapters.wire_names import wire_names
+from toolcrib.adapters.tool_declarations import wire_names
 
 NAMES = st.from_regex(r"[A-Za-z0-9_.-]{1,128}", fullmatch=True)
 

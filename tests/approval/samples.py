@@ -5,7 +5,7 @@ from typing import Any
 
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.approval.rule import Subject
-from toolcrib.tools.ref import Place, ToolRef
+from toolcrib.tools.identity import Place, ToolRef
 
 
 def tool_ref(

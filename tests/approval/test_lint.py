@@ -2,9 +2,9 @@
 
 import pytest
 
-from toolcrib.approval.lint import cautions
 from toolcrib.approval.pattern import Equals, Glob, Not, Pattern, Regex
 from toolcrib.approval.policy import Policy
+from toolcrib.approval.policy_lint import cautions
 from toolcrib.approval.rule import Effect, Rule
 
 

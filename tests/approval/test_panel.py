@@ -6,7 +6,7 @@ import pytest
 
 from tests.approval.samples import request, tool_ref
 from toolcrib.approval.panel import draw_panel, showable, shown_json
-from toolcrib.tools.ref import Place
+from toolcrib.tools.identity import Place
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from toolcrib.approval.pattern import Equals, Glob, Not, OneOf
 from toolcrib.approval.policy import Policy, Unmatched, default_verdict
 from toolcrib.approval.rule import RESERVED_IDS, Effect, Rule, Subject, Verdict
 from toolcrib.errors import InvalidPolicy
-from toolcrib.tools.ref import Place
+from toolcrib.tools.identity import Place
 
 STRENGTH: dict[Effect, int] = {"allow": 0, "ask": 1, "deny": 2}
 

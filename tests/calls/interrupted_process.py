@@ -15,7 +15,7 @@ from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.executor import Executor
-from toolcrib.session.events import ApprovalDecided
+from toolcrib.ledger.events import ApprovalDecided
 from toolcrib.session.session import Session
 from toolcrib.store import SqliteStore
 from toolcrib.tools.context import ToolContext

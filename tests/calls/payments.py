@@ -11,7 +11,7 @@ from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks
 from toolcrib.calls.outcome import Outcome
-from toolcrib.session.events import Event
+from toolcrib.ledger.events import Event
 from toolcrib.session.session import Session
 from toolcrib.testing import FakeClock
 from toolcrib.tools.decorator import FunctionTool, tool

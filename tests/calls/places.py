@@ -14,11 +14,11 @@ from toolcrib.approval.policy import Policy, Rule
 from toolcrib.calls.call import Call
 from toolcrib.calls.execute import Runner
 from toolcrib.calls.executor import Executor
-from toolcrib.session.events import Event
-from toolcrib.session.record import events
+from toolcrib.ledger.events import Event
+from toolcrib.ledger.record import events
 from toolcrib.session.session import Session
-from toolcrib.tools.hosted import HostedTool
-from toolcrib.tools.ref import Place
+from toolcrib.tools.identity import Place
+from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.tool import Tool
 
 Where = Literal["async", "sync", "sandbox", "client", "provider"]

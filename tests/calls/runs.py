@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from toolcrib import Executor, Outcome, Session, ToolInvoked
-from toolcrib.session.events import Event
+from toolcrib.ledger.events import Event
 
 E = TypeVar("E", bound=Event)
 

@@ -27,7 +27,7 @@ from toolcrib import (
 )
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.execute import cancel
-from toolcrib.session.events import CallStarted
+from toolcrib.ledger.events import CallStarted
 from toolcrib.testing import FakeClock, Recorder, run_in_virtual_time
 
 

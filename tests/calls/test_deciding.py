@@ -12,7 +12,7 @@ from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Deny, Ex
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.errors import InvalidDecision
-from toolcrib.session.events import ApprovalDecided
+from toolcrib.ledger.events import ApprovalDecided
 from toolcrib.session.session import Session
 from toolcrib.store import MemoryStore, SqliteStore
 from toolcrib.testing import FakeClock, run_in_virtual_time

@@ -17,7 +17,7 @@ from toolcrib.approval.decision import Actor, Answer, Approve, Decision, Deny
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.executor import Executor
 from toolcrib.errors import InvalidDecision
-from toolcrib.session.events import ApprovalDecided, ToolInvoked
+from toolcrib.ledger.events import ApprovalDecided, ToolInvoked
 from toolcrib.session.session import Session
 from toolcrib.session.state import ResumableState
 from toolcrib.store import SqliteStore

@@ -11,7 +11,7 @@ from tests.calls.runs import Run, found, kinds, run
 from toolcrib import ApprovalRequired, Executor, Session, ToolContext, tool
 from toolcrib.calls.emitter import MAX_EVENT_BYTES, MAX_EVENTS_PER_CALL, PROGRESS_INTERVAL_SECONDS
 from toolcrib.errors import InvalidEvent, UsageError
-from toolcrib.session.events import Event, ToolEmitted, ToolOutput, ToolProgress
+from toolcrib.ledger.events import Event, ToolEmitted, ToolOutput, ToolProgress
 from toolcrib.testing import FakeClock, Recorder, run_in_virtual_time
 
 Speech = Callable[[ToolContext], object]

@@ -28,7 +28,7 @@ from toolcrib import (
 )
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.call import Call
-from toolcrib.session.events import CallStarted
+from toolcrib.ledger.events import CallStarted
 
 
 @dataclass(frozen=True)

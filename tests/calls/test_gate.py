@@ -15,7 +15,7 @@ from toolcrib.approval.policy import Policy, Rule
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.hooks import Hooks
 from toolcrib.errors import ApprovalRequired, InvalidDecision, UsageError
-from toolcrib.session.events import ApprovalDecided, ApprovalRequested, ToolInvoked
+from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested, ToolInvoked
 from toolcrib.session.session import Session
 from toolcrib.store import SqliteStore
 from toolcrib.testing import FakeClock

@@ -13,7 +13,7 @@ from toolcrib.approval.policy import Policy, Rule
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks
 from toolcrib.errors import ApprovalRequired, InvalidDecision
-from toolcrib.session.events import ApprovalDecided, ApprovalRequested, ToolInvoked
+from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested, ToolInvoked
 from toolcrib.session.session import Session
 from toolcrib.store import SqliteStore
 from toolcrib.tools.context import ToolContext

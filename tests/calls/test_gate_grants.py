@@ -11,7 +11,7 @@ from toolcrib.approval.pattern import Between
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.calls.executor import Executor
 from toolcrib.errors import InvalidDecision
-from toolcrib.session.events import ApprovalDecided, GrantChanged, ToolInvoked
+from toolcrib.ledger.events import ApprovalDecided, GrantChanged, ToolInvoked
 from toolcrib.session.session import Session
 from toolcrib.store import MemoryStore
 from toolcrib.testing import FakeClock

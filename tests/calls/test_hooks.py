@@ -8,8 +8,8 @@ import pytest
 
 from tests.calls.hooked_executor import Bench
 from toolcrib import Answer, Executor, Hooks, Refuse, Session, ToolContext, tool
-from toolcrib.calls.failure import Fault
 from toolcrib.errors import HookFailed, InvalidHooks
+from toolcrib.failures import Fault
 
 Arguments = dict[str, Any]
 

@@ -20,7 +20,7 @@ from tests.calls.places import Trace, history
 from toolcrib.approval.decision import Actor, Answer, Approve, Decision, Deny
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.calls.executor import Executor
-from toolcrib.session.events import (
+from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
     CallInDoubt,

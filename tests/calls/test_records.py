@@ -24,7 +24,7 @@ from toolcrib import (
 )
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.errors import LeaseLost
-from toolcrib.session.events import CallStarted
+from toolcrib.ledger.events import CallStarted
 from toolcrib.testing import FakeClock, Recorder
 
 

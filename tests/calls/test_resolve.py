@@ -7,7 +7,7 @@ import pytest
 from tests.calls.runs import failure, found, invoked, kinds, run
 from toolcrib import Executor, Hooks, HostedTool, Session, Tool, ToolContext, tool
 from toolcrib.errors import DuplicateTool, InvalidTool
-from toolcrib.session.events import ToolsChanged, TurnStarted
+from toolcrib.ledger.events import ToolsChanged, TurnStarted
 from toolcrib.testing import Recorder
 
 

@@ -13,12 +13,12 @@ from tests.helpers.patience import PATIENCE
 from toolcrib.approval.approvers import Reply
 from toolcrib.approval.decision import Approve, Deny
 from toolcrib.approval.request import ApprovalRequest
-from toolcrib.calls.batch import CallRequest
 from toolcrib.calls.call import Caller
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks
+from toolcrib.calls.outcome import CallRequest
 from toolcrib.errors import InvalidDecision, LeaseLost, UsageError
-from toolcrib.session.events import ApprovalDecided, CallStarted, ToolInvoked, ToolUnavailable
+from toolcrib.ledger.events import ApprovalDecided, CallStarted, ToolInvoked, ToolUnavailable
 from toolcrib.session.session import Session
 from toolcrib.store import SqliteStore
 from toolcrib.store.store import OpenCall

@@ -14,7 +14,7 @@ from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.executor import Executor
-from toolcrib.session.events import ApprovalDecided, CallStarted
+from toolcrib.ledger.events import ApprovalDecided, CallStarted
 from toolcrib.session.session import Session
 from toolcrib.session.state import ResumableState
 from toolcrib.store import SqliteStore

@@ -30,7 +30,7 @@ from tests.calls.secret_leaks import (
 from toolcrib.approval.decision import Answer, Approve, Decision, Deny
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.errors import InvalidDecision
-from toolcrib.session.events import ToolEmitted, ToolOutput, ToolProgress
+from toolcrib.ledger.events import ToolEmitted, ToolOutput, ToolProgress
 from toolcrib.session.session import Session
 from toolcrib.session.state import ResumableState
 from toolcrib.testing import Recorder

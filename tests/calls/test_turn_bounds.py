@@ -11,7 +11,7 @@ from tests.calls.runs import failure, found
 from tests.helpers.patience import PATIENCE
 from toolcrib import Executor, Hooks, Limits, Session, tool
 from toolcrib.errors import CallFailed
-from toolcrib.session.events import TurnStarted
+from toolcrib.ledger.events import TurnStarted
 from toolcrib.session.turns import call_here
 from toolcrib.testing import run_in_virtual_time
 

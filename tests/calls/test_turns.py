@@ -17,8 +17,8 @@ from toolcrib import (
     ToolContext,
     tool,
 )
-from toolcrib.calls.batch import run_all
-from toolcrib.session.events import TurnStarted
+from toolcrib.calls.outcome import run_all
+from toolcrib.ledger.events import TurnStarted
 from toolcrib.session.turns import call_here, turn_here
 
 

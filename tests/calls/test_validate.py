@@ -8,10 +8,10 @@ import pytest
 
 from tests.calls.runs import Run, failure, found, kinds, run
 from toolcrib import Executor, Hooks, Limits, Session, ToolInvoked, tool
-from toolcrib.calls.failure import Fault
 from toolcrib.errors import UsageError
+from toolcrib.failures import Fault
 from toolcrib.host_tools.definition import HostToolDefinition
-from toolcrib.session.events import CallStarted
+from toolcrib.ledger.events import CallStarted
 
 
 @dataclass(frozen=True)

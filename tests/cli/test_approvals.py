@@ -11,8 +11,8 @@ from typer.testing import CliRunner, Result
 from tests.store.facts import grant, request, write
 from toolcrib.approval.decision import Actor, Approve, Decided, Deny
 from toolcrib.cli.app import app
-from toolcrib.session.events import GrantChanged
-from toolcrib.session.record import events
+from toolcrib.ledger.events import GrantChanged
+from toolcrib.ledger.record import events
 from toolcrib.store import SqliteStore
 from toolcrib.store.store import ApprovalFiled
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.cli.test_help import LEAVES
 from toolcrib.cli.app import COMMANDS
-from toolcrib.cli.exits import Exit
-from toolcrib.cli.remote import TOKEN_VARIABLE, URL_VARIABLE
+from toolcrib.cli.output import Exit
+from toolcrib.cli.service import TOKEN_VARIABLE, URL_VARIABLE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
 ELSEWHERE = {"acp", "mcp"}

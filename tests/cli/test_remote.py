@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from tests.cli.command import invoke
-from toolcrib.cli.remote import Remote
+from toolcrib.cli.service import Remote
 from toolcrib.errors import Refused
 
 pytestmark = pytest.mark.usefixtures("folder")

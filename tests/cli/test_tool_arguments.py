@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.cli.tool_arguments import given_arguments
+from toolcrib.cli.arguments import given_arguments
 
 SCHEMA = {
     "type": "object",

@@ -9,8 +9,8 @@ from typer.testing import Result
 
 from tests.cli.command import MAIN, invoke
 from tests.helpers.child_process import child_process
-from toolcrib.session.events import ToolInvoked
-from toolcrib.session.record import events
+from toolcrib.ledger.events import ToolInvoked
+from toolcrib.ledger.record import events
 from toolcrib.store import SqliteStore
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -21,9 +21,9 @@ from tests.conformance.fixture_tools import PLAIN_TOOLS, tool, tool_change
 from toolcrib.host_tools import HostToolRegistry, ToolContext
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.runtime import create_runtime
+from toolcrib.serving.tokens import Token, Tokens, new_token
 from toolcrib.store.sqlite import SqliteStore
 from toolcrib.transports.mcp import McpOptions, McpServer
-from toolcrib.transports.security import Token, Tokens, new_token
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send

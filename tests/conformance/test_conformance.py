@@ -11,7 +11,7 @@ from tests.conformance.fixture_client_requests import ASKING_TOOLS
 from tests.conformance.fixture_tools import PLAIN_TOOLS
 from tests.conformance.verdicts import required, verdicts
 from tests.node.peers import ROOT, needs_node
-from toolcrib.session.events import ToolInvoked
+from toolcrib.ledger.events import ToolInvoked
 from toolcrib.store.sqlite import SqliteStore
 
 pytestmark = needs_node

@@ -15,8 +15,8 @@ from tests.node.peers import needs_node
 from tests.transports.http.served_runtime import CALLERS, OWNERS, TOKENS
 from tests.transports.shop import TOOLS, shop
 from toolcrib.runtime.runtime import Runtime
-from toolcrib.transports.http.serving import HttpServer
-from toolcrib.transports.security import owner_token
+from toolcrib.serving.tokens import owner_token
+from toolcrib.transports.http.server import HttpServer
 
 pytestmark = needs_node
 NAMES = [each.name for each in TOOLS]

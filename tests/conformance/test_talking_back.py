@@ -23,7 +23,7 @@ from mcp_types import (
 )
 
 from tests.conformance.fixture import server_of
-from toolcrib.session.events import ToolInvoked
+from toolcrib.ledger.events import ToolInvoked
 from toolcrib.store.memory import MemoryStore
 
 # The newest specification deprecates logging, so that the SDK's client warns of it.

@@ -8,7 +8,7 @@ from typing import Any
 from tests.crash.workload import IDEMPOTENT, SESSION
 from toolcrib import SqliteStore
 from toolcrib.approval.decision import Decided
-from toolcrib.session.events import (
+from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
     CallInDoubt,
@@ -16,7 +16,7 @@ from toolcrib.session.events import (
     Event,
     ToolInvoked,
 )
-from toolcrib.session.record import Head, verify
+from toolcrib.ledger.record import Head, verify
 
 
 @dataclass

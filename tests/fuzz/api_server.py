@@ -14,9 +14,9 @@ from toolcrib.host_tools import HostToolDefinition, HostToolRegistry, ToolContex
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.principal import OWNER
 from toolcrib.runtime.runtime import create_runtime
+from toolcrib.serving.tokens import Token, Tokens
 from toolcrib.testing import ScriptedOpenAI, says
-from toolcrib.transports.http.serving import HttpServer
-from toolcrib.transports.security import Token, Tokens
+from toolcrib.transports.http.server import HttpServer
 
 TOKEN = "fuzzing-token-0123456789"
 ANYTHING = {"type": "object"}

@@ -17,6 +17,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from tests.fuzz.api_server import TOKEN
 from tests.fuzz.frames import WHOLE, frames
+from tests.helpers.child_process import PYTHON_PATH
 from tests.helpers.patience import PATIENCE
 from tests.transports.rpc_client import RpcClient
 
@@ -36,7 +37,7 @@ async def serving() -> AsyncGenerator[str]:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
     )
     assert process.stdin is not None
     assert process.stdout is not None

@@ -8,7 +8,7 @@ import pytest
 
 from tests.host_tools.project import Project
 from toolcrib.errors import InvalidTool
-from toolcrib.host_tools.importing import import_named, loaded_anew, source_of
+from toolcrib.host_tools.python_modules import import_named, loaded_anew, source_of
 
 
 def test_the_source_of_a_module_is_its_file(project: Project) -> None:

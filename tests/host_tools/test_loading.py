@@ -8,7 +8,7 @@ from tests.host_tools.project import QUERY, Project
 from tests.host_tools.samples import define, names
 from toolcrib.errors import DuplicateTool, InvalidTool
 from toolcrib.host_tools import HostToolRegistry, load_host_tools
-from toolcrib.host_tools.importing import make_cwd_importable
+from toolcrib.host_tools.python_modules import make_cwd_importable
 
 MODULE = """\
 from toolcrib import tool

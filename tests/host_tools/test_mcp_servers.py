@@ -8,7 +8,7 @@ import pytest
 
 from toolcrib.errors import InvalidTool
 from toolcrib.host_tools import HttpServer, MountTerms, StdioServer, parse_host_tools
-from toolcrib.host_tools.mcp_servers import client_server
+from toolcrib.mcp_client.config import client_server
 
 FILE = """\
 mcp_servers:

@@ -9,7 +9,7 @@ import pytest
 from tests.host_tools.project import Project
 from tests.host_tools.samples import define, names
 from toolcrib.host_tools import HostToolRegistry, Plugin, load_host_tools_plugins
-from toolcrib.host_tools.importing import make_cwd_importable
+from toolcrib.host_tools.python_modules import make_cwd_importable
 
 ACME = """\
 from toolcrib import tool

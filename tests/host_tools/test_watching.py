@@ -19,7 +19,7 @@ from toolcrib.host_tools import (
     RegistryChange,
     Reload,
 )
-from toolcrib.host_tools.watching import every
+from toolcrib.host_tools.reload import every
 from toolcrib.testing import run_in_virtual_time
 
 TWO = QUERY + QUERY.replace("tools:\n", "").replace("shop.query", "shop.other")

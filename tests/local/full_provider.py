@@ -13,8 +13,17 @@ from openai import AsyncOpenAI
 
 from tests.local.scripted_provider import Puppet, function
 from tests.mcp_client.mounted_servers import web_peer
-from toolcrib.local import Answered, LocalProvider, Piece, Proposed, Question, Spent, Text, Thought
-from toolcrib.local.web.folder import WebFolder
+from toolcrib.embedded import (
+    Answered,
+    LocalProvider,
+    Piece,
+    Proposed,
+    Question,
+    Spent,
+    Text,
+    Thought,
+)
+from toolcrib.embedded.web.folder import WebFolder
 
 Json = dict[str, Any]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from openai import AsyncOpenAI
 
-from toolcrib.local import LocalProvider, Piece, Question
-from toolcrib.local.brains.scripted.brain import ScriptedBrain
-from toolcrib.local.brains.scripted.scenario import read_scenario
+from toolcrib.embedded import LocalProvider, Piece, Question
+from toolcrib.embedded.backends.scripted.backend import ScriptedBrain
+from toolcrib.embedded.backends.scripted.scenario import read_scenario
 
 Script = Callable[[Question], Sequence[Piece]]
 

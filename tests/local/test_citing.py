@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.local.hosted.tool import ContainerFile, FileSource, Source, WebSource
-from toolcrib.local.responses.citing import Citer, Sources
+from toolcrib.embedded.responses.citations import Citer, Sources
+from toolcrib.embedded.tools.tool import ContainerFile, FileSource, Source, WebSource
 
 PAGE = WebSource("https://a.example/x", "A [page]")
 FILE = FileSource("file_1", "notes.md")

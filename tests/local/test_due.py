@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.local.hosted.hosted_calls import Clock
-from toolcrib.local.due import NowAndThen
+from toolcrib.embedded.interval import NowAndThen
 
 
 def test_it_is_due_at_first_and_then_every_so_often() -> None:

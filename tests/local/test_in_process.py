@@ -15,8 +15,8 @@ from tests.adapters.openai.loopback_adapter import add, ask
 from tests.helpers.patience import PATIENCE
 from tests.local.scripted_provider import Puppet
 from toolcrib.adapters.openai import OpenAIAdapter
+from toolcrib.embedded import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
 from toolcrib.errors import UsageError
-from toolcrib.local import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
 
 
 def adds(question: Question) -> Sequence[Piece]:
@@ -74,7 +74,7 @@ def test_every_event_loop_may_use_one_client(provider: LocalProvider) -> None:
 async def test_a_client_that_waits_may_not_wait_for_itself() -> None:
     """In the provider's own loop it is told so, and nothing hangs."""
     async with LocalProvider(Puppet(adds)) as provider:
-        with pytest.raises(UsageError, match="async client"):
+        with pytest.raises(UsageError, match="use async code"):
             provider.sync_client().responses.create(model="puppet", input="5")
 
 

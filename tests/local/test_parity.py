@@ -26,7 +26,7 @@ from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.tools.code_interpreter import code_interpreter_tool
 from toolcrib.tools.file_search import FileSearchConfig, file_search_tool
 from toolcrib.tools.mcp import McpConfig, mcp_tool
-from toolcrib.tools.shell import shell_tool
+from toolcrib.tools.shell import container_shell_tool
 from toolcrib.tools.web_search import web_search_tool
 
 pytestmark = pytest.mark.wire
@@ -99,7 +99,7 @@ def everything(at: Workshop) -> list[Any]:
         web_search_tool(),
         file_search_tool(FileSearchConfig(vector_store_ids=(at.store_id,))),
         code_interpreter_tool(),
-        shell_tool(),
+        container_shell_tool(),
         mcp_tool(server),
     ]
 

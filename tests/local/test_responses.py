@@ -11,7 +11,7 @@ from openai import AsyncOpenAI, BadRequestError, NotFoundError
 from openai.types.responses import Response
 
 from tests.local.scripted_provider import function, served
-from toolcrib.local import (
+from toolcrib.embedded import (
     Answered,
     BrainFailed,
     Called,

@@ -11,7 +11,7 @@ import pytest
 from tests.local.full_provider import Json, workshop
 from tests.local.scripted_provider import served
 from tests.local.sdk_types import check_event, check_input_item, check_item, check_response
-from toolcrib.local import Piece, Proposed, Question, Text, Thought
+from toolcrib.embedded import Piece, Proposed, Question, Text, Thought
 
 pytestmark = pytest.mark.wire
 

@@ -15,7 +15,7 @@ from tests.helpers.patience import PATIENCE
 from toolcrib import Executor, Session
 from toolcrib.calls.outcome import Outcome
 from toolcrib.host_tools import HttpServer, McpServerConfig, MountTerms, StdioServer
-from toolcrib.mcp_client.pace import Pace
+from toolcrib.mcp_client.config import Pace
 from toolcrib.mcp_client.server import MountedServer
 
 Json = dict[str, Any]

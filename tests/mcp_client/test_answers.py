@@ -18,7 +18,7 @@ from mcp_types import (
 )
 
 from toolcrib.calls.halt import Halt
-from toolcrib.mcp_client.answers import result_of
+from toolcrib.mcp_client.results import result_of
 from toolcrib.tools.result import ToolResult
 
 BYTES = base64.b64encode(b"12345").decode()

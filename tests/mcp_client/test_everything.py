@@ -11,7 +11,7 @@ from tests.helpers.patience import PATIENCE
 from tests.mcp_client.mounted_servers import Mount, mounted, terms
 from tests.node.peers import MODULES, command, needs_node
 from toolcrib.host_tools import StdioServer
-from toolcrib.session.events import ToolProgress
+from toolcrib.ledger.events import ToolProgress
 
 pytestmark = [pytest.mark.wire, needs_node]
 

@@ -23,9 +23,9 @@ from tests.runtime.host_runtime import (
 )
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.host_tools import MountTerms, StdioServer
-from toolcrib.host_tools.mcp_servers import client_server, client_source
+from toolcrib.ledger.record import verify
+from toolcrib.mcp_client.config import client_server, client_source
 from toolcrib.runtime.runtime import Runtime
-from toolcrib.session.record import verify
 from toolcrib.testing import calls, says
 
 pytestmark = pytest.mark.wire

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tests.mcp_client.mounted_servers import QUICK, Mount, mounted, raw, stdio, tool, web_peer
-from toolcrib.calls.failure import FailureKind
+from toolcrib.failures import FailureKind
 
 pytestmark = pytest.mark.wire
 

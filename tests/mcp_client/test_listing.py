@@ -7,7 +7,7 @@ from typing import Any
 from mcp_types import Tool as Told
 
 from toolcrib.host_tools import MountTerms
-from toolcrib.mcp_client.listing import MOST_TOOLS, Listing, listing_of
+from toolcrib.mcp_client.tool_list import MOST_TOOLS, Listing, listing_of
 
 
 async def handler(given: dict[str, Any], context: Any) -> None: ...

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema_rs import Draft7Validator, Draft202012Validator
 
-from toolcrib.mcp_client.older_schemas import up_to_date
+from toolcrib.mcp_client.tool_list import up_to_date
 from toolcrib.tools.json_schema import check_schema
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from toolcrib.host_tools import HttpServer, MountTerms, StdioServer
-from toolcrib.mcp_client.pace import Pace
-from toolcrib.mcp_client.reaching import Address, presentable, reach_of
+from toolcrib.mcp_client.config import Address, Pace, presentable, reach_of
 
 TERMS = MountTerms(prefix="")
 

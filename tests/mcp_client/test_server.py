@@ -25,8 +25,8 @@ from tests.mcp_client.mounted_servers import (
 )
 from tests.mcp_client.peer import PIXEL
 from toolcrib.host_tools import HttpServer, StdioServer
+from toolcrib.ledger.events import ToolProgress
 from toolcrib.mcp_client.server import MountedServer
-from toolcrib.session.events import ToolProgress
 from toolcrib.testing import Recorder
 
 pytestmark = pytest.mark.wire

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from toolcrib.local import LocalProvider
-from toolcrib.local.brains.chat import ChatBrain
-from toolcrib.local.model.catalog import SMALL, model_folder
+from toolcrib.embedded import LocalProvider
+from toolcrib.embedded.backends.chat import ChatBrain
+from toolcrib.embedded.weights.catalog import SMALL, model_folder
 
 pytestmark = [
     pytest.mark.slow,

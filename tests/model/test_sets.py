@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from scripts.model_test import SETS, choose, fits, loop, read, schema_of
-from toolcrib.local import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
+from toolcrib.embedded import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
 
 TOOLS: dict[str, Any] = read(SETS, "tools")
 CHOICES: list[dict[str, Any]] = read(SETS, "choices")

@@ -10,9 +10,9 @@ import pytest
 from tests.runtime.host_runtime import Json, call, events, host_tool, model, new_session, serving
 from toolcrib import Caller, MarkdownSection, Prompt, Session, SqliteStore, ToolContext
 from toolcrib.adapters.openai import Governance
+from toolcrib.ledger.events import ToolInvoked
+from toolcrib.ledger.record import events as told_of
 from toolcrib.runtime.principal import SCOPES, Principal
-from toolcrib.session.events import ToolInvoked
-from toolcrib.session.record import events as told_of
 from toolcrib.store.store import Store
 from toolcrib.testing import calls, says
 from toolcrib.tools.web_search import web_search_tool

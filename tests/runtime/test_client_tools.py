@@ -20,7 +20,7 @@ from tests.runtime.host_runtime import (
     serving,
 )
 from toolcrib.errors import Refused
-from toolcrib.runtime.client_calls import ClientGone
+from toolcrib.runtime.client_tools import ClientGone
 from toolcrib.runtime.principal import Principal
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.testing import calls, run_in_virtual_time, says

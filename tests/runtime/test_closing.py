@@ -20,10 +20,10 @@ from tests.runtime.host_runtime import (
 )
 from toolcrib import RuntimeConfig, Session, SqliteStore, ToolContext, create_runtime
 from toolcrib.errors import Refused, UsageError
-from toolcrib.runtime import held
+from toolcrib.ledger.events import ToolInvoked
+from toolcrib.ledger.record import events
+from toolcrib.runtime import live_session
 from toolcrib.runtime.runtime import Runtime
-from toolcrib.session.events import ToolInvoked
-from toolcrib.session.record import events
 from toolcrib.store.store import Store
 
 
@@ -91,7 +91,7 @@ async def test_a_handler_that_will_not_stop_is_left(
     sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Closing ends even so; the call is in doubt for whoever opens the session next."""
-    monkeypatch.setattr(held, "STOP_SECONDS", 0.01)
+    monkeypatch.setattr(live_session, "STOP_SECONDS", 0.01)
     monkeypatch.setattr("toolcrib.runtime.runtime.STOP_SECONDS", 0.01)
     is_entered, is_over, store = asyncio.Event(), asyncio.Event(), SqliteStore(sqlite_path)
 

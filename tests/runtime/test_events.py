@@ -10,8 +10,8 @@ import pytest
 from tests.helpers.patience import PATIENCE
 from tests.runtime.host_runtime import call, host_tool, kinds, new_session, refusal, serving
 from toolcrib import Session
+from toolcrib.ledger.events import TextDelta, ToolOutput
 from toolcrib.runtime.envelope import GAP, Envelope, Reader
-from toolcrib.session.events import TextDelta, ToolOutput
 from toolcrib.store.store import Store
 
 

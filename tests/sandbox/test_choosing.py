@@ -84,8 +84,8 @@ async def test_the_weaker_one_by_its_name() -> None:
 async def test_without_its_program_a_backend_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """The package that is missing is named."""
     monkeypatch.setitem(sys.modules, "sandlock", None)
-    from toolcrib.sandbox.supervised import Sandlock
-    from toolcrib.sandbox.work import WorkDirectory
+    from toolcrib.sandbox.sandlock import Sandlock
+    from toolcrib.sandbox.work_directory import WorkDirectory
 
     with (
         WorkDirectory.temporary() as work,

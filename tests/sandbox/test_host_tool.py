@@ -14,8 +14,8 @@ from toolcrib.approval.policy import Policy, Rule
 from toolcrib.calls.outcome import Outcome
 from toolcrib.errors import InvalidTool
 from toolcrib.host_tools import HostToolDefinition, ToolScope, load_host_tools_file
-from toolcrib.sandbox import Limits, SandboxOptions, choosing
-from toolcrib.session.events import ToolEmitted, ToolInvoked
+from toolcrib.ledger.events import ToolEmitted, ToolInvoked
+from toolcrib.sandbox import Limits, SandboxOptions, detection
 from toolcrib.testing import Recorder
 
 MEBIBYTE = 1024 * 1024
@@ -175,7 +175,7 @@ async def test_without_a_sandbox_it_does_not_run(monkeypatch: pytest.MonkeyPatch
     says that it may run weaker; then the event says so too.
     """
     found_nothing = {"bubblewrap": "no namespaces", "sandlock": "no Landlock"}
-    monkeypatch.setattr(choosing, "_tried", found_nothing)
+    monkeypatch.setattr(detection, "_tried", found_nothing)
     session = Session("s")
     recorder = Recorder(session.bus)
     arguments = {"a": 1, "b": 2}

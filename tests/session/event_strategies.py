@@ -6,7 +6,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from toolcrib.session.events import ALL_EVENTS, Event
+from toolcrib.ledger.events import ALL_EVENTS, Event
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 JSON: st.SearchStrategy[Any] = st.recursive(

@@ -4,7 +4,7 @@ import pytest
 
 from tests.session.samples import add_up, executor
 from toolcrib import EventBus, Session, ToolInvoked
-from toolcrib.session.events import CallStarted, Event, SessionOpened, ToolOutput
+from toolcrib.ledger.events import CallStarted, Event, SessionOpened, ToolOutput
 from toolcrib.testing import Recorder
 
 

@@ -17,9 +17,9 @@ from tests.helpers.patience import PATIENCE
 from tests.session.event_strategies import JSON
 from tests.session.samples import add_up
 from toolcrib import Actor, Session, SqliteStore
-from toolcrib.session.encoding import encode_facts, encode_value, rendered
-from toolcrib.session.events import PayloadsDeleted, ToolEmitted, ToolOutput, TurnStarted
-from toolcrib.session.record import seal
+from toolcrib.ledger.encoding import encode_facts, encode_value, rendered
+from toolcrib.ledger.events import PayloadsDeleted, ToolEmitted, ToolOutput, TurnStarted
+from toolcrib.ledger.record import seal
 from toolcrib.testing import FakeClock
 
 

@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 
 from tests.session.event_strategies import all_events, facts
 from toolcrib.errors import LedgerBroken
-from toolcrib.session.events import ALL_EVENTS, Event, SessionOpened, ToolOutput
-from toolcrib.session.record import (
-    GENESIS,
-    Head,
-    Record,
-    events,
-    link,
-    seal,
-    verify,
-)
+from toolcrib.ledger.events import ALL_EVENTS, Event, SessionOpened, ToolOutput
+from toolcrib.ledger.record import GENESIS, Head, Record, events, link, seal, verify
 
 
 def chained(happened: list[Event]) -> list[Record]:

@@ -10,7 +10,7 @@ from tests.helpers.patience import PATIENCE
 from tests.session.samples import add_up, executor
 from toolcrib import CallRequest, Executor, Session, SqliteStore, ToolContext, ToolInvoked, tool
 from toolcrib.errors import UsageError
-from toolcrib.session.events import CallStarted, Event, ToolOutput
+from toolcrib.ledger.events import CallStarted, Event, ToolOutput
 
 
 def count(state: int, _: Event) -> int:

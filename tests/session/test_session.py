@@ -12,10 +12,10 @@ from tests.helpers.patience import PATIENCE
 from tests.session.samples import add_up, executor
 from toolcrib import Executor, MemoryStore, Session, SqliteStore, ToolContext, ToolInvoked, tool
 from toolcrib.errors import LeaseHeld, LeaseLost, UsageError
-from toolcrib.session.events import PayloadsDeleted, SessionOpened, ToolOutput
+from toolcrib.ledger.events import PayloadsDeleted, SessionOpened, ToolOutput
 from toolcrib.store.store import CallOpened, Commit, Lease, OpenCall
 from toolcrib.testing import FakeClock, Recorder
-from toolcrib.tools.ref import ToolRef
+from toolcrib.tools.identity import ToolRef
 
 REF = ToolRef("work", "python", "1.0.0", "d", "local")
 

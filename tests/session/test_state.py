@@ -18,7 +18,7 @@ from toolcrib import (
     tool,
 )
 from toolcrib.errors import InvalidState, UsageError
-from toolcrib.session.events import SessionRestored
+from toolcrib.ledger.events import SessionRestored
 from toolcrib.session.state import STATE_VERSION, ResumableState
 
 KEY = b"a key that only the host knows"

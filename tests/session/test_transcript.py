@@ -4,10 +4,10 @@ import pytest
 
 from tests.session.samples import executor
 from toolcrib import Approve, Deny, Session
-from toolcrib.session.events import CallInDoubt, ToolInvoked
+from toolcrib.ledger.events import CallInDoubt, ToolInvoked
 from toolcrib.session.transcript import Entry
 from toolcrib.testing import FakeClock
-from toolcrib.tools.ref import ToolRef
+from toolcrib.tools.identity import ToolRef
 
 
 async def test_every_end_of_a_call_has_an_entry() -> None:

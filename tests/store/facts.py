@@ -9,10 +9,10 @@ from tests.helpers.patience import PATIENCE
 from toolcrib.approval.decision import Actor
 from toolcrib.approval.grant import Grant
 from toolcrib.approval.request import ApprovalRequest
-from toolcrib.session.events import CallInDoubt, Event
-from toolcrib.session.record import GENESIS, Head, Record, seal
+from toolcrib.ledger.events import CallInDoubt, Event
+from toolcrib.ledger.record import GENESIS, Head, Record, seal
 from toolcrib.store.store import Commit, Effect, Lease, OpenCall, Store
-from toolcrib.tools.ref import ToolRef
+from toolcrib.tools.identity import ToolRef
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.store.facts import FakeClock, Source, at_once, chain, event, open_call, request, write
 from toolcrib.errors import LeaseHeld, LeaseLost, LedgerBroken, SessionNotFound
-from toolcrib.session.record import Record, verify
+from toolcrib.ledger.record import Record, verify
 from toolcrib.store import Store
 from toolcrib.store.store import (
     ApprovalFiled,

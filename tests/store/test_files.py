@@ -16,7 +16,7 @@ from tests.store.facts import PERSON, FakeClock, open_call, request, write
 from tests.store.processes import child
 from toolcrib.approval.decision import Approve, Decided
 from toolcrib.errors import LedgerBroken, StoreError
-from toolcrib.session.record import Head, verify
+from toolcrib.ledger.record import Head, verify
 from toolcrib.store import SqliteStore
 from toolcrib.store.store import ApprovalFiled, ApprovalUsed, CallClosed, CallOpened
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.store.facts import TOOL, open_call
-from toolcrib.session.events import CallStarted, ToolInvoked
-from toolcrib.session.ledger import DurableLedger, entry_of
-from toolcrib.session.record import verify
+from toolcrib.ledger.events import CallStarted, ToolInvoked
+from toolcrib.ledger.record import verify
+from toolcrib.session.ledger_writer import DurableLedger, entry_of
 from toolcrib.store import SqliteStore
 from toolcrib.store.store import CallClosed, CallOpened
 

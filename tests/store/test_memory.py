@@ -6,7 +6,7 @@ import pytest
 
 from tests.store.facts import chain, grant, open_call, request
 from toolcrib.errors import LeaseLost
-from toolcrib.session.record import Head, Record
+from toolcrib.ledger.record import Head, Record
 from toolcrib.store import MemoryStore
 from toolcrib.store.store import CallOpened, FiledApproval
 

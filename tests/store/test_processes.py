@@ -11,9 +11,9 @@ import pytest
 from tests.store.facts import FakeClock, request, write
 from tests.store.processes import child
 from toolcrib.errors import LeaseHeld, LeaseLost, StoreError
-from toolcrib.session.record import verify
+from toolcrib.ledger.record import verify
 from toolcrib.store import SqliteStore
-from toolcrib.store.holder import Holder, is_gone, this_process
+from toolcrib.store.leases import Holder, is_gone, this_process
 from toolcrib.store.store import ApprovalFiled
 
 pytestmark = pytest.mark.wire  # every test starts processes

@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.patience import PATIENCE
 from tests.store.facts import Source, chain, open_call, write
 from toolcrib.errors import LeaseLost, StoreError
-from toolcrib.session.record import verify
+from toolcrib.ledger.record import verify
 from toolcrib.store import MemoryStore, SqliteStore
 from toolcrib.store.store import CallOpened, Commit
 

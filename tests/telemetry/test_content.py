@@ -13,8 +13,8 @@ from tests.adapters.openai.scripted_provider import Json, call, message, respons
 from tests.calls.payments import Says
 from tests.telemetry.memory_collector import Collected, attributes
 from toolcrib import Approve, Deny, Executor, Secret, Session, tool
-from toolcrib.session.events import ToolInvoked
-from toolcrib.telemetry.content import CAPTURE_VARIABLE, call_content
+from toolcrib.ledger.events import ToolInvoked
+from toolcrib.telemetry.conventions import CAPTURE_VARIABLE, call_content
 from toolcrib.tools.mcp import McpConfig, mcp_tool
 from toolcrib.tools.web_search import web_search_tool
 

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from toolcrib.telemetry import conventions
-from toolcrib.tools.ref import Place, ToolRef
+from toolcrib.tools.identity import Place, ToolRef
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from toolcrib import (
 from toolcrib.adapters.openai import Governance
 from toolcrib.errors import UsageError
 from toolcrib.host_tools import HostToolDefinition, HostToolRegistry
-from toolcrib.session.record import events
+from toolcrib.ledger.record import events
 from toolcrib.telemetry import Instrumentation, instrument
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from tests.runtime.host_runtime import SlowModel, model
 from tests.telemetry.memory_collector import Collected, Labels, attributes, is_failed, labels
 from tests.transports.http.served_runtime import Served, served
 from toolcrib import Executor, Session, SqliteStore, tool
-from toolcrib.calls.limits import Limits
+from toolcrib.calls.outcome import Limits
 from toolcrib.errors import LeaseLost
 from toolcrib.testing import calls, says
 

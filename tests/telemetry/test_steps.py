@@ -26,8 +26,9 @@ from toolcrib import (
     tool,
 )
 from toolcrib.adapters.openai import OpenAIAdapter
-from toolcrib.calls.failure import Failure
-from toolcrib.session.events import (
+from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
+from toolcrib.failures import Failure
+from toolcrib.ledger.events import (
     FilesStaged,
     ModelAsked,
     ModelResponded,
@@ -37,8 +38,7 @@ from toolcrib.session.events import (
 from toolcrib.testing import FakeClock, Recorder
 from toolcrib.tools import HostMount, VfsPath
 from toolcrib.tools.file_search import FileSearchConfig, file_search_tool
-from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
-from toolcrib.tools.ref import ToolRef
+from toolcrib.tools.identity import ToolRef
 from toolcrib.tools.web_search import web_search_tool
 
 PROMPT = "invoke_agent test:ask"

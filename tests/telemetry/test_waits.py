@@ -28,7 +28,7 @@ from toolcrib import (
 )
 from toolcrib.approval.decision import Decision
 from toolcrib.approval.request import ApprovalRequest
-from toolcrib.telemetry import waits
+from toolcrib.telemetry import approval_spans
 from toolcrib.testing import FakeClock
 
 ROOT = Path(__file__).parents[2]
@@ -218,7 +218,7 @@ async def test_what_is_remembered_is_bounded(
     collected: Collected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R43: questions that are never decided here do not pile up; an old one is looked up."""
-    monkeypatch.setattr(waits, "MAX_REMEMBERED", 2)
+    monkeypatch.setattr(approval_spans, "MAX_REMEMBERED", 2)
     desk = Desk(requires_approval=True)
     collected.watch(desk.session)
     with collected.tracer.start_as_current_span("asked"):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.tools.docstring import argument_descriptions, summary
+from toolcrib.tools.signature import argument_descriptions, summary
 
 
 def google(a: int, b: int) -> int:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 
-from toolcrib.calls.failure import Fault
+from toolcrib.failures import Fault
 from toolcrib.tools.faults import HIDDEN, pointer_of
 from toolcrib.tools.params import Params, params_of_function, params_of_schema, params_of_type
 from toolcrib.tools.secrets import Secret

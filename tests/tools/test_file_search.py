@@ -17,7 +17,7 @@ from toolcrib.tools.file_search import (
     Ranking,
     file_search_tool,
 )
-from toolcrib.tools.hosted import HostedToolConfig
+from toolcrib.tools.provider_tools import HostedToolConfig
 
 IS_PUBLIC = Comparison("public", "eq", True)
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.hosted import HostedTool, HostedToolConfig, HostedToolOutput
-from toolcrib.tools.native import NativeTool
 from toolcrib.tools.prepared import prepare
+from toolcrib.tools.provider_tools import HostedTool, HostedToolConfig, HostedToolOutput, NativeTool
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,15 @@ from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
 from tests.calls.runs import run
 from toolcrib import Executor, Session
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.memory import (
+from toolcrib.toolkits.memory import (
     MemoryConfig,
     MemoryKeeper,
     MemoryParams,
     MemoryResult,
     memory_tool,
 )
-from toolcrib.tools.memory.files import MemoryFiles
-from toolcrib.tools.provider import ProviderTool
+from toolcrib.toolkits.memory.files import MemoryFiles
+from toolcrib.tools.provider_tools import ProviderTool
 from toolcrib.tools.result import ToolResult
 
 

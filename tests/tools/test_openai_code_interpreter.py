@@ -16,7 +16,7 @@ from toolcrib.tools.code_interpreter import (
 )
 from toolcrib.tools.context import ToolContext
 from toolcrib.tools.prepared import prepare
-from toolcrib.tools.provider import ProviderTool
+from toolcrib.tools.provider_tools import ProviderTool
 from toolcrib.tools.result import ToolResult
 
 MOUNT = HostMount(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.adapters.openai.registry import default_codecs
+from toolcrib.adapters.openai.adapter import default_codecs
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.result import ToolRenderableResult
 from toolcrib.tools.web_fetch import (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.hosted import HostedToolConfig
+from toolcrib.tools.provider_tools import HostedToolConfig
 from toolcrib.tools.result import ToolRenderableResult
 from toolcrib.tools.web_search import (
     Citation,

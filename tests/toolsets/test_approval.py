@@ -11,7 +11,7 @@ from toolcrib import ApprovalRequired, Approve, CallbackApprover, CallFailed, De
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.context import AgentContext
 from toolcrib.errors import InvalidDecision, UsageError
-from toolcrib.session.events import ApprovalDecided, ApprovalRequested
+from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
 from toolcrib.testing import Recorder
 from toolcrib.toolsets import BaseTool, GlobalHooks, Toolset
 

@@ -12,7 +12,7 @@ from tests.transports.http.served_runtime import OWNERS, STREAM, TOKENS, events_
 from tests.transports.shop import shop
 from tests.transports.suite import SESSION, AskingDriver, Driver, Json, Opened, column
 from toolcrib.transports.http.routes import ROUTES
-from toolcrib.transports.http.serving import HttpServer
+from toolcrib.transports.http.server import HttpServer
 
 BY_NAME = {route.name: route for route in ROUTES}
 

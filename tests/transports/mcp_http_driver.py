@@ -14,7 +14,7 @@ from tests.transports.http.served_runtime import OWNERS, TOKENS
 from tests.transports.mcp.shop_client import OverMcp
 from tests.transports.shop import shop
 from tests.transports.suite import SESSION, Driver, Opened, column
-from toolcrib.transports.http.serving import HttpServer
+from toolcrib.transports.http.server import HttpServer
 
 HEADERS = {"Authorization": f"Bearer {OWNERS}", "Toolcrib-Session": SESSION}
 

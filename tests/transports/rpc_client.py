@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from toolcrib.errors import Refused
-from toolcrib.transports.refusals import REFUSALS
+from toolcrib.serving.refusals import REFUSALS
 
 Json = Any
 Send = Callable[[str], Awaitable[None]]

@@ -116,8 +116,8 @@ def shop(*, has_model: bool = False, **changes: Any) -> Runtime:
 
 def main() -> None:
     """Serve the shop on stdio; with --model there is a model in it."""
+    from toolcrib.transports.pipes import claim_pipes
     from toolcrib.transports.stdio import serve_stdio
-    from toolcrib.transports.stdio_pipes import claim_pipes
 
     pipes = claim_pipes()
     print("a module that prints as it is loaded")

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.helpers.child_process import PYTHON_PATH
 from tests.helpers.patience import PATIENCE
 from tests.transports.rpc_client import RpcClient
 
@@ -78,7 +79,7 @@ async def hosted(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
         limit=50_000_000,
     )
     host = StdioHost(process)

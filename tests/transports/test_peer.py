@@ -19,8 +19,7 @@ from toolcrib.runtime.runtime import Runtime
 from toolcrib.session.session import Session
 from toolcrib.store.memory import MemoryStore
 from toolcrib.transports.peer import Peer
-from toolcrib.transports.peer_events import Following
-from toolcrib.transports.peer_outbox import Outbox
+from toolcrib.transports.peer_events import Following, Outbox
 
 ONE = {"session_id": "one"}
 

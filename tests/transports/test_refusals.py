@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from toolcrib.errors import RefusalKind, Refused
-from toolcrib.transports.refusals import REFUSALS, as_refused
+from toolcrib.serving.refusals import REFUSALS, as_refused
 
 
 def test_every_kind_has_a_code_of_its_own_and_a_status() -> None:

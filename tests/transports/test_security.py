@@ -10,7 +10,8 @@ import pytest
 
 from toolcrib.errors import Refused, UsageError
 from toolcrib.runtime.principal import OWNER
-from toolcrib.transports.security import (
+from toolcrib.serving.origins import Doors, check_bind, doors, is_loopback
+from toolcrib.serving.tokens import (
     Token,
     Tokens,
     new_token,
@@ -18,7 +19,6 @@ from toolcrib.transports.security import (
     read_or_make_tokens,
     read_tokens,
 )
-from toolcrib.transports.security_origins import Doors, check_bind, doors, is_loopback
 
 ALICE = "alice-token-0123456789"
 

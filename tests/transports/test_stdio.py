@@ -14,7 +14,7 @@ import pytest
 from tests.transports.rpc_client import Json
 from tests.transports.stdio_host import PATIENCE, ROOT, SHOP, StdioHost, hosted
 from toolcrib.errors import Refused
-from toolcrib.transports.stdio_lines import Lines
+from toolcrib.transports.pipes import Lines
 
 ONE = {"session_id": "one"}
 

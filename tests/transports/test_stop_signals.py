@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from toolcrib.transports.stop_signals import STOP_SIGNALS, on_stop_signals
+from toolcrib.serving.stop_signals import STOP_SIGNALS, on_stop_signals
 
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)

@@ -14,7 +14,7 @@ from websockets.asyncio.client import connect
 from tests.transports.http.served_runtime import OWNERS, TOKENS
 from tests.transports.shop import shop
 from tests.transports.suite import SESSION, AskingDriver, Driver, Json, column
-from toolcrib.transports.http.serving import HttpServer
+from toolcrib.transports.http.server import HttpServer
 
 
 class OverSocket(AskingDriver):

@@ -1,59 +1,65 @@
-"""One evaluation of a prompt: opened, asked, answered or left waiting."""
+"""One evaluation of a prompt: opened, asked, answered or left waiting.
+
+A rendered prompt as the first message.
+"""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from toolcrib.adapters.announcing import told_to_end
-from toolcrib.adapters.answer import (
-    answer_items,
-    answer_text,
-    citations,
-    told_apart,
-)
-from toolcrib.adapters.conversation import Conversation, History
+from toolcrib.adapters.answer import answer_items, answer_text, citations, structured, told_apart
 from toolcrib.adapters.credentials import Credentials
-from toolcrib.adapters.earlier import follow
-from toolcrib.adapters.enclosing import Evaluating, around, evaluating
-from toolcrib.adapters.replay import open_prompt, spent_within, steps_of, take_up
+from toolcrib.adapters.governance import record_withheld
+from toolcrib.adapters.history import (
+    Conversation,
+    History,
+    follow,
+    open_prompt,
+    spent_within,
+    steps_of,
+    take_up,
+)
+from toolcrib.adapters.loop import Turn, told_to_end
+from toolcrib.adapters.nested_prompts import PromptScope, around, evaluating
 from toolcrib.adapters.response import PromptResponse
-from toolcrib.adapters.structured import structured
-from toolcrib.adapters.turn import Turn
-from toolcrib.adapters.withholding import record_withheld
 from toolcrib.errors import CallFailed, PromptEvaluationError
+from toolcrib.ledger.events import PromptAnswered, PromptResumed, PromptStarted
+from toolcrib.ledger.record import events
+from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
 from toolcrib.prompt.output import OutputMismatch
-from toolcrib.session.events import PromptAnswered, PromptResumed, PromptStarted
-from toolcrib.session.record import events
 from toolcrib.session.turns import call_here, turn_here
+from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.codec import Item
-    from toolcrib.adapters.line import Line
-    from toolcrib.adapters.opening import Opening
+    from toolcrib.adapters.codec import RawItem
+    from toolcrib.adapters.model_client import ModelClient
     from toolcrib.adapters.options import TurnOptions
+    from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.calls.outcome import Outcome
+    from toolcrib.ledger.events import Event
     from toolcrib.prompt.rendering import RenderedPrompt
-    from toolcrib.session.events import Event
     from toolcrib.session.session import Session
+
 
 O = TypeVar("O")  # noqa: E741
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Question(Generic[O]):
+class PromptRequest(Generic[O]):
     """A rendered prompt as it is sent; `digest` is of all that it shows to the model."""
 
     prompt: RenderedPrompt[O]
-    message: Item
+    message: RawItem
     digest: str
 
 
-MakeLine = Callable[["Opening", "RenderedPrompt[Any]"], "Line"]
+MakeClient = Callable[["TurnTools", "RenderedPrompt[Any]"], "ModelClient"]
 
 
 class Evaluation(Generic[O]):
@@ -61,11 +67,11 @@ class Evaluation(Generic[O]):
 
     def __init__(
         self,
-        question: Question[O],
+        question: PromptRequest[O],
         session: Session,
-        opening: Opening,
+        opening: TurnTools,
         options: TurnOptions,
-        make_line: MakeLine,
+        make_line: MakeClient,
         *,
         history: History,
         secrets: Sequence[str] = (),
@@ -78,7 +84,7 @@ class Evaluation(Generic[O]):
         self._make_line = make_line
         self._history: History = history
         self._credentials = Credentials([*opening.declared.secrets, *secrets])
-        self._evaluating = Evaluating(
+        self._evaluating = PromptScope(
             session,
             self._prompt.name,
             options.budget,
@@ -110,7 +116,7 @@ class Evaluation(Generic[O]):
 
     async def _go_on(self) -> PromptResponse[O]:
         session = self._session
-        happened = await session.ask_store(lambda: list(events(session.records())))
+        happened = await ask_store(session.store, lambda: list(events(session.records())))
         call = call_here(session)
         started = open_prompt(
             happened, self._prompt.name, self._question.digest, call.call_id if call else None
@@ -171,7 +177,7 @@ class Evaluation(Generic[O]):
         if not self._options.follows:
             return self._conversation((), turn)
         session = self._session
-        happened = await session.ask_store(lambda: list(events(session.records())))
+        happened = await ask_store(session.store, lambda: list(events(session.records())))
         return self._conversation(happened, turn)
 
     def _conversation(self, happened: Sequence[Event], turn: int) -> Conversation:
@@ -257,7 +263,7 @@ class Evaluation(Generic[O]):
             await self._record_answer(response.text, turn.number)
         return response
 
-    def _output(self, answer: Sequence[Item], conversation: Conversation) -> Any:
+    def _output(self, answer: Sequence[RawItem], conversation: Conversation) -> Any:
         schema = self._prompt.output
         if schema is None:
             return answer_text(answer)
@@ -266,7 +272,7 @@ class Evaluation(Generic[O]):
         except OutputMismatch as error:
             raise self._unreadable(str(error), conversation) from error
 
-    def _hosted_outputs(self, items: Sequence[Item]) -> dict[str, Any]:
+    def _hosted_outputs(self, items: Sequence[RawItem]) -> dict[str, Any]:
         outputs: dict[str, Any] = {}
         for hosted in self._opening.declared.hosted:
             try:
@@ -304,3 +310,35 @@ class Evaluation(Generic[O]):
             phase="parse",
             request_id=ids[-1] if ids else None,
         )
+
+
+MAX_ATTACHMENT_BYTES = 20_000_000
+
+
+def first_message(prompt: RenderedPrompt[Any]) -> dict[str, Any]:
+    """The prompt and its attachments as one user message."""
+    content: list[dict[str, Any]] = [{"type": "input_text", "text": prompt.text}]
+    content += [_part(attachment) for attachment in prompt.attachments]
+    return {"type": "message", "role": "user", "content": content}
+
+
+def _part(attachment: Attachment) -> dict[str, Any]:
+    match attachment:
+        case TextAttachment(text=text, title=title):
+            return {"type": "input_text", "text": f"{title}\n\n{text}" if title else text}
+        case FileAttachment(file_id=str(file_id)):
+            kind = "input_image" if attachment.is_image else "input_file"
+            return {"type": kind, "file_id": file_id}
+        case FileAttachment() if attachment.is_image:
+            return {"type": "input_image", "detail": "auto", "image_url": _data_url(attachment)}
+        case FileAttachment():
+            return {
+                "type": "input_file",
+                "filename": attachment.file_name,
+                "file_data": _data_url(attachment),
+            }
+
+
+def _data_url(attachment: FileAttachment) -> str:
+    data = base64.b64encode(attachment.read(MAX_ATTACHMENT_BYTES)).decode()
+    return f"data:{attachment.kind};base64,{data}"

@@ -1,42 +1,86 @@
-"""Provider-run calls: every item that is one becomes an invocation and a record, in order."""
+"""Provider-run calls: every item that is one becomes an invocation and a record, in order.
+
+A tool's own say in what the provider's output of it means.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.adapters.answer import answer_items, told_apart
-from toolcrib.adapters.asked import is_sound_id
-from toolcrib.adapters.codec import Codec, Invocation, Item
-from toolcrib.adapters.declared import Hosted
-from toolcrib.adapters.declared_types import as_declared
-from toolcrib.adapters.failed import failure_of
-from toolcrib.adapters.items import maybe_text, text_of
-from toolcrib.adapters.output_hooks import hooked
-from toolcrib.adapters.sorting import Sorter
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.item_classifier import ItemClassifier
+from toolcrib.adapters.json_fields import maybe_text, text_of
+from toolcrib.adapters.tool_calls import is_sound_id
+from toolcrib.adapters.tool_declarations import HostedDeclaration
+from toolcrib.adapters.type_fit import as_declared
 from toolcrib.approval.decision import Actor
-from toolcrib.calls.provider_calls import (
-    ProviderCall,
-    in_provider_call,
-    record_provider_call,
-)
+from toolcrib.calls.provider_calls import ProviderCall, in_provider_call, record_provider_call
 from toolcrib.errors import PromptEvaluationError
-from toolcrib.tools.ref import ToolRef
+from toolcrib.tools.identity import ToolRef
+from toolcrib.tools.provider_tools import ProviderTool
+from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
     from toolcrib.adapters.credentials import Credentials
     from toolcrib.calls.call import Call, Caller
-    from toolcrib.session.events import ModelStatus, ToolInvoked
+    from toolcrib.ledger.events import ModelStatus, ToolInvoked
     from toolcrib.session.session import Session
     from toolcrib.tools.prepared import PreparedTool
+
+
+logger = logging.getLogger(__name__)
+
+
+async def hooked(call: Call, invocation: Invocation) -> Invocation:
+    """The invocation as the tool's hook makes it; as it was where there is no hook, nothing to
+    give it, or it returns None. A hook that fails makes a failed call, not a failed prompt.
+    """
+    tool, context = call.tool.tool, call.context
+    hook = (
+        cast("ProviderTool[Any, Any, Any]", tool).handle_provider_output
+        if isinstance(tool, ProviderTool)
+        else None
+    )
+    if hook is None or context is None or invocation.value is None:
+        return invocation
+    try:
+        # In a thread, so that a hook may evaluate another prompt and wait for it.
+        found: Any = await asyncio.to_thread(hook, invocation.value, context)
+        if inspect.isawaitable(found):
+            found = await found
+        if found is None:
+            return invocation
+        if not isinstance(found, ToolResult):
+            raise TypeError(f"it returned {type(found).__name__}, not a ToolResult or None")
+    except Exception as error:
+        logger.exception("handle_provider_output of %s failed", tool.name)
+        text = f"handle_provider_output failed: {type(error).__name__}: {error}"
+        return replace(invocation, success=False, error=text, message=text)
+    return _as_said(invocation, cast("ToolResult[Any]", found))
+
+
+def _as_said(invocation: Invocation, result: ToolResult[Any]) -> Invocation:
+    return replace(
+        invocation,
+        value=result.value,
+        message=result.message or invocation.message,
+        success=result.success,
+        error=None if result.success else result.message or invocation.error,
+    )
+
 
 MakeCall = Callable[["PreparedTool", str, int], "Call"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class HostedInvocation:
     """A provider-run call and the tool it belongs to."""
 
     name: str
@@ -49,7 +93,7 @@ class HostedCalls:
     def __init__(
         self,
         session: Session,
-        sorter: Sorter,
+        sorter: ItemClassifier,
         *,
         provider: str,
         prompt_name: str,
@@ -66,14 +110,14 @@ class HostedCalls:
         self._make_call = make_call
         self._credentials = credentials
         self._caller = caller
-        self._before: list[Item] = []
-        self._open: list[tuple[Hosted, Item]] = []
-        self.ran: list[Ran] = []
+        self._before: list[RawItem] = []
+        self._open: list[tuple[HostedDeclaration, RawItem]] = []
+        self.ran: list[HostedInvocation] = []
         self.skipped: Counter[str] = Counter()
 
     async def record(
         self,
-        items: Sequence[Item],
+        items: Sequence[RawItem],
         turn: int,
         status: ModelStatus,
         known: Mapping[str, ToolInvoked],
@@ -91,7 +135,7 @@ class HostedCalls:
             owner = self._sorter.owner(item, whole)
             if self._sorter.is_unknown(item, owner):
                 self.skipped[text_of(item, "type") or "unknown"] += 1
-            if not isinstance(owner, Hosted):
+            if not isinstance(owner, HostedDeclaration):
                 continue
             if owner.is_over(item, items):
                 await self._account(owner, item, placed, turn, known)
@@ -105,10 +149,10 @@ class HostedCalls:
         self._open = []
 
     async def _end_open(
-        self, items: Sequence[Item], turn: int, known: Mapping[str, ToolInvoked]
+        self, items: Sequence[RawItem], turn: int, known: Mapping[str, ToolInvoked]
     ) -> None:
         """Account for the calls that began in an earlier step and whose results are here."""
-        still_open: list[tuple[Hosted, Item]] = []
+        still_open: list[tuple[HostedDeclaration, RawItem]] = []
         for hosted, item in self._open:
             if hosted.is_over(item, items):
                 await self._account(hosted, item, [item, *items], turn, known)
@@ -118,9 +162,9 @@ class HostedCalls:
 
     async def _account(
         self,
-        hosted: Hosted,
-        item: Item,
-        items: Sequence[Item],
+        hosted: HostedDeclaration,
+        item: RawItem,
+        items: Sequence[RawItem],
         turn: int,
         known: Mapping[str, ToolInvoked],
     ) -> None:
@@ -142,10 +186,12 @@ class HostedCalls:
             self._session, self._call(hosted, invocation, call_id), Actor("rule", "declared")
         )
 
-    def _keep(self, hosted: Hosted, invocation: Invocation) -> None:
-        self.ran.append(Ran(hosted.tool.name, invocation))
+    def _keep(self, hosted: HostedDeclaration, invocation: Invocation) -> None:
+        self.ran.append(HostedInvocation(hosted.tool.name, invocation))
 
-    def _call(self, hosted: Hosted, invocation: Invocation, call_id: str) -> ProviderCall:
+    def _call(
+        self, hosted: HostedDeclaration, invocation: Invocation, call_id: str
+    ) -> ProviderCall:
         prepared = self._offered.get(hosted.tool.name)
         unoffered = ToolRef(hosted.tool.name, self._provider, "0.0.0", "", "provider")
         # Whatever a server was told may come back in any call: the model hears it too.
@@ -170,7 +216,9 @@ class HostedCalls:
         by_place = f"{invocation.kind}_{turn}_{len(self.ran) + 1}"
         return given if is_sound_id(given) else by_place
 
-    def _invocation(self, hosted: Hosted, item: Item, items: Sequence[Item]) -> Invocation:
+    def _invocation(
+        self, hosted: HostedDeclaration, item: RawItem, items: Sequence[RawItem]
+    ) -> Invocation:
         try:
             if isinstance(hosted.codec, Codec):
                 return hosted.codec.invocation(item, items, hosted.tool)
@@ -186,7 +234,7 @@ class HostedCalls:
             ) from error
 
 
-def _least(hosted: Hosted, item: Item) -> Invocation:
+def _least(hosted: HostedDeclaration, item: RawItem) -> Invocation:
     """The invocation for a codec of the least kind: it knows only whole outputs, so it is shown
     this call alone.
     """

@@ -17,7 +17,7 @@ from toolcrib.tools.secrets import SECRET
 
 if TYPE_CHECKING:
     from toolcrib.approval.request import ApprovalRequest
-    from toolcrib.calls.failure import Fault
+    from toolcrib.failures import Fault
 
 
 def check_edit(request: ApprovalRequest, edited: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from toolcrib.approval.decision import Actor, GrantScope
 from toolcrib.approval.pattern import Pattern, checked_patterns, first_mismatch
 from toolcrib.approval.rule import Subject
 from toolcrib.errors import InvalidDecision
-from toolcrib.tools.ref import ToolRef
+from toolcrib.tools.identity import ToolRef
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, assert_never
 
 from toolcrib.approval.duration import duration_text
 from toolcrib.approval.request import ApprovalRequest
-from toolcrib.tools.ref import Place
+from toolcrib.tools.identity import Place
 
 _UNSHOWABLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _BORDER = "| "

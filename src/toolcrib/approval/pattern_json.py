@@ -16,10 +16,10 @@ from toolcrib.approval.pattern import (
     Pattern,
     Patterns,
     Regex,
-    Scalar,
     checked_patterns,
 )
 from toolcrib.errors import InvalidPolicy
+from toolcrib.yaml_source import Scalar
 
 _KEYS = ("glob", "regex", "one_of", "min", "max", "not")
 _ONE_KEY = "a pattern has one of glob, regex, one_of, not, or min and max"

@@ -14,9 +14,9 @@ from toolcrib.approval.duration import read_duration
 from toolcrib.approval.pattern_json import check_key, read_patterns
 from toolcrib.approval.policy import Policy, Unmatched
 from toolcrib.approval.rule import Effect, Rule, check_id, check_tool_glob
-from toolcrib.approval.strict_yaml import Located, at_line, read_yaml
 from toolcrib.errors import InvalidPolicy
-from toolcrib.tools.ref import Place
+from toolcrib.tools.identity import Place
+from toolcrib.yaml_source import Located, at_line, read_yaml
 
 _EFFECTS: tuple[Effect, ...] = get_args(Effect)
 _FILE_KEYS = ("version", "unmatched", "deadline", "rules")

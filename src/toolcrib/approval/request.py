@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolcrib.tools.ref import ToolRef
+from toolcrib.tools.identity import ToolRef
 
 
 @dataclass(frozen=True, slots=True)

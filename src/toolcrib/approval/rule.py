@@ -10,7 +10,7 @@ from typing import Any, Literal
 from toolcrib.approval.globs import Stance, has_wildcard, name_matches
 from toolcrib.approval.pattern import Patterns, checked_patterns, first_mismatch
 from toolcrib.errors import InvalidPolicy
-from toolcrib.tools.ref import Place, ToolRef
+from toolcrib.tools.identity import Place, ToolRef
 
 Effect = Literal["allow", "ask", "deny"]
 

@@ -1,17 +1,147 @@
-"""Asks the person at the terminal, one question at a time."""
+"""Asks the person at the terminal, one question at a time.
+
+The dialogue about one request. Approving takes a typed letter; Enter alone never approves.
+"""
 
 from __future__ import annotations
 
 import getpass
 import sys
 from contextlib import suppress
-from typing import TextIO
+from typing import Any, TextIO, cast
 
 from toolcrib.approval.approvers import Reply
 from toolcrib.approval.console import Console, EndOfInput
-from toolcrib.approval.decision import Actor
-from toolcrib.approval.question import Question
+from toolcrib.approval.decision import Actor, Answer, Approve, Decision, Deny, GrantScope
+from toolcrib.approval.duration import read_duration
+from toolcrib.approval.edit import check_edit
+from toolcrib.approval.grant import NewGrant
+from toolcrib.approval.panel import draw_panel, showable, shown_json
+from toolcrib.approval.pattern import Equals, Patterns, first_mismatch
+from toolcrib.approval.pattern_json import read_patterns
 from toolcrib.approval.request import ApprovalRequest
+from toolcrib.errors import InvalidDecision, UsageError
+
+_KEYS = "a approve, e edit, d deny, s session, w always, r answer instead, ? help\n> "
+_HELP = """\
+a  approve: run the call with exactly these arguments
+e  edit: change the arguments in $EDITOR, then approve them
+d  deny: do not run it, and tell the model why
+s  session: approve, and do not ask again for such calls in this session
+w  always: approve, and do not ask again for such calls in any session
+r  answer instead: do not run it; the JSON you type stands for its result
+Enter alone does nothing. The end of input (Ctrl-D) leaves the question open."""
+_WHICH = """\
+Which calls of this tool? x exactly these arguments (hidden ones never match), t any arguments,
+p arguments that match patterns; Enter goes back
+> """
+_PATTERNS = 'Patterns as JSON, such as {"/path": {"glob": "src/**"}}\n> '
+_EDITED = "Run with these arguments? a approve; anything else goes back\n> "
+_HOW_LONG = "For how long? 30m, 8h, 7d, or forever; Enter goes back\n> "
+
+
+class Question:
+    """One request, shown until it is settled."""
+
+    def __init__(self, console: Console, request: ApprovalRequest, actor: Actor) -> None:
+        self._console = console
+        self._request = request
+        self._actor = actor
+
+    async def settle(self) -> Reply:
+        """Ask until there is a clear reply. Raises EndOfInput when the person leaves."""
+        self._console.write(draw_panel(self._request, self._console.width))
+        while True:
+            key = await self._console.ask(_KEYS)
+            try:
+                reply = await self._act_on(key)
+            except UsageError as error:
+                self._console.write(f"Not done: {showable(str(error))}.")
+                continue
+            if reply is not None:
+                return reply
+
+    async def _act_on(self, key: str) -> Reply | None:
+        match key:
+            case "a":
+                return self._reply(Approve())
+            case "e":
+                return await self._edit()
+            case "d":
+                return self._reply(await self._deny())
+            case "s":
+                return await self._grant("session")
+            case "w":
+                return await self._grant("always")
+            case "r":
+                return self._reply(
+                    Answer(_read_json(await self._console.ask("Answer as JSON\n> ")))
+                )
+            case "?":
+                self._console.write(_HELP)
+            case "":
+                self._console.write("Enter alone decides nothing.")
+            case _:
+                self._console.write(f"{showable(key)} is none of the keys.")
+        return None
+
+    def _reply(self, decision: Decision, grant: NewGrant | None = None) -> Reply:
+        return Reply(decision, self._actor, grant)
+
+    async def _deny(self) -> Deny:
+        reason = await self._console.ask("Why? The model reads this. Enter gives no reason\n> ")
+        return Deny(reason) if reason else Deny()
+
+    async def _edit(self) -> Reply | None:
+        edited = _read_json(await self._console.edit(shown_json(self._request.arguments)))
+        if not isinstance(edited, dict):
+            raise InvalidDecision("the arguments are not a JSON object; start with {")
+        arguments = cast("dict[str, Any]", edited)
+        if arguments == self._request.arguments:
+            raise InvalidDecision("nothing was changed; type a to approve it as it is")
+        if self._request.parameters:
+            check_edit(self._request, arguments)
+        self._console.write(shown_json(arguments))
+        is_sure = await self._console.ask(_EDITED) == "a"
+        return self._reply(Approve(arguments)) if is_sure else None
+
+    async def _grant(self, scope: GrantScope) -> Reply | None:
+        patterns = await self._patterns()
+        if patterns is None:
+            return None
+        lifetime = None
+        if scope == "always":
+            written = await self._console.ask(_HOW_LONG)
+            if not written:
+                return None
+            lifetime = None if written == "forever" else read_duration(written)
+        return self._reply(Approve(), NewGrant(scope, patterns, expires_in_seconds=lifetime))
+
+    async def _patterns(self) -> Patterns | None:
+        match await self._console.ask(_WHICH):
+            case "x":
+                return {"": Equals(self._request.arguments)}
+            case "t":
+                return {}
+            case "p":
+                return self._covering(read_patterns(_read_json(await self._console.ask(_PATTERNS))))
+            case _:
+                return None
+
+    def _covering(self, patterns: Patterns) -> Patterns:
+        missed = first_mismatch(patterns, self._request.arguments, "narrow")
+        if missed is not None:
+            raise InvalidDecision(f"the pattern at {missed} does not match this very call")
+        return patterns
+
+
+def _read_json(text: str) -> object:
+    from pydantic_core import from_json
+
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        raise InvalidDecision(f"this is not JSON ({error})") from None
 
 
 class TerminalApprover:

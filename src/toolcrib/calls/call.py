@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from toolcrib.approval.decision import Actor
     from toolcrib.calls.emitter import Emitter
-    from toolcrib.calls.failure import Failure
+    from toolcrib.failures import Failure
     from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.identity import ToolRef
     from toolcrib.tools.prepared import PreparedTool
-    from toolcrib.tools.ref import ToolRef
 
 
 @dataclass(frozen=True, slots=True)

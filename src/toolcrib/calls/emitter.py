@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import from_json, to_json
 
-from toolcrib.calls.redact import encodable, scrub
+from toolcrib.calls.redaction import encodable, scrub
 from toolcrib.errors import InvalidEvent
-from toolcrib.session.events import Event, ToolEmitted, ToolOutput, ToolProgress
+from toolcrib.ledger.events import Event, ToolEmitted, ToolOutput, ToolProgress
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call

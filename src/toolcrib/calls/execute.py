@@ -10,12 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolcrib.calls.admission import needs_thread
-from toolcrib.calls.failure import Failure
 from toolcrib.calls.halt import Halt
-from toolcrib.calls.redact import loggable
+from toolcrib.calls.redaction import loggable
 from toolcrib.calls.threads import WorkerThreads
 from toolcrib.errors import ControlFlow, SandboxUnavailable, ToolTimeout
-from toolcrib.tools.ref import Place
+from toolcrib.failures import Failure
+from toolcrib.tools.identity import Place
 from toolcrib.tools.tool import confines_itself
 
 if TYPE_CHECKING:

@@ -8,32 +8,28 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.admission import Admission
-from toolcrib.calls.batch import CallRequest, run_all
 from toolcrib.calls.call import Call, Caller
 from toolcrib.calls.execute import Execution, Runner, cancel
 from toolcrib.calls.gate import Gate
 from toolcrib.calls.halt import Halt
 from toolcrib.calls.hooks import HookChain, Hooks
-from toolcrib.calls.limits import Limits
-from toolcrib.calls.nesting import CallBinding
-from toolcrib.calls.outcome import Outcome
+from toolcrib.calls.nested_calls import CallBinding, begin_turn, go_on_with_turn
+from toolcrib.calls.outcome import CallRequest, Limits, Outcome, run_all
 from toolcrib.calls.path import Path
 from toolcrib.calls.resume import Resumption
-from toolcrib.calls.table import ToolTable
-from toolcrib.calls.turns import begin_turn, go_on_with_turn
+from toolcrib.calls.tool_table import ToolTable
 from toolcrib.calls.validate import RawArguments, encode_arguments, validate
 from toolcrib.errors import CallFailed, UsageError
-from toolcrib.session.events import ToolsChanged, idempotency_key
+from toolcrib.ledger.events import ToolsChanged, idempotency_key
 from toolcrib.session.turns import OpenTurn, in_turn
 from toolcrib.tools.context import ToolContext
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
-    from toolcrib.approval.explain import Explanation
-    from toolcrib.approval.policy import Policy
+    from toolcrib.approval.policy import Explanation, Policy
     from toolcrib.session.session import Session
+    from toolcrib.tools.identity import Place
     from toolcrib.tools.prepared import Declaration, PreparedTool
-    from toolcrib.tools.ref import Place
 
 
 MAX_ID_CHARS = 256

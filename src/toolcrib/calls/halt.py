@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolcrib.calls.failure import Failure, FailureKind, Fault
+from toolcrib.failures import Failure, FailureKind, Fault
 
 if TYPE_CHECKING:
     from toolcrib.approval.request import ApprovalRequest

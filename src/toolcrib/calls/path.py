@@ -11,13 +11,12 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.execute import cancelled
-from toolcrib.calls.failure import Failure
 from toolcrib.calls.gate import ASKED_BY_TOOL, Gate, subject_of
 from toolcrib.calls.halt import Halt, Suspend
 from toolcrib.calls.hooks import HookChain, run_post_hooks, run_pre_hooks
-from toolcrib.calls.nesting import check_nesting
+from toolcrib.calls.nested_calls import check_nesting
 from toolcrib.calls.outcome import NOTHING, Outcome
-from toolcrib.calls.recording import (
+from toolcrib.calls.records import (
     put_down,
     record_finish,
     record_finish_soon,
@@ -25,10 +24,11 @@ from toolcrib.calls.recording import (
     settle_start,
     tell_unrecorded,
 )
-from toolcrib.calls.redact import shown_failure
+from toolcrib.calls.redaction import shown_failure
 from toolcrib.calls.shape import shape
 from toolcrib.calls.validate import freeze, validate
 from toolcrib.errors import ApprovalRequired, ControlFlow, ModelRetry, ToolTimeout
+from toolcrib.failures import Failure
 from toolcrib.session.turns import CALL_HERE
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from toolcrib.calls.admission import Admission
     from toolcrib.calls.call import Call
     from toolcrib.calls.execute import Execution
-    from toolcrib.calls.limits import Limits
-    from toolcrib.calls.table import ToolTable
+    from toolcrib.calls.outcome import Limits
+    from toolcrib.calls.tool_table import ToolTable
     from toolcrib.tools.context import ToolContext
 
 

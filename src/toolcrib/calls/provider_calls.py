@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from toolcrib.approval.decision import Actor
-from toolcrib.calls.failure import Failure
-from toolcrib.calls.recording import put_down
-from toolcrib.session.events import ToolInvoked
+from toolcrib.calls.records import put_down
+from toolcrib.failures import Failure
+from toolcrib.ledger.events import ToolInvoked
 from toolcrib.session.turns import in_call, turn_here
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call, Caller
     from toolcrib.session.session import Session
-    from toolcrib.tools.ref import ToolRef
+    from toolcrib.tools.identity import ToolRef
 
 
 @dataclass(frozen=True, slots=True)

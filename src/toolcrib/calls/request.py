@@ -11,7 +11,7 @@ from pydantic_core import from_json, to_json
 
 from toolcrib.approval.request import ApprovalRequest
 from toolcrib.approval.rule import Verdict
-from toolcrib.calls.redact import scrub, shown_arguments
+from toolcrib.calls.redaction import scrub, shown_arguments
 from toolcrib.calls.validate import digest
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from toolcrib.calls.failure import Failure
-from toolcrib.calls.redact import (
+from toolcrib.calls.redaction import (
     encodable,
     loggable,
     scrub,
@@ -17,14 +16,15 @@ from toolcrib.calls.redact import (
     shown_value,
 )
 from toolcrib.errors import ToolTimeout
-from toolcrib.session.encoding import encode_value, rendered
+from toolcrib.failures import Failure
+from toolcrib.ledger.encoding import encode_value, rendered
 from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolcrib.calls.call import Call
-    from toolcrib.calls.table import ToolTable
+    from toolcrib.calls.tool_table import ToolTable
     from toolcrib.tools.result import ToolRenderableResult
 
 logger = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from toolcrib.calls.failure import Fault
 from toolcrib.calls.halt import Halt
 from toolcrib.errors import UsageError
+from toolcrib.failures import Fault
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from toolcrib.cli.hosting import (
+from toolcrib.cli.output import fail
+from toolcrib.cli.runtime_options import (
     AdapterName,
     Hosting,
     HostToolFiles,
@@ -10,10 +11,9 @@ from toolcrib.cli.hosting import (
     KeepIn,
     Plugins,
     PolicyFile,
-    Reload,
+    ReloadOption,
     run_hosted,
 )
-from toolcrib.cli.streams import fail
 
 
 def acp(
@@ -23,7 +23,7 @@ def acp(
     store: KeepIn = None,
     policy: PolicyFile = None,
     adapter: AdapterName = None,
-    reload: Reload = False,
+    reload: ReloadOption = False,
 ) -> None:
     """Serve an editor that speaks the Agent Client Protocol, on stdin and stdout.
 
@@ -44,9 +44,9 @@ def acp(
         adapter=adapter,
         reload=reload,
     )
-    from toolcrib.transports.stdio_pipes import claim_pipes
+    from toolcrib.transports.pipes import claim_pipes
 
     pipes = claim_pipes()
-    from toolcrib.transports.acp.serving import serve_acp
+    from toolcrib.transports.acp.server import serve_acp
 
     run_hosted(asked, lambda runtime: serve_acp(runtime, pipes))

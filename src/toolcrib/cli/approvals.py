@@ -8,10 +8,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from toolcrib.cli.arguments import read_arguments
-from toolcrib.cli.desk import Desk, MaybeStore, RuntimeDesk, opened_desk
-from toolcrib.cli.opened import AnySession, By, Json, time_text
-from toolcrib.cli.remote import TokenFile, Url
-from toolcrib.cli.streams import note, show, show_json
+from toolcrib.cli.output import note, show, show_json
+from toolcrib.cli.service import Desk, MaybeStore, RuntimeDesk, TokenFile, Url, opened_desk
+from toolcrib.cli.store_options import AnySession, By, Json, time_text
 from toolcrib.errors import Refused
 
 app = typer.Typer(help="See what waits for a decision, and decide.", no_args_is_help=True)

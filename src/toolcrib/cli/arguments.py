@@ -1,7 +1,11 @@
-"""Arguments of a call, as given on the command line."""
+"""Arguments of a call, as given on the command line.
+
+Arguments of a call as `key=value` words, read by the tool's schema.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import typer
@@ -18,3 +22,60 @@ def read_arguments(text: str) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise typer.BadParameter("--arguments is not a JSON object; write '{...}'")
     return cast("dict[str, Any]", arguments)
+
+
+def given_arguments(
+    words: Iterable[str], text: str | None, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What was given, as JSON (`text`) or as words. Raises `typer.BadParameter` for what cannot be
+    read; whether it fits the schema is for the call to say.
+    """
+    words = list(words)
+    if text is not None:
+        if words:
+            raise typer.BadParameter("give the arguments as key=value or as --arguments, not both")
+        return read_arguments(text)
+    given: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not name or not equals:
+            raise typer.BadParameter(f"{word!r} is not key=value; or use --arguments '{{...}}'")
+        if name in given:
+            raise typer.BadParameter(f"{name!r} is given twice")
+        given[name] = _read(value, _types_of(parameters, name))
+    return given
+
+
+def _types_of(parameters: Mapping[str, Any], name: str) -> frozenset[str]:
+    properties = cast("Mapping[str, Any]", parameters.get("properties") or {})
+    schema: Any = properties.get(name)
+    return _types(schema)
+
+
+def _types(schema: Any) -> frozenset[str]:
+    if not isinstance(schema, dict):
+        return frozenset()
+    facts = cast("dict[str, Any]", schema)
+    named: Any = facts.get("type")
+    if isinstance(named, str):
+        return frozenset({named})
+    if isinstance(named, list):
+        return frozenset(cast("list[str]", named))
+    choices = [
+        *cast("list[Any]", facts.get("anyOf") or []),
+        *cast("list[Any]", facts.get("oneOf") or []),
+    ]
+    return frozenset[str]().union(*(_types(each) for each in choices))
+
+
+def _read(value: str, types: frozenset[str]) -> Any:
+    """Text stays text where the schema takes it: a version such as 1.0 is no number."""
+    from pydantic_core import from_json
+
+    if "string" in types and "null" not in types:
+        return value
+    try:
+        found = from_json(value, allow_inf_nan=False)
+    except ValueError:
+        return value
+    return value if "string" in types and found is not None else found

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from toolcrib.cli.exits import Exit
-from toolcrib.cli.opened import AnySession, Json, OneSession, StoreFile, opened, time_text
-from toolcrib.cli.streams import fail, note, show, show_json, show_json_line
+from toolcrib.cli.output import Exit, fail, note, show, show_json, show_json_line
+from toolcrib.cli.store_options import AnySession, Json, OneSession, StoreFile, opened, time_text
 from toolcrib.errors import LedgerBroken, SessionNotFound
-from toolcrib.session.record import Head, Record, verify
+from toolcrib.ledger.record import Head, Record, verify
 
 if TYPE_CHECKING:
     from toolcrib.store.sqlite import SqliteStore

@@ -1,18 +1,25 @@
-"""A chat in the terminal, prompt by prompt."""
+"""A chat in the terminal, prompt by prompt.
+
+One session of a runtime in this process, and what is asked in it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from typing import TYPE_CHECKING, TextIO
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
 
 from toolcrib.approval.console import Console, EndOfInput
-from toolcrib.cli.exits import Exit
-from toolcrib.cli.prompted import prompt_status
+from toolcrib.cli.output import Exit, note
+from toolcrib.cli.results import prompt_status
 from toolcrib.cli.screen import Screen
-from toolcrib.cli.streams import note
+from toolcrib.cli.service import person_here
+from toolcrib.runtime.service import as_json
 
 if TYPE_CHECKING:
-    from toolcrib.cli.conversation import Conversation
+    from toolcrib.runtime.principal import Principal
+    from toolcrib.runtime.runtime import Runtime
 
 
 async def chat(talk: Conversation, out: TextIO) -> None:
@@ -37,3 +44,35 @@ async def _answer(talk: Conversation, text: str, out: TextIO) -> None:
         note(f"waits for approval: {', '.join(result['pending'])}", "yellow")
     elif status is not Exit.OK:
         note(f"no answer: {result['error'] or result['status']}", "red")
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Asks a model, and shows what happens meanwhile."""
+
+    runtime: Runtime
+    session_id: str
+    who: Principal
+
+    @classmethod
+    async def open(cls, runtime: Runtime, session_id: str | None) -> Conversation:
+        """Open a session of the store, or a new one. Raises `Refused`."""
+        who = person_here()
+        operation = "session.create" if session_id is None else "session.resume"
+        params = {} if session_id is None else {"session_id": session_id}
+        opened = await runtime.ask(operation, params, who)
+        return cls(runtime, opened.session_id, who)
+
+    async def answer(self, text: str, screen: Screen) -> dict[str, Any]:
+        """Have the model answer. Raises `Refused`."""
+        facts = await self.runtime.ask("session.get", {"session_id": self.session_id}, self.who)
+        reader = self.runtime.service.follow(self.session_id, facts.last_seq)
+        watching = asyncio.ensure_future(screen.watch(reader))
+        try:
+            asked = {"session_id": self.session_id, "text": text, "waits": False}
+            result = as_json(await self.runtime.ask("prompt.send", asked, self.who))
+        finally:
+            reader.close()
+            await watching
+        screen.finish(result["text"])
+        return result

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from toolcrib.cli.exits import Exit
-from toolcrib.cli.streams import fail
+from toolcrib.cli.output import Exit, fail
 
 
 def demo(
@@ -47,7 +46,7 @@ def demo(
     import asyncio
     import tempfile
 
-    from toolcrib.demo.brains import choose
+    from toolcrib.demo.backends import choose
     from toolcrib.demo.play import play
     from toolcrib.demo.story import DATA
     from toolcrib.errors import ToolcribError

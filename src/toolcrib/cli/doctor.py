@@ -8,11 +8,10 @@ from typing import Annotated, Final
 import typer
 
 from toolcrib.cli import doctor_checks as checks
-from toolcrib.cli.exits import Exit
-from toolcrib.cli.findings import Finding, Level
-from toolcrib.cli.hosting import HostToolFiles, HostToolModules, PolicyFile
-from toolcrib.cli.opened import Json
-from toolcrib.cli.streams import show, show_json
+from toolcrib.cli.doctor_checks import Finding, Level
+from toolcrib.cli.output import Exit, show, show_json
+from toolcrib.cli.runtime_options import HostToolFiles, HostToolModules, PolicyFile
+from toolcrib.cli.store_options import Json
 
 _COLOURS: Final[dict[Level, str | None]] = {
     "ok": "green",

@@ -1,4 +1,7 @@
-"""Each thing that the doctor looks at. A look changes nothing that was there."""
+"""Each thing that the doctor looks at. A look changes nothing that was there.
+
+What a look at the machine found.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,26 @@ import socket
 import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from toolcrib.cli.extras import EXTRAS, missing
-from toolcrib.cli.findings import Finding
-from toolcrib.cli.streams import stdout_kept
+from toolcrib.cli.output import stdout_kept
 from toolcrib.errors import StoreError, UsageError
+
+Level = Literal["ok", "absent", "warning", "failure"]
+"""`absent` is what nobody has to have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at, and what to do about it if anything. It holds no secret."""
+
+    name: str
+    level: Level
+    text: str
+
 
 OLDEST_PYTHON: Final = (3, 11)
 OLDEST_SQLITE: Final = (3, 35, 0)
@@ -75,7 +91,7 @@ def _opened(file: Path) -> Finding:
 
 def of_tools(files: Sequence[Path], modules: Sequence[str]) -> Iterator[Finding]:
     """Whether the tools can be loaded."""
-    from toolcrib.host_tools.loading import load_host_tools
+    from toolcrib.host_tools.loader import load_host_tools
     from toolcrib.host_tools.registry import HostToolRegistry
 
     if not files and not modules:
@@ -93,8 +109,8 @@ def of_tools(files: Sequence[Path], modules: Sequence[str]) -> Iterator[Finding]
 
 def of_policy(file: Path | None) -> Iterator[Finding]:
     """Whether a policy is valid, and what in it may surprise."""
-    from toolcrib.approval.lint import cautions
     from toolcrib.approval.policy_file import load_policy
+    from toolcrib.approval.policy_lint import cautions
 
     if file is None:
         return
@@ -117,7 +133,7 @@ def of_keys() -> Iterator[Finding]:
 
 def of_token_file() -> Iterator[Finding]:
     """Whether the file of tokens can be used."""
-    from toolcrib.transports.security import default_token_file, read_tokens
+    from toolcrib.serving.tokens import default_token_file, read_tokens
 
     path = default_token_file()
     if not path.exists():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Final
 
-from toolcrib.cli.streams import fail
+from toolcrib.cli.output import fail
 
 EXTRAS: Final = {
     "acp": ("acp",),

@@ -7,10 +7,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from toolcrib.cli.desk import Desk, MaybeStore, RuntimeDesk, opened_desk
-from toolcrib.cli.opened import By, Json, time_text
-from toolcrib.cli.remote import TokenFile, Url
-from toolcrib.cli.streams import fail, note, show, show_json
+from toolcrib.cli.output import fail, note, show, show_json
+from toolcrib.cli.service import Desk, MaybeStore, RuntimeDesk, TokenFile, Url, opened_desk
+from toolcrib.cli.store_options import By, Json, time_text
 from toolcrib.errors import Refused
 
 app = typer.Typer(help="See standing permissions, and take them back.", no_args_is_help=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from toolcrib.cli.streams import fail, note, show
+from toolcrib.cli.output import fail, note, show
 
 FILES: Final = ("host-tools.yaml", "workshop.py", "policy.yaml", "README.md")
 

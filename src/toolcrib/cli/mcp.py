@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from toolcrib.cli.hosting import (
+from toolcrib.cli.output import fail
+from toolcrib.cli.runtime_options import (
     Hosting,
     HostToolFiles,
     HostToolModules,
     KeepIn,
     Plugins,
     PolicyFile,
-    Reload,
+    ReloadOption,
     run_hosted,
 )
-from toolcrib.cli.streams import fail
 from toolcrib.transports.mcp.options import ElicitedApproval, McpOptions
 
 
@@ -26,7 +26,7 @@ def mcp(
     plugins: Plugins = False,
     store: KeepIn = None,
     policy: PolicyFile = None,
-    reload: Reload = False,
+    reload: ReloadOption = False,
     session: Annotated[
         str | None,
         typer.Option("--session", metavar="NAME", help="Work in this session of the store."),
@@ -57,7 +57,7 @@ def mcp(
         reload=reload,
     )
     from toolcrib.transports.mcp.server import McpServer
-    from toolcrib.transports.stdio_pipes import claim_pipes
+    from toolcrib.transports.pipes import claim_pipes
 
     pipes = claim_pipes()
     options = McpOptions(session=session, approve_by_elicitation=approve_by_elicitation)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from toolcrib.cli.opened import Json
-from toolcrib.cli.streams import fail, note, show, show_json
+from toolcrib.cli.output import fail, note, show, show_json
+from toolcrib.cli.store_options import Json
 
 if TYPE_CHECKING:
-    from toolcrib.local.model.catalog import ModelFile
+    from toolcrib.embedded.weights.catalog import ModelFile
 
 app = typer.Typer(help="Fetch a model that runs in the process.", no_args_is_help=True)
 
@@ -36,9 +36,9 @@ def pull(
 
     Example: toolcrib model pull --small
     """
+    from toolcrib.embedded.weights.catalog import DEFAULT, SMALL, model_folder
+    from toolcrib.embedded.weights.download import pull as fetch
     from toolcrib.errors import PullFailed
-    from toolcrib.local.model.catalog import DEFAULT, SMALL, model_folder
-    from toolcrib.local.model.pull import pull as fetch
 
     model, place = SMALL if small else DEFAULT, folder or model_folder()
     note(f"{model.name}: {_size(model.bytes)}, {model.licence}")
@@ -56,7 +56,7 @@ def list_command(folder: Folder = None, json: Json = False) -> None:
 
     Example: toolcrib model list
     """
-    from toolcrib.local.model.catalog import MODELS, model_folder
+    from toolcrib.embedded.weights.catalog import MODELS, model_folder
 
     place = folder or model_folder()
     found = [

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from toolcrib.approval.lint import Caution, cautions
 from toolcrib.approval.policy import Policy
 from toolcrib.approval.policy_file import load_policy
+from toolcrib.approval.policy_lint import Caution, cautions
 from toolcrib.approval.rule import Effect, Subject
 from toolcrib.cli.arguments import read_arguments
-from toolcrib.cli.streams import fail, note, show, show_json
+from toolcrib.cli.output import fail, note, show, show_json
 from toolcrib.errors import InvalidPolicy
-from toolcrib.tools.ref import Place, ToolRef
+from toolcrib.tools.identity import Place, ToolRef
 
 app = typer.Typer(help="Check policy files and explain what they decide.", no_args_is_help=True)
 

@@ -1,9 +1,13 @@
-"""`toolcrib provider`: the Responses API with hosted tools, on this machine."""
+"""`toolcrib provider`: the Responses API with hosted tools, on this machine.
+
+Who answers behind `toolcrib provider`, and where it searches, as its options say it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -11,17 +15,78 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from toolcrib.cli.extras import need
-from toolcrib.cli.provider_brains import AskedBrain, brain_of, web_of
-from toolcrib.cli.remote import TOKEN_VARIABLE
-from toolcrib.cli.serving_http import AllowHost, AllowOrigin, Host, Port, ServerTokens
-from toolcrib.cli.streams import fail, note, show, stdout_kept
+from toolcrib.cli.http_options import AllowHost, AllowOrigin, Host, Port, ServerTokens
+from toolcrib.cli.output import fail, note, show, stdout_kept
+from toolcrib.cli.service import TOKEN_VARIABLE
 from toolcrib.errors import Refused, UsageError
 
 if TYPE_CHECKING:
-    from toolcrib.local.brain import Brain
-    from toolcrib.local.provider import LocalProvider
-    from toolcrib.local.web.source import WebSource
-    from toolcrib.transports.security import Tokens
+    from toolcrib.embedded.backend import Brain
+    from toolcrib.embedded.provider import LocalProvider
+    from toolcrib.embedded.web.source import WebSource
+    from toolcrib.serving.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class AskedBrain:
+    """What the options say of the brain."""
+
+    brain: str
+    base_url: str | None = None
+    model: str | None = None
+    api_key_env: str | None = None
+
+
+def brain_of(asked: AskedBrain) -> Brain:
+    """The brain that is asked for. Raises `UsageError`."""
+    kind, _, rest = asked.brain.partition(":")
+    match kind:
+        case "scripted" if rest:
+            from toolcrib.embedded.backends.scripted.backend import ScriptedBrain
+
+            return ScriptedBrain.from_file(rest)
+        case "local":
+            need("local", "--brain local")
+            from toolcrib.embedded.backends.llama.backend import LocalBrain
+
+            return LocalBrain(rest) if rest else LocalBrain()
+        case "chat":
+            return _chat(asked)
+        case _:
+            raise UsageError(
+                f"--brain {asked.brain[:80]!r} is none: write scripted:FILE, local[:MODEL], or "
+                "chat with --base-url and --model"
+            )
+
+
+def _chat(asked: AskedBrain) -> Brain:
+    from toolcrib.embedded.backends.chat import ChatBrain
+
+    if asked.base_url is None or asked.model is None:
+        raise UsageError("--brain chat needs --base-url and --model")
+    key = "none"
+    if asked.api_key_env is not None:
+        key = os.environ.get(asked.api_key_env, "")
+        if not key:
+            raise UsageError(f"--api-key-env: {asked.api_key_env[:80]} is not set")
+    return ChatBrain(asked.model, base_url=asked.base_url, api_key=key)
+
+
+def web_of(folders: Sequence[str], searxng: str | None) -> list[WebSource]:
+    """Where web search looks. Raises `UsageError`."""
+    from toolcrib.embedded.web.folder import WebFolder
+    from toolcrib.embedded.web.searxng import Searxng
+
+    found: list[WebSource] = []
+    for each in folders:
+        folder, _, url = each.partition("=")
+        if not url or not Path(folder).is_dir():
+            raise UsageError(f"--web {each[:80]!r}: write FOLDER=URL with a folder that is there")
+        found.append(WebFolder(folder, url))
+    if searxng is not None:
+        found.append(Searxng(searxng))
+    return found
+
 
 DEFAULT_PORT: Final = 8421
 
@@ -123,8 +188,8 @@ def _made(
     allow_network: bool,
     allow_unconfined: bool,
 ) -> LocalProvider:
-    from toolcrib.local.provider import LocalProvider
-    from toolcrib.local.search.embedding import MiniLm
+    from toolcrib.embedded.provider import LocalProvider
+    from toolcrib.embedded.search.embedder import MiniLm
 
     return LocalProvider(
         proposer,
@@ -137,8 +202,8 @@ def _made(
 
 
 async def _serve(made: LocalProvider, proposer: Brain, door: _Door, data: Path | None) -> None:
-    from toolcrib.local.serving import serve_provider
-    from toolcrib.transports.security_origins import LOOPBACK_HOSTS
+    from toolcrib.embedded.server import serve_provider
+    from toolcrib.serving.origins import LOOPBACK_HOSTS
 
     tokens = _given_tokens(door)
 
@@ -164,7 +229,7 @@ async def _serve(made: LocalProvider, proposer: Brain, door: _Door, data: Path |
 
 def _given_tokens(door: _Door) -> Tokens | None:
     """Tokens that somebody chose; None leaves it to a file that is made on loopback."""
-    from toolcrib.transports.security import Token, Tokens, read_tokens
+    from toolcrib.serving.tokens import Token, Tokens, read_tokens
 
     if door.token_file is not None:
         return read_tokens(door.token_file) if door.token_file.exists() else None
@@ -173,7 +238,7 @@ def _given_tokens(door: _Door) -> Tokens | None:
 
 
 def _token_place(door: _Door) -> str:
-    from toolcrib.transports.security import default_token_file
+    from toolcrib.serving.tokens import default_token_file
 
     if door.token_file is None and os.environ.get(TOKEN_VARIABLE):
         return f"that of {TOKEN_VARIABLE}"
@@ -182,7 +247,7 @@ def _token_place(door: _Door) -> str:
 
 def _secret(door: _Door) -> str:
     """The owner's token, which is made when there is none yet."""
-    from toolcrib.transports.security import default_token_file, owner_token, read_or_make_tokens
+    from toolcrib.serving.tokens import default_token_file, owner_token, read_or_make_tokens
 
     given = os.environ.get(TOKEN_VARIABLE)
     if door.token_file is None and given:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolcrib.cli.approving import Approving, approver_for, is_terminal
-from toolcrib.cli.chat import chat
-from toolcrib.cli.conversation import Conversation
-from toolcrib.cli.hosting import (
+from toolcrib.cli.approver import Approving, approver_for, is_terminal
+from toolcrib.cli.chat import Conversation, chat
+from toolcrib.cli.output import stdout_kept
+from toolcrib.cli.results import finish_prompt
+from toolcrib.cli.runtime_options import (
     AdapterName,
     Hosting,
     HostToolFiles,
@@ -21,10 +22,8 @@ from toolcrib.cli.hosting import (
     PolicyFile,
     run_hosted,
 )
-from toolcrib.cli.opened import Json
-from toolcrib.cli.prompted import finish_prompt
 from toolcrib.cli.screen import Screen
-from toolcrib.cli.streams import stdout_kept
+from toolcrib.cli.store_options import Json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

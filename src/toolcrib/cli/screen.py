@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from toolcrib.cli.streams import note, stream
+from toolcrib.cli.output import note, stream
 
 if TYPE_CHECKING:
     from toolcrib.runtime.envelope import Envelope

@@ -6,19 +6,7 @@ from typing import Annotated
 
 import typer
 
-from toolcrib.cli.hosting import (
-    AdapterName,
-    Hosting,
-    HostToolFiles,
-    HostToolModules,
-    Instructions,
-    KeepIn,
-    Plugins,
-    PolicyFile,
-    Reload,
-    run_hosted,
-)
-from toolcrib.cli.serving_http import (
+from toolcrib.cli.http_options import (
     DEFAULT_HOST,
     DEFAULT_PORT,
     AllowHost,
@@ -29,6 +17,18 @@ from toolcrib.cli.serving_http import (
     Port,
     ServerTokens,
     serve_over_http,
+)
+from toolcrib.cli.runtime_options import (
+    AdapterName,
+    Hosting,
+    HostToolFiles,
+    HostToolModules,
+    Instructions,
+    KeepIn,
+    Plugins,
+    PolicyFile,
+    ReloadOption,
+    run_hosted,
 )
 
 
@@ -46,7 +46,7 @@ def serve(
     policy: PolicyFile = None,
     adapter: AdapterName = None,
     instructions: Instructions = "",
-    reload: Reload = False,
+    reload: ReloadOption = False,
     host: Host = DEFAULT_HOST,
     port: Port = DEFAULT_PORT,
     token_file: ServerTokens = None,
@@ -83,8 +83,8 @@ def serve(
 
 
 def _serve_stdio(asked: Hosting) -> None:
+    from toolcrib.transports.pipes import claim_pipes
     from toolcrib.transports.stdio import serve_stdio
-    from toolcrib.transports.stdio_pipes import claim_pipes
 
     pipes = claim_pipes()
     run_hosted(asked, lambda runtime: serve_stdio(runtime, pipes))

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from toolcrib.cli.approving import Approving, approver_for
-from toolcrib.cli.desk import Desk, MaybeStore, RuntimeDesk, chosen_url, hosted_desk, opened_desk
-from toolcrib.cli.hosting import (
+from toolcrib.cli.approver import Approving, approver_for
+from toolcrib.cli.output import show, show_json, show_json_line
+from toolcrib.cli.results import finish_prompt
+from toolcrib.cli.runtime_options import (
     AdapterName,
     Hosting,
     HostToolFiles,
@@ -16,10 +17,17 @@ from toolcrib.cli.hosting import (
     Plugins,
     PolicyFile,
 )
-from toolcrib.cli.opened import Json, time_text
-from toolcrib.cli.prompted import finish_prompt
-from toolcrib.cli.remote import TokenFile, Url
-from toolcrib.cli.streams import show, show_json, show_json_line
+from toolcrib.cli.service import (
+    Desk,
+    MaybeStore,
+    RuntimeDesk,
+    TokenFile,
+    Url,
+    chosen_url,
+    hosted_desk,
+    opened_desk,
+)
+from toolcrib.cli.store_options import Json, time_text
 
 app = typer.Typer(help="See sessions, and go on with them.", no_args_is_help=True)
 

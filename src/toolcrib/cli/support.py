@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolcrib.cli.opened import Json
-from toolcrib.cli.streams import fail, show, show_json
+from toolcrib.cli.output import fail, show, show_json
+from toolcrib.cli.store_options import Json
 
 if TYPE_CHECKING:
     from toolcrib.adapters.support import Cell

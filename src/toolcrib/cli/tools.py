@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolcrib.cli.approving import Approving, approver_for
-from toolcrib.cli.called import finish_call
-from toolcrib.cli.desk import Desk, hosted_desk
-from toolcrib.cli.hosting import (
+from toolcrib.cli.approver import Approving, approver_for
+from toolcrib.cli.arguments import given_arguments
+from toolcrib.cli.output import show, show_json, show_text
+from toolcrib.cli.results import finish_call
+from toolcrib.cli.runtime_options import (
     Hosting,
     HostToolFiles,
     HostToolModules,
@@ -19,10 +20,8 @@ from toolcrib.cli.hosting import (
     Plugins,
     PolicyFile,
 )
-from toolcrib.cli.opened import Json
-from toolcrib.cli.remote import TokenFile, Url
-from toolcrib.cli.streams import show, show_json, show_text
-from toolcrib.cli.tool_arguments import given_arguments
+from toolcrib.cli.service import Desk, TokenFile, Url, hosted_desk
+from toolcrib.cli.store_options import Json
 from toolcrib.errors import Refused
 
 if TYPE_CHECKING:

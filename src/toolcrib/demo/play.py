@@ -9,11 +9,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolcrib.adapters.governance import Governance
 from toolcrib.adapters.openai import OpenAIAdapter, download_files
-from toolcrib.adapters.withholding import Governance
 from toolcrib.approval import Actor, Approve, CallbackApprover, Reply, TerminalApprover
 from toolcrib.approval.policy_file import load_policy
-from toolcrib.demo.brains import Asked, Line, reached
+from toolcrib.demo.backends import Asked, Line, reached
 from toolcrib.demo.proof import SameCall, call_elsewhere
 from toolcrib.demo.screen import Screen, seconds_since, shown_value
 from toolcrib.demo.story import (
@@ -29,8 +29,8 @@ from toolcrib.demo.story import (
     prompt_for,
 )
 from toolcrib.host_tools import HostToolRegistry
-from toolcrib.host_tools.loading import load_host_tools
-from toolcrib.session.events import ToolInvoked
+from toolcrib.host_tools.loader import load_host_tools
+from toolcrib.ledger.events import ToolInvoked
 from toolcrib.session.session import Session
 from toolcrib.store.sqlite import SqliteStore
 

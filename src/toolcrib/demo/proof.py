@@ -43,8 +43,8 @@ async def call_elsewhere(
 
     What a person approved in the session is approved here too, and nothing else.
     """
+    from toolcrib.serving.tokens import Token, Tokens
     from toolcrib.transports.http import HttpServer
-    from toolcrib.transports.security import Token, Tokens
 
     def as_before(request: ApprovalRequest) -> Reply:
         is_same = request.tool.name == call.tool and request.arguments == call.arguments

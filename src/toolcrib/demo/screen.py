@@ -13,8 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolcrib.approval.panel import showable
-from toolcrib.session.events import ApprovalRequested, CallStarted, ToolInvoked
-from toolcrib.session.prompt_events import HostedToolProgress
+from toolcrib.ledger.events import ApprovalRequested, CallStarted, HostedToolProgress, ToolInvoked
 
 if TYPE_CHECKING:
     from toolcrib.session.session import Session

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.tools.digest import tool_digest
+from toolcrib.tools.identity import ToolRef
 from toolcrib.tools.invoke import bind, is_async
-from toolcrib.tools.ref import ToolRef
 from toolcrib.tools.rules import check_callable
 from toolcrib.tools.signature import check_positional, refuse_generators
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from toolcrib.sandbox.options import SandboxOptions
+    from toolcrib.sandbox.command import SandboxOptions
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.decorator import FunctionTool
     from toolcrib.tools.prepared import Describes
@@ -203,8 +203,8 @@ class HostToolDefinition:
     def _confined_handler(self) -> ToolHandler | None:
         if self.sandbox is False or self.handler is None:
             return self.handler
+        from toolcrib.sandbox.command import SandboxOptions
         from toolcrib.sandbox.handler import SandboxedHandler
-        from toolcrib.sandbox.options import SandboxOptions
 
         check_callable(self.name, "handler", self.handler)
         # Of what stands for it only the name could be checked.

@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING
 
 from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.host_tools.definition import AnyTool, HostToolDefinition, ToolHandler, ToolScope
-from toolcrib.host_tools.guarded_shelf import GuardedShelf
 from toolcrib.host_tools.host_tool import HostTool, own_executor
-from toolcrib.host_tools.offer import Asking, Offer, Offered, Withheld, offer, offer_one
-from toolcrib.host_tools.registration import Key, Listener, Origin, Registration, RegistryChange
-from toolcrib.host_tools.session_handlers import SessionHandlers
-from toolcrib.host_tools.undo import Step
+from toolcrib.host_tools.registrations import (
+    GuardedShelf,
+    Key,
+    Listener,
+    Origin,
+    Registration,
+    RegistryChange,
+    Step,
+)
+from toolcrib.host_tools.session_tools import SessionHandlers
+from toolcrib.host_tools.visibility import Asking, Offer, Offered, Withheld, offer, offer_one
 
 if TYPE_CHECKING:
     from toolcrib.calls.executor import Executor

@@ -1,20 +1,33 @@
-"""The host's tools in one session: mounted at its start, kept up with the registry, let go."""
+"""The host's tools in one session: mounted at its start, kept up with the registry, let go.
+
+The handlers that factories made for one session: each is made once, and closed at its end.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import AsyncExitStack
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from toolcrib.errors import DuplicateTool, UsageError
-from toolcrib.host_tools.definition import AnyTool, HostToolDefinition, ToolScope
+from toolcrib.errors import DuplicateTool, InvalidTool, UsageError
+from toolcrib.host_tools.definition import (
+    AnyTool,
+    HostToolDefinition,
+    SessionFactory,
+    SessionHandler,
+    ToolHandler,
+    ToolScope,
+)
 from toolcrib.host_tools.host_tool import HostTool
-from toolcrib.host_tools.offer import Offered, Withheld, describe
-from toolcrib.host_tools.registration import RegistryChange
-from toolcrib.session.events import ToolWithheld
+from toolcrib.host_tools.registrations import RegistryChange
+from toolcrib.host_tools.visibility import Offered, Withheld, describe
+from toolcrib.ledger.events import ToolWithheld
 from toolcrib.tools.context import ToolContext
 from toolcrib.tools.prepared import as_tool
 
@@ -23,6 +36,7 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.session.session import Session
     from toolcrib.tools.tool import Tool
+
 
 logger = logging.getLogger(__name__)
 
@@ -278,3 +292,82 @@ def context_of(session: Session) -> ToolContext:
         session=session,
         bus=session.bus,
     )
+
+
+class SessionHandlers:
+    """Safe for several threads: one of them runs a factory, the others wait for what it made."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # By identity: an equal definition registered anew has resources of its own.
+        self._made: dict[int, _Made] = {}
+
+    def handler(self, definition: HostToolDefinition, context: ToolContext) -> ToolHandler:
+        """The session's own handler. Raises what the factory raised, the same every time."""
+        with self._lock:
+            made = self._made.get(id(definition))
+            is_first = made is None
+            if made is None:
+                made = self._made[id(definition)] = _Made(definition)
+        if is_first:
+            made.make(context)
+        return made.wait().handler
+
+    async def close(self) -> None:
+        """Close what was made, last first. One that fails is logged; the others are closed."""
+        with self._lock:
+            found = list(self._made.values())
+            self._made.clear()
+        async with AsyncExitStack() as stack:
+            for made in found:
+                stack.push_async_callback(made.close)
+
+
+class _Made:
+    def __init__(self, definition: HostToolDefinition) -> None:
+        self._definition = definition
+        self._result: Future[SessionHandler] = Future()
+        self._maker = threading.get_ident()
+        # Running from the start: who stops waiting for it cannot cancel it.
+        self._result.set_running_or_notify_cancel()
+
+    def make(self, context: ToolContext) -> None:
+        definition = self._definition
+        factory = cast("SessionFactory", definition.factory)
+        try:
+            self._result.set_result(_checked(definition.name, factory(context)))
+        except BaseException as error:
+            self._result.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+
+    def wait(self) -> SessionHandler:
+        if not self._result.done() and self._maker == threading.get_ident():
+            raise UsageError(
+                f"the factory of tool {self._definition.name!r} asks for the tools of the session "
+                "that it makes a handler for"
+            )
+        return self._result.result()
+
+    async def close(self) -> None:
+        # A factory that another thread is still running must not leave its handler open.
+        await asyncio.gather(asyncio.wrap_future(self._result), return_exceptions=True)
+        if self._result.exception() is not None:
+            return
+        close = self._result.result().close
+        try:
+            closing = close() if close is not None else None
+            if inspect.isawaitable(closing):
+                await closing
+        except Exception:
+            logger.exception("tool %r failed to close", self._definition.name)
+
+
+def _checked(name: str, made: Any) -> SessionHandler:
+    found = made if isinstance(made, SessionHandler) else SessionHandler(made)
+    if not callable(found.handler):
+        raise InvalidTool(
+            f"tool {name!r}: the factory must return a handler or a SessionHandler, "
+            f"not {type(made).__name__}"
+        )
+    return found

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from toolcrib.mcp_client.ending import Ending
-from toolcrib.mcp_client.reaching import Program, presentable
+from toolcrib.mcp_client.config import Program, presentable
+from toolcrib.mcp_client.errors import Ending
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams

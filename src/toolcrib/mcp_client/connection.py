@@ -11,9 +11,9 @@ import anyio
 
 from toolcrib._version import __version__
 from toolcrib.mcp_client.child import child_streams
-from toolcrib.mcp_client.ending import Ending, Gone
-from toolcrib.mcp_client.reaching import Program, Reach
-from toolcrib.mcp_client.sieve import Sieve, sieved
+from toolcrib.mcp_client.config import Program, Reach
+from toolcrib.mcp_client.errors import Ending, Gone
+from toolcrib.mcp_client.invalid_tools import Sieve, sieved
 from toolcrib.mcp_client.web import web_streams
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
     from mcp.shared.dispatcher import ProgressFnT
 
-    from toolcrib.mcp_client.pace import Pace
+    from toolcrib.mcp_client.config import Pace
 
 MOST_PAGES: Final = 100
 """How many pages of tools are asked for."""

@@ -11,17 +11,15 @@ import anyio
 
 from toolcrib.calls.halt import Halt
 from toolcrib.errors import InvalidTool
-from toolcrib.mcp_client.answers import result_of, without_secrets
+from toolcrib.mcp_client.config import Pace, Reach, presentable, reach_of
 from toolcrib.mcp_client.connection import Connection, connected
-from toolcrib.mcp_client.listing import Listing, listing_of
-from toolcrib.mcp_client.pace import Pace
-from toolcrib.mcp_client.reaching import Reach, presentable, reach_of
-from toolcrib.mcp_client.reasons import call_failed, reason_of
-from toolcrib.mcp_client.remote_call import RemoteCall, tell_progress
+from toolcrib.mcp_client.errors import call_failed, reason_of
+from toolcrib.mcp_client.results import RemoteCall, result_of, tell_progress, without_secrets
+from toolcrib.mcp_client.tool_list import Listing, listing_of
 from toolcrib.tools.redaction import Scrubber
 
 if TYPE_CHECKING:
-    from toolcrib.host_tools.mcp_servers import McpServerConfig
+    from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.result import ToolResult
 

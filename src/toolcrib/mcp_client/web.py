@@ -1,19 +1,53 @@
-"""A server at an address: nothing is sent elsewhere, and no answer is larger than it may be."""
+"""A server at an address: nothing is sent elsewhere, and no answer is larger than it may be.
+
+Keeps the secrets of an address out of what the libraries below us log.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.mcp_client.child import LONGEST_MESSAGE
-from toolcrib.mcp_client.ending import Ending
-from toolcrib.mcp_client.logs import secrets_kept
-from toolcrib.mcp_client.reaching import Address
+from toolcrib.mcp_client.config import Address
+from toolcrib.mcp_client.errors import Ending
 
 if TYPE_CHECKING:
     import httpx2
     from mcp.client._transport import TransportStreams
+
+    from toolcrib.tools.redaction import Scrubber
+
+
+_LOGGERS: Final = ("httpx2", "mcp.client.streamable_http")
+"""These name the whole address of every request."""
+
+
+class _Hiding(logging.Filter):
+    def __init__(self, hidden: Scrubber) -> None:
+        super().__init__()
+        self._hidden = hidden
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = self._hidden.scrub(record.getMessage()), ()
+        return True
+
+
+@contextmanager
+def secrets_kept(hidden: Scrubber) -> Generator[None]:
+    """Within this, what those libraries log has no secret of ours in it."""
+    hiding = _Hiding(hidden)
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    for logger in loggers:
+        logger.addFilter(hiding)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(hiding)
+
 
 _CONNECT_SECONDS: Final = 30.0
 

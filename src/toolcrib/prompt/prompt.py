@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Generic
 
 from toolcrib.errors import InvalidPrompt
 from toolcrib.prompt.attachments import Attachment, check_attachment
-from toolcrib.prompt.located import located
 from toolcrib.prompt.output import check_output_type, output_schema
 from toolcrib.prompt.overrides import Overrides
 from toolcrib.prompt.rendering import O, RenderedPrompt, render
 from toolcrib.prompt.section import Section, check_siblings, walk
+from toolcrib.prompt.template import located
 from toolcrib.prompt.type_argument import type_argument
 from toolcrib.tools.type_arguments import TypeArguments
 

@@ -1,27 +1,93 @@
-"""Sections: the pieces a prompt is made of, each with its text and its tools."""
+"""Sections: the pieces a prompt is made of, each with its text and its tools.
+
+The rules that the parts of a section keep to.
+
+What a section is made from, as keywords with types.
+"""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, ClassVar, Generic, Self, Unpack
+from dataclasses import is_dataclass
+from typing import Any, ClassVar, Generic, Literal, Self, TypedDict, Unpack
+
+from typing_extensions import TypeVar
 
 from toolcrib.errors import InvalidPrompt
-from toolcrib.prompt.located import located
-from toolcrib.prompt.options import P, SectionChanges, SectionOptions, Visibility
-from toolcrib.prompt.section_rules import (
-    check_key,
-    check_params_type,
-    check_title,
-    check_visibility,
-    provider_run,
-)
-from toolcrib.prompt.template import check_placeholders, fill
+from toolcrib.prompt.template import check_placeholders, fill, located
 from toolcrib.prompt.type_argument import type_argument
 from toolcrib.tools.prepared import as_tool
 from toolcrib.tools.tool import Tool
 from toolcrib.tools.type_arguments import TypeArguments
+
+_KEY = re.compile(r"[a-z0-9_-]{1,64}")
+
+
+def check_key(key: object) -> None:
+    """Refuse a key that cannot be part of a section's path."""
+    if not isinstance(key, str) or not _KEY.fullmatch(key):
+        raise InvalidPrompt(f"a section's key must match {_KEY.pattern}; {key!r} does not")
+
+
+def check_title(title: object) -> None:
+    """Refuse a title that is not one line of text."""
+    if not isinstance(title, str) or not title.strip() or len(title.splitlines()) > 1:
+        raise InvalidPrompt(f"the title must be one line of text, not {title!r}")
+
+
+def check_visibility(visibility: object, summary: str | None) -> None:
+    """Refuse an unknown visibility, and a summary to show that is not there."""
+    if visibility not in ("full", "summary"):
+        raise InvalidPrompt(f"visibility is 'full' or 'summary', not {visibility!r}")
+    if visibility == "summary" and not summary:
+        raise InvalidPrompt("only the summary is to be shown, but there is none; give `summary`")
+
+
+def check_params_type(params_type: object) -> None:
+    """Refuse params without fields that a template could name."""
+    if params_type is None or (isinstance(params_type, type) and is_dataclass(params_type)):
+        return
+    raise InvalidPrompt(f"params must be a dataclass, not {params_type!r}")
+
+
+def provider_run(tool: object) -> Tool[Any, Any]:
+    """The tool, unless it would run anywhere else than at the provider."""
+    ready = as_tool(tool)
+    if ready.place != "provider":
+        raise InvalidPrompt(
+            f"the provider does not run tool {ready.name!r}; pass it as tools, not hosted_tools"
+        )
+    return ready
+
+
+P = TypeVar("P", default=None)
+Visibility = Literal["full", "summary"]
+
+
+class _Shared(TypedDict, Generic[P], total=False):
+    children: Sequence[Section[Any]]
+    enabled: Callable[[P], bool] | None
+    visibility: Visibility
+    summary: str | None
+    accepts_overrides: bool
+
+
+class SectionOptions(_Shared[P], Generic[P], total=False):
+    """What a section takes besides its title, its key and its text."""
+
+    tools: Sequence[object]
+    hosted_tools: Sequence[Tool[Any, Any]]
+    params_type: type[P] | None
+
+
+class SectionChanges(_Shared[P], Generic[P], total=False):
+    """What can be different in the clone of a section."""
+
+    title: str
+    key: str
 
 
 class Section(TypeArguments, ABC, Generic[P]):

@@ -1,13 +1,17 @@
-"""Templates: text in which `$name` stands for a value and `$$` for a dollar."""
+"""Templates: text in which `$name` stands for a value and `$$` for a dollar.
+
+Errors that say where in a prompt they arose.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from string import Template
 from typing import Any
 
-from toolcrib.errors import InvalidPrompt
+from toolcrib.errors import InvalidPrompt, InvalidTool
 
 
 def placeholders(text: str) -> frozenset[str]:
@@ -46,3 +50,12 @@ def check_placeholders(text: str, params_type: type[Any] | None) -> frozenset[st
             f"{', '.join(sorted(known)) or 'no fields'}"
         )
     return names
+
+
+@contextmanager
+def located(where: str) -> Generator[None, None, None]:
+    """Put `where` in front of what an error says is wrong with a prompt or a tool in it."""
+    try:
+        yield
+    except (InvalidPrompt, InvalidTool) as error:
+        raise InvalidPrompt(f"{where}: {error}") from error

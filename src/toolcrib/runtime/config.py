@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
     from toolcrib.approval.policy import Policy
     from toolcrib.calls.hooks import Hooks
-    from toolcrib.calls.limits import Limits
-    from toolcrib.host_tools.mcp_servers import McpServerConfig
+    from toolcrib.calls.outcome import Limits
     from toolcrib.host_tools.registry import HostToolRegistry
+    from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.session.session import Session
     from toolcrib.store.store import Store
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.session.encoding import encode_event, rendered
-from toolcrib.session.events import PASSING, Event, ToolInvoked
+from toolcrib.ledger.encoding import encode_event, rendered
+from toolcrib.ledger.events import PASSING, Event, ToolInvoked
+from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
-    from toolcrib.session.record import Record
+    from toolcrib.ledger.record import Record
     from toolcrib.session.session import Session
 
 GAP: Final = "events.gap"
@@ -151,7 +152,7 @@ class Reader:
         session, seen = self._session, self._seen
         if count == 0:
             return []
-        return await session.ask_store(lambda: list(islice(session.records(seen), count)))
+        return await ask_store(session.store, lambda: list(islice(session.records(seen), count)))
 
     def _given(self, record: Record) -> Envelope:
         self._seen = record.seq

@@ -10,8 +10,8 @@ from typing import Any
 from toolcrib.errors import LeaseLost, Refused, SessionNotFound, UsageError
 from toolcrib.host_tools.registry import HostToolRegistry
 from toolcrib.runtime.config import RuntimeConfig
-from toolcrib.runtime.held import STOP_SECONDS
 from toolcrib.runtime.idempotency import Once
+from toolcrib.runtime.live_session import STOP_SECONDS
 from toolcrib.runtime.operations import OPERATIONS, Operation
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.service import Service

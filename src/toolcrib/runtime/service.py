@@ -12,10 +12,10 @@ from pydantic_core import to_json
 from toolcrib._version import __version__
 from toolcrib.calls.call import Caller
 from toolcrib.errors import Refused
-from toolcrib.runtime import calling, deciding
-from toolcrib.runtime.asking import ask_store
+from toolcrib.ledger.events import ALL_EVENTS, PASSING
+from toolcrib.runtime import approval_operations, call_operations
 from toolcrib.runtime.envelope import GAP, Reader, kept
-from toolcrib.runtime.keyed_calls import named
+from toolcrib.runtime.idempotency import named
 from toolcrib.runtime.messages import (
     ApprovalFacts,
     CallResult,
@@ -48,17 +48,17 @@ from toolcrib.runtime.messages import (
     Tools,
 )
 from toolcrib.runtime.principal import OWNER
-from toolcrib.runtime.prompting import Prompting, ended, give_up
-from toolcrib.session.events import ALL_EVENTS, PASSING
+from toolcrib.runtime.prompt_operations import Prompting, ended, give_up
+from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from toolcrib.host_tools.mcp_servers import McpServerConfig
-    from toolcrib.runtime.client_calls import ClientLink
+    from toolcrib.mcp_client.config import McpServerConfig
+    from toolcrib.runtime.client_tools import ClientLink
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
-    from toolcrib.runtime.held import HeldSession
     from toolcrib.runtime.idempotency import Once
+    from toolcrib.runtime.live_session import HeldSession
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.sessions import HeldSessions
     from toolcrib.store.store import Store
@@ -139,18 +139,18 @@ class Service:
 
     async def list_tools(self, asked: ListTools, who: Principal) -> Tools:
         """The tools of a session."""
-        return calling.tools_of(self._sessions.get(asked.session_id), asked.category)
+        return call_operations.tools_of(self._sessions.get(asked.session_id), asked.category)
 
     async def tool_info(self, asked: OneTool, who: Principal) -> ToolFacts:
         """One tool of a session."""
-        return calling.tool_of(self._sessions.get(asked.session_id), asked.name)
+        return call_operations.tool_of(self._sessions.get(asked.session_id), asked.name)
 
     async def call_tool(self, asked: CallTool, who: Principal) -> CallResult:
         """Call a tool without a model."""
         held = self._sessions.get(asked.session_id)
         caller = _caller(who.name, who.transport)
         if asked.idempotency_key is None:
-            return await calling.call_tool(held, asked, caller)
+            return await call_operations.call_tool(held, asked, caller)
         if asked.call_id is None:
             asked = named(asked, who.name)
             if earlier := await held.keyed_calls.answer(asked):
@@ -160,13 +160,13 @@ class Service:
             f"tools.call {asked.session_id}",
             asked.idempotency_key,
             asked,
-            lambda: calling.call_tool(held, asked, caller),
+            lambda: call_operations.call_tool(held, asked, caller),
         )
 
     async def cancel_call(self, asked: OneCall, who: Principal) -> Cancelled:
         """Stop a call that runs, or withdraw one that waits."""
         held = self._sessions.get(asked.session_id)
-        return Cancelled(was_running=await calling.cancel_call(held, asked.call_id))
+        return Cancelled(was_running=await call_operations.cancel_call(held, asked.call_id))
 
     async def send_prompt(self, asked: SendPrompt, who: Principal) -> PromptResult:
         """Have the model answer."""
@@ -208,24 +208,26 @@ class Service:
 
     async def list_approvals(self, asked: ListApprovals, who: Principal) -> Inbox:
         """What waits for a decision."""
-        return await deciding.inbox(self._store, asked)
+        return await approval_operations.inbox(self._store, asked)
 
     async def get_approval(self, asked: OneApproval, who: Principal) -> ApprovalFacts:
         """One request for approval."""
-        return deciding.approval_facts(await deciding.find(self._store, asked.approval_id))
+        return approval_operations.approval_facts(
+            await approval_operations.find(self._store, asked.approval_id)
+        )
 
     async def decide(self, asked: Decide, who: Principal) -> ApprovalFacts:
         """Decide a request for approval."""
 
         async def decide() -> ApprovalFacts:
-            filed = await deciding.find(self._store, asked.approval_id)
+            filed = await approval_operations.find(self._store, asked.approval_id)
             session_id = filed.request.session_id
             held = self._sessions.find(session_id)
-            if held is None and not deciding.gives_grant(asked):
-                return await deciding.decide_elsewhere(self._store, asked, who.name)
+            if held is None and not approval_operations.gives_grant(asked):
+                return await approval_operations.decide_elsewhere(self._store, asked, who.name)
             # A grant is written into the ledger of its session.
             async with self._sessions.writing(session_id) as session:
-                decided = await deciding.decide(session, asked, who.name)
+                decided = await approval_operations.decide(session, asked, who.name)
             if held is not None:
                 held.decision_made()
             return decided
@@ -236,15 +238,19 @@ class Service:
 
     async def list_grants(self, asked: Nothing, who: Principal) -> Grants:
         """Standing grants."""
-        return await deciding.grants(self._store)
+        return await approval_operations.grants(self._store)
 
     async def revoke_grant(self, asked: OneGrant, who: Principal) -> Revoked:
         """Take a grant back."""
-        grants = {each.grant_id: each for each in (await deciding.grants(self._store)).grants}
+        grants = {
+            each.grant_id: each for each in (await approval_operations.grants(self._store)).grants
+        }
         found = grants.get(asked.grant_id)
         if found is None:
             raise Refused("not_found", f"there is no grant {asked.grant_id[:128]!r}")
-        was_standing = await deciding.revoke(self._store, self._sessions, found, by=who.name)
+        was_standing = await approval_operations.revoke(
+            self._store, self._sessions, found, by=who.name
+        )
         return Revoked(was_standing=was_standing)
 
     async def list_events(self, asked: ListEvents, who: Principal) -> Events:

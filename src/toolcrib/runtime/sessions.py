@@ -1,33 +1,113 @@
-"""The sessions that a runtime holds: opened, found, forked, closed."""
+"""The sessions that a runtime holds: opened, found, forked, closed.
+
+How a session was set up, kept with it: whoever opens it again gets no more than it had.
+
+A session that begins with what happened in another one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from toolcrib.errors import LeaseHeld, Refused, SessionNotFound, UsageError
 from toolcrib.host_tools.session_tools import SessionTools
-from toolcrib.runtime.asking import ask_store
-from toolcrib.runtime.bringing import bring_again, brought
-from toolcrib.runtime.client_calls import ClientCalls
-from toolcrib.runtime.forking import retell
-from toolcrib.runtime.held import HeldSession
-from toolcrib.runtime.mcp_mounting import McpMounting
+from toolcrib.ledger.events import Event, SessionOpened, ToolInvoked
+from toolcrib.ledger.record import Record, events
+from toolcrib.runtime.client_tools import ClientCalls, bring_again, brought
+from toolcrib.runtime.live_session import HeldSession
 from toolcrib.runtime.messages import CreateSession, ResumeSession, SessionFacts
-from toolcrib.runtime.setup import asked_again, setup_of, to_keep, wanted_by
+from toolcrib.runtime.mounted_servers import McpMounting
+from toolcrib.session.ledger_writer import entry_of
 from toolcrib.session.session import Session
+from toolcrib.store.store import Artifact, ArtifactKept, Effect, ask_store
 
 if TYPE_CHECKING:
-    from toolcrib.host_tools.mcp_servers import McpServerConfig
     from toolcrib.host_tools.registry import HostToolRegistry
+    from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.principal import Principal
-    from toolcrib.session.record import Record
     from toolcrib.store.store import SessionInfo, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What stays of a request for a session. Its environment does not: that may hold secrets."""
+
+    cwd: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    allowed_tools: list[str] | None = None
+    denied_tools: list[str] = field(default_factory=list[str])
+
+
+def setup_of(settings: Mapping[str, Any]) -> Setup:
+    """The setup of a session by the settings that its store has."""
+    return _adapter().validate_python(settings.get("kept", {}).get("setup", {}))
+
+
+def to_keep(asked: CreateSession, cwd: str) -> dict[str, Any]:
+    """What is kept of a request, as JSON."""
+    return _adapter().dump_python(
+        Setup(cwd, dict(asked.metadata), asked.allowed_tools, asked.denied_tools), mode="json"
+    )
+
+
+def asked_again(setup: Setup, asked: ResumeSession) -> CreateSession:
+    """The request that opens a session of this setup again."""
+    return CreateSession(
+        session_id=asked.session_id,
+        cwd=setup.cwd,
+        environment=asked.environment,
+        metadata=setup.metadata,
+        allowed_tools=setup.allowed_tools,
+        denied_tools=setup.denied_tools,
+        capabilities=asked.capabilities,
+        client_tools=asked.client_tools,
+    )
+
+
+def wanted_by(asked: CreateSession) -> Callable[[str], bool]:
+    """Whether whoever asked for a session wants a tool of a name in it."""
+    allowed, denied = asked.allowed_tools, frozenset(asked.denied_tools)
+    return lambda name: (allowed is None or name in allowed) and name not in denied
+
+
+@cache
+def _adapter() -> TypeAdapter[Setup]:
+    return TypeAdapter(Setup)
+
+
+async def retell(session: Session, source_id: str, records: Sequence[Record], turn: int) -> None:
+    """Write down what happened in the session `source_id`, up to its turn `turn`.
+
+    What waits there waits only there: a question is asked once.
+    """
+    for event in events(records):
+        if not isinstance(event, SessionOpened):
+            retold = replace(event, session_id=session.session_id)
+            session.append_soon(entry_of(retold), _artifacts(session.store, source_id, event))
+    session.last_turn = turn
+    await session.ledger.flush()
+    await ask_store(session.store, session.save_settings)
+
+
+def _artifacts(store: Store, source_id: str, event: Event) -> tuple[Effect, ...]:
+    """The whole result of a call whose event has only a part of it."""
+    if not isinstance(event, ToolInvoked) or event.artifact_id is None:
+        return ()
+    text = store.artifact(source_id, event.artifact_id)
+    if text is None:
+        return ()
+    return (ArtifactKept(Artifact(event.artifact_id, event.call_id, text)),)
+
 
 logger = logging.getLogger(__name__)
 
@@ -215,7 +295,7 @@ class HeldSessions:
         session = await self._session(asked)
         try:
             held = self._hold(session, asked, who)
-            await session.ask_store(session.save_settings)
+            await ask_store(session.store, session.save_settings)
         except BaseException:
             await self._take_back(session, is_new=is_new)
             raise

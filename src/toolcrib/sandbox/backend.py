@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import PurePosixPath
 
     from toolcrib.sandbox.command import BackendName, Command
-    from toolcrib.sandbox.work import WorkDirectory
+    from toolcrib.sandbox.work_directory import WorkDirectory
 
 
 class Launch(Protocol):

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import SandboxUnavailable, UsageError
 from toolcrib.sandbox.backend import close_all, text_in_memory
-from toolcrib.sandbox.readiness import readable
-from toolcrib.sandbox.rlimits import limiting
+from toolcrib.sandbox.process_tree import readable
+from toolcrib.sandbox.sandlock import limiting
 from toolcrib.sandbox.syscalls import seccomp_filter
 from toolcrib.sandbox.system import network_files, system_files, system_folders
 
 if TYPE_CHECKING:
     from toolcrib.sandbox.command import BackendName, Command
-    from toolcrib.sandbox.work import WorkDirectory
+    from toolcrib.sandbox.work_directory import WorkDirectory
 
 SETPRIV: Final = "/usr/bin/setpriv"
 FIRST_OWNER: Final = 0x6000_0000

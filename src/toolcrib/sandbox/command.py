@@ -1,11 +1,14 @@
-"""What is run in a sandbox, within which limits, and how it ended."""
+"""What is run in a sandbox, within which limits, and how it ended.
+
+How a tool's handler is confined, as a definition says it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePosixPath
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from toolcrib.errors import UsageError
 
@@ -126,3 +129,35 @@ def is_mountable(place: PurePosixPath) -> bool:
     """Whether a work directory can be shown there without covering what programs need."""
     parts = place.parts
     return place.is_absolute() and ".." not in parts and len(parts) > 1 and parts[1] not in _TAKEN
+
+
+_LIMITS: Final = frozenset(each.name for each in fields(Limits))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxOptions:
+    """What a confined handler gets besides Python, the installed libraries and its own code."""
+
+    limits: Limits = field(default_factory=Limits)
+    env: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    readable: tuple[Path, ...] = ()
+    """Files and folders that it may read. Modules in such a folder can be imported."""
+    network: bool = False
+    allow_unconfined: bool = False
+    """Whether it may run with limits alone where nothing can confine it."""
+
+    @classmethod
+    def of(cls, given: SandboxOptions | Mapping[str, Any] | bool) -> SandboxOptions:
+        """The options in any form that a definition has: as they are, a table of options and
+        limits, or `True` for the usual ones.
+        """
+        if isinstance(given, SandboxOptions):
+            return given
+        if isinstance(given, bool):
+            return cls()
+        limits = {name: value for name, value in given.items() if name in _LIMITS}
+        rest = {name: value for name, value in given.items() if name not in _LIMITS}
+        if unknown := rest.keys() - {each.name for each in fields(cls)} | rest.keys() & {"limits"}:
+            raise UsageError(f"sandbox has no option {sorted(unknown)[0]!r}")
+        readable = tuple(Path(path).absolute() for path in rest.pop("readable", ()))
+        return cls(limits=Limits(**limits), readable=readable, **rest)

@@ -1,13 +1,24 @@
-"""The one protocol: run a command where it can do no harm."""
+"""The one protocol: run a command where it can do no harm.
+
+The sandbox of a backend: start, watch, end and tell.
+"""
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from toolcrib.sandbox.backend import close_all, text_in_memory
+from toolcrib.sandbox.process import Process, Running
+from toolcrib.sandbox.process_tree import Streams, Tree
+from toolcrib.sandbox.streams import capture, reading, writing
+from toolcrib.sandbox.work_directory import WorkDirectory
+
 if TYPE_CHECKING:
+    from toolcrib.sandbox.backend import Backend, Launch
     from toolcrib.sandbox.command import BackendName, Command, Finished
-    from toolcrib.sandbox.process import Process
-    from toolcrib.sandbox.work import WorkDirectory
 
 
 class Sandbox(Protocol):
@@ -29,3 +40,72 @@ class Sandbox(Protocol):
         is closed, reaches a limit, or this program dies.
         """
         ...
+
+
+class ConfinedSandbox:
+    """A `Sandbox` whose commands a backend confines."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    @property
+    def backend(self) -> BackendName:
+        return self._backend.name
+
+    async def run(
+        self, command: Command, *, stdin: bytes = b"", work: WorkDirectory | None = None
+    ) -> Finished:
+        if work is None:
+            with WorkDirectory.temporary() as temporary:
+                return await self.run(command, stdin=stdin, work=temporary)
+        launch = self._backend.prepare(command, work)
+        limit = command.limits.output_bytes
+        stdout, out = await capture(limit, launch.owner)
+        stderr, err = await capture(limit, launch.owner)
+        tree = _started(launch, Streams(text_in_memory(stdin), stdout, stderr))
+        running = Running(tree, work, command.limits)
+        out.on_full = err.on_full = partial(running.kill, "output")
+        async with _ended_with(tree):
+            code = await running.ended()
+            await out.closed()
+            await err.closed()
+        return running.finished(code, out.data, err.data, self.backend)
+
+    async def open(self, command: Command, *, work: WorkDirectory) -> Process:
+        launch = self._backend.prepare(command, work)
+        limit = command.limits.output_bytes
+        stdin, to = await writing(launch.owner)
+        stdout, out = await reading(limit, launch.owner)
+        stderr, err = await capture(limit, launch.owner)
+        tree = _started(launch, Streams(stdin, stdout, stderr))
+        return Process(
+            Running(tree, work, command.limits),
+            stdin=to,
+            stdout=out,
+            stderr=err,
+            work=work,
+            work_at=launch.work_at,
+            backend=self.backend,
+        )
+
+
+def _started(launch: Launch, streams: Streams) -> Tree:
+    try:
+        return Tree(launch, streams)
+    except BaseException:
+        launch.close()
+        raise
+    finally:
+        # The command has its own; the ends that stay open here would hide that it closed them.
+        close_all([streams.stdin, streams.stdout, streams.stderr])
+
+
+@asynccontextmanager
+async def _ended_with(tree: Tree) -> AsyncGenerator[None]:
+    """What ends the block early, a cancellation too, ends the command."""
+    try:
+        yield
+    except BaseException:
+        tree.kill()
+        await tree.ended()
+        raise

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from toolcrib.session.events import Event
+from toolcrib.ledger.events import Event
 
 E = TypeVar("E", bound=Event)
 Subscriber = Callable[[Any], None]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from toolcrib.errors import UsageError
-from toolcrib.session.events import Event
+from toolcrib.ledger.events import Event
 
 logger = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from pydantic_core import to_json
 
 from toolcrib.approval.grant import Grant
 from toolcrib.errors import InvalidState, LedgerBroken, UsageError
-from toolcrib.session.events import SessionRestored, ToolInvoked
-from toolcrib.session.record import Record, events, verify
+from toolcrib.ledger.events import SessionRestored, ToolInvoked
+from toolcrib.ledger.record import Record, events, verify
 from toolcrib.store.store import Artifact, FiledApproval, OpenCall
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from toolcrib.session.events import (
+from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
     CallInDoubt,
@@ -14,7 +14,7 @@ from toolcrib.session.events import (
     PromptStarted,
     ToolInvoked,
 )
-from toolcrib.session.record import Record, events
+from toolcrib.ledger.record import Record, events
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,30 @@
-"""The store that needs nothing: sessions live in this process and die with it."""
+"""The store that needs nothing: sessions live in this process and die with it.
+
+The approvals and grants of the memory store.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from threading import RLock
 from typing import Any, Protocol, assert_never
 
+from toolcrib.approval.decision import Decided
 from toolcrib.approval.grant import Grant
-from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound
-from toolcrib.session.record import Head, Record
-from toolcrib.store.chain import check_follows, end_of
-from toolcrib.store.memory_inbox import MemoryInbox
+from toolcrib.approval.request import ApprovalRequest
+from toolcrib.clock import SYSTEM_CLOCK, Clock
+from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound, StoreError
+from toolcrib.ledger.record import Head, Record
+from toolcrib.store.codec import take_out_edit
 from toolcrib.store.store import (
     ApprovalFiled,
+    ApprovalState,
     ApprovalUsed,
     Artifact,
     ArtifactKept,
     CallClosed,
     CallOpened,
-    Clock,
     Commit,
     CommitSource,
     Effect,
@@ -27,7 +32,106 @@ from toolcrib.store.store import (
     Lease,
     OpenCall,
     SessionInfo,
+    check_follows,
+    end_of,
 )
+
+
+class MemoryInbox:
+    """The half of the memory store that people decide in; it owns the lock of both halves."""
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._approvals: dict[str, FiledApproval] = {}
+        self._grants: dict[str, Grant] = {}
+
+    def approvals(
+        self, *, session_id: str | None = None, state: ApprovalState | None = None
+    ) -> list[FiledApproval]:
+        """The inbox, oldest first."""
+        with self._lock:
+            return [
+                filed
+                for filed in self._approvals.values()
+                if session_id in (None, filed.request.session_id) and state in (None, filed.state)
+            ]
+
+    def approval(self, approval_id: str) -> FiledApproval | None:
+        """One request of the inbox."""
+        with self._lock:
+            return self._approvals.get(approval_id)
+
+    def decide(self, decided: Decided) -> bool:
+        """Record the first decision that fits; later ones get False."""
+        with self._lock:
+            filed = self._approvals.get(decided.approval_id)
+            if filed is None or filed.state != "pending" or filed.request.digest != decided.digest:
+                return False
+            self._approvals[decided.approval_id] = replace(filed, state="decided", decided=decided)
+            return True
+
+    def add_grant(self, grant: Grant) -> None:
+        """Keep a new grant."""
+        with self._lock:
+            if grant.grant_id in self._grants:
+                raise StoreError(f"there is already a grant {grant.grant_id!r}")
+            self._grants[grant.grant_id] = grant
+
+    def grants(self, *, tool_id: str | None = None) -> list[Grant]:
+        """All grants, oldest first, dead ones too."""
+        with self._lock:
+            return [grant for grant in self._grants.values() if tool_id in (None, grant.tool_id)]
+
+    def use_grant(self, grant_id: str, now: float) -> bool:
+        """Take one use if the grant is live."""
+        with self._lock:
+            grant = self._grants.get(grant_id)
+            if grant is None or not grant.is_live(now):
+                return False
+            self._grants[grant_id] = grant.spend()
+            return True
+
+    def revoke_grant(self, grant_id: str, now: float) -> bool:
+        """End a live grant."""
+        with self._lock:
+            grant = self._grants.get(grant_id)
+            if grant is None or not grant.is_live(now):
+                return False
+            self._grants[grant_id] = grant.revoke(now)
+            return True
+
+    def _check_new(self, requests: Sequence[ApprovalRequest]) -> None:
+        for request in requests:
+            if request.approval_id in self._approvals:
+                raise StoreError(f"approval {request.approval_id!r} is filed already")
+
+    def _file(self, request: ApprovalRequest) -> None:
+        self._approvals[request.approval_id] = FiledApproval(request, "pending", None)
+
+    def _use(self, approval_id: str, session_id: str) -> None:
+        filed = self._approvals.get(approval_id)
+        if filed is not None and filed.request.session_id == session_id:
+            decided = take_out_edit(filed.decided)[0] if filed.decided else None
+            self._approvals[approval_id] = replace(filed, state="used", decided=decided)
+
+    def _forget_used(self, session_id: str) -> None:
+        self._approvals = {
+            approval_id: filed
+            for approval_id, filed in self._approvals.items()
+            if filed.request.session_id != session_id or filed.state != "used"
+        }
+
+    def _forget(self, session_id: str) -> None:
+        self._approvals = {
+            approval_id: filed
+            for approval_id, filed in self._approvals.items()
+            if filed.request.session_id != session_id
+        }
+        self._grants = {
+            grant_id: grant
+            for grant_id, grant in self._grants.items()
+            if grant.session_id != session_id
+        }
 
 
 class Keeps(Protocol):
@@ -68,7 +172,7 @@ class _Session:
 class MemoryStore(MemoryInbox):
     """The twin of the durable stores: the same rules, nothing on disk."""
 
-    def __init__(self, *, clock: Clock = time.time) -> None:
+    def __init__(self, *, clock: Clock = SYSTEM_CLOCK) -> None:
         super().__init__()
         self._clock = clock
         self._sessions: dict[str, _Session] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,17 +11,18 @@ from typing import Any, Self, TypeVar
 
 from toolcrib.approval.decision import Decided
 from toolcrib.approval.grant import Grant
+from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseLost, StoreError
-from toolcrib.session.record import Head, Record
-from toolcrib.store import deletion, inbox
+from toolcrib.ledger.record import Head, Record
+from toolcrib.store import sqlite_inbox, sqlite_rows
 from toolcrib.store.codec import encode_settings
-from toolcrib.store.commits import write_commits
 from toolcrib.store.leases import Leases, check_lease
-from toolcrib.store.reader import Reader
+from toolcrib.store.sqlite_reader import Reader
+from toolcrib.store.sqlite_rows import write_commits
 from toolcrib.store.sqlite_schema import SqliteFile, Synchronous
+from toolcrib.store.sqlite_writer import Writer
 from toolcrib.store.store import (
     ApprovalState,
-    Clock,
     Commit,
     CommitSource,
     FiledApproval,
@@ -31,7 +31,6 @@ from toolcrib.store.store import (
     SessionInfo,
 )
 from toolcrib.store.vault import Vault, VaultChanges
-from toolcrib.store.writer import Writer
 
 T = TypeVar("T")
 
@@ -47,7 +46,7 @@ class SqliteStore:
         self,
         path: str | os.PathLike[str],
         *,
-        clock: Clock = time.time,
+        clock: Clock = SYSTEM_CLOCK,
         lease_seconds: float = 30.0,
         synchronous: Synchronous = "normal",
         busy_seconds: float = 10.0,
@@ -138,34 +137,41 @@ class SqliteStore:
         self, *, session_id: str | None = None, state: ApprovalState | None = None
     ) -> list[FiledApproval]:
         """The inbox, oldest first."""
-        rows = self._read().rows(inbox.APPROVALS, session_id, state)
-        return [inbox.filed_approval(row, self._vault) for row in rows]
+        rows = self._read().rows(sqlite_inbox.APPROVALS, session_id, state)
+        return [sqlite_inbox.filed_approval(row, self._vault) for row in rows]
 
     def approval(self, approval_id: str) -> FiledApproval | None:
         """One request of the inbox."""
-        rows = self._read().rows(inbox.APPROVAL, approval_id)
-        return inbox.filed_approval(rows[0], self._vault) if rows else None
+        rows = self._read().rows(sqlite_inbox.APPROVAL, approval_id)
+        return sqlite_inbox.filed_approval(rows[0], self._vault) if rows else None
 
     def decide(self, decided: Decided) -> bool:
         """Record the first decision that fits; later ones get False."""
-        return self._with_vault(lambda conn, vault: inbox.decide(conn, decided, vault))
+        return self._with_vault(lambda conn, vault: sqlite_inbox.decide(conn, decided, vault))
 
     def add_grant(self, grant: Grant) -> None:
         """Keep a new grant."""
-        self._write().run(lambda conn: inbox.add_grant(conn, grant))
+        self._write().run(lambda conn: sqlite_inbox.add_grant(conn, grant))
 
     def grants(self, *, tool_id: str | None = None) -> list[Grant]:
         """All grants, oldest first, dead ones too."""
-        return [inbox.decode_grant(fact) for (fact,) in self._read().rows(inbox.GRANTS, tool_id)]
+        return [
+            sqlite_inbox.decode_grant(fact)
+            for (fact,) in self._read().rows(sqlite_inbox.GRANTS, tool_id)
+        ]
 
     def use_grant(self, grant_id: str, now: float) -> bool:
         """Take one use if the grant is live."""
-        return self._write().run(lambda conn: inbox.change_grant(conn, grant_id, now, Grant.spend))
+        return self._write().run(
+            lambda conn: sqlite_inbox.change_grant(conn, grant_id, now, Grant.spend)
+        )
 
     def revoke_grant(self, grant_id: str, now: float) -> bool:
         """End a live grant."""
         return self._write().run(
-            lambda conn: inbox.change_grant(conn, grant_id, now, lambda grant: grant.revoke(now))
+            lambda conn: sqlite_inbox.change_grant(
+                conn, grant_id, now, lambda grant: grant.revoke(now)
+            )
         )
 
     def artifact(self, session_id: str, artifact_id: str) -> str | None:
@@ -179,14 +185,16 @@ class SqliteStore:
 
     def delete_payloads(self, lease: Lease) -> None:
         """Delete payloads, artifacts and used approvals, also from the write-ahead log."""
-        self._write().run(lambda conn: deletion.delete_payloads(conn, lease))
-        self._writer.run(deletion.empty_log, is_transaction=False)
+        self._write().run(lambda conn: sqlite_rows.delete_payloads(conn, lease))
+        self._writer.run(sqlite_rows.empty_log, is_transaction=False)
 
     def delete_session(self, session_id: str) -> None:
         """Delete everything of a session that nobody writes."""
         now = self._clock()
-        self._with_vault(lambda conn, vault: deletion.delete_session(conn, session_id, now, vault))
-        self._writer.run(deletion.empty_log, is_transaction=False)
+        self._with_vault(
+            lambda conn, vault: sqlite_rows.delete_session(conn, session_id, now, vault)
+        )
+        self._writer.run(sqlite_rows.empty_log, is_transaction=False)
 
     def close(self) -> None:
         """Commit what is waiting, release all leases, close the file."""
@@ -227,4 +235,4 @@ class SqliteStore:
         """Erase what a killed process left in the vault, unless the database is in use."""
         if self._vault.names():
             with suppress(StoreError):
-                self._writer.run(lambda conn: deletion.sweep(conn, self._vault))
+                self._writer.run(lambda conn: sqlite_rows.sweep(conn, self._vault))

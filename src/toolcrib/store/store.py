@@ -1,16 +1,23 @@
-"""The seam to storage: what a store does, and the facts that pass through it."""
+"""The seam to storage: what a store does, and the facts that pass through it.
+
+The rule every store keeps: a commit goes on exactly where the ledger ends.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from toolcrib.approval.decision import Decided
 from toolcrib.approval.grant import Grant
 from toolcrib.approval.request import ApprovalRequest
-from toolcrib.session.record import Head, Record
-from toolcrib.tools.ref import ToolRef
+from toolcrib.errors import LedgerBroken
+from toolcrib.ledger.record import GENESIS, Head, Record
+from toolcrib.tools.identity import ToolRef
+
+T = TypeVar("T")
 
 OpenCallState = Literal["waiting", "started", "in_doubt"]
 ApprovalState = Literal["pending", "decided", "used"]
@@ -237,5 +244,32 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
-Clock = Callable[[], float]
-"""Seconds since the epoch."""
+def check_follows(records: Sequence[Record], session_id: str, seq: int, previous: str) -> None:
+    """Refuse records that do not follow record `seq` with hash `previous`, so no chain forks."""
+    for record in records:
+        if record.session_id != session_id:
+            raise LedgerBroken(
+                f"a record of session {record.session_id!r} was committed to {session_id!r}",
+                seq=record.seq,
+            )
+        if record.seq != seq + 1 or record.previous != previous:
+            raise LedgerBroken(
+                f"record {record.seq} does not follow record {seq}, where the ledger of "
+                f"{session_id!r} ends; open the session again",
+                seq=record.seq,
+            )
+        seq, previous = record.seq, record.hash
+
+
+def end_of(head: Head | None) -> tuple[int, str]:
+    """The sequence number and hash that the next record must follow."""
+    return (head.seq, head.hash) if head else (0, GENESIS)
+
+
+async def ask_store(store: Store, function: Callable[..., T], *args: Any) -> T:
+    """Run a function that reads or writes the store: in a thread when it may touch a disk, so that
+    the event loop goes on meanwhile.
+    """
+    if not store.is_durable:
+        return function(*args)
+    return await asyncio.to_thread(function, *args)

@@ -4,14 +4,23 @@ The `gen_ai` names are those of semantic conventions 1.44, which marks them as m
 open-telemetry/semantic-conventions-genai, where they live now (November 2026): from there come
 the duration metric with its buckets, and the agent's name on tool spans. All of them are in
 development; `error.type` is stable.
+
+What was said: arguments, results and texts. They are left out unless somebody asks for them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+import os
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic_core import PydanticSerializationError
+
+from toolcrib.ledger.encoding import encode_facts
 
 if TYPE_CHECKING:
-    from toolcrib.tools.ref import ToolRef
+    from toolcrib.ledger.events import ToolInvoked
+    from toolcrib.tools.identity import ToolRef
+
 
 Attributes = dict[str, str | int | bool]
 ToolType = Literal["function", "extension", "datastore"]
@@ -100,3 +109,39 @@ def tool_type(tool: ToolRef | None, capability: str | None = None) -> ToolType:
     if tool is None or tool.place != "provider":
         return "function"
     return "datastore" if capability == "file_search" else "extension"
+
+
+CAPTURE_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+# The old spelling is a truth value; the new one says where content may go, and ours goes to spans.
+_WANTED: Final = frozenset({"true", "1", "span_only", "span_and_event"})
+
+
+def is_content_wanted(asked: bool | None) -> bool:
+    """What the program says; where it says nothing, what the environment says."""
+    if asked is not None:
+        return asked
+    return os.environ.get(CAPTURE_VARIABLE, "").strip().lower() in _WANTED
+
+
+def call_content(event: ToolInvoked) -> Attributes:
+    """The redacted arguments of a call and what the model saw of its result."""
+    content: Attributes = {}
+    arguments = None if event.params is None else _as_json(event.params)
+    if arguments is not None:
+        content[TOOL_CALL_ARGUMENTS] = arguments
+    if event.success:
+        content[TOOL_CALL_RESULT] = event.message
+    return content
+
+
+def _as_json(value: Any) -> str | None:
+    try:
+        return encode_facts(value).decode()
+    except PydanticSerializationError:
+        return None
+
+
+def as_messages(role: str, text: str) -> str:
+    """One message in the shape that the conventions give to messages."""
+    return encode_facts([{"role": role, "parts": [{"type": "text", "content": text}]}]).decode()

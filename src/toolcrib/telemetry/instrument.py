@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.errors import UsageError
 from toolcrib.session.bus import EventBus
-from toolcrib.telemetry.content import is_content_wanted
+from toolcrib.telemetry.conventions import is_content_wanted
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider

@@ -2,6 +2,8 @@
 
 Events are published in the context of the code that they tell of. That is how spans join what the
 application is doing.
+
+Whether anybody records: without an SDK there is nothing to make.
 """
 
 from __future__ import annotations
@@ -10,12 +12,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 from weakref import WeakSet
 
-from opentelemetry.metrics import get_meter
-from opentelemetry.trace import get_tracer
+from opentelemetry.metrics import get_meter, get_meter_provider
+from opentelemetry.trace import get_tracer, get_tracer_provider
 
 from toolcrib._version import __version__
 from toolcrib.errors import UsageError
-from toolcrib.session.events import (
+from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
     CallStarted,
@@ -31,18 +33,45 @@ from toolcrib.session.events import (
     TurnEnded,
 )
 from toolcrib.session.turns import turn_here
+from toolcrib.telemetry.approval_spans import Waits
+from toolcrib.telemetry.call_spans import Runs
 from toolcrib.telemetry.metrics import Metrics, labels_of
-from toolcrib.telemetry.recording import Recording
-from toolcrib.telemetry.runs import Runs
 from toolcrib.telemetry.spans import Spans
-from toolcrib.telemetry.turns import Turns
-from toolcrib.telemetry.waits import Waits
+from toolcrib.telemetry.turn_spans import Turns
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
     from toolcrib.session.bus import EventBus
+
+
+class Recording:
+    """Finds out whether the providers record. Global ones may be set at any time, and stay."""
+
+    def __init__(
+        self, tracer_provider: TracerProvider | None, meter_provider: MeterProvider | None
+    ) -> None:
+        self._tracer_provider = tracer_provider
+        self._meter_provider = meter_provider
+        self._is_on = False
+
+    @property
+    def is_on(self) -> bool:
+        """True once there is an SDK, or something in its place."""
+        if not self._is_on:
+            self._is_on = _records(self._tracer_provider or get_tracer_provider()) or _records(
+                self._meter_provider or get_meter_provider()
+            )
+        return self._is_on
+
+
+def _records(provider: TracerProvider | MeterProvider) -> bool:
+    """The API's own providers stand for those that are missing, and do nothing."""
+    return not type(provider).__module__.startswith(
+        ("opentelemetry.trace", "opentelemetry.metrics")
+    )
+
 
 E = TypeVar("E", bound=Event)
 

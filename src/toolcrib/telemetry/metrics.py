@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Meter
 
     from toolcrib.approval.decision import Decided
-    from toolcrib.calls.failure import Failure
-    from toolcrib.tools.ref import ToolRef
+    from toolcrib.failures import Failure
+    from toolcrib.tools.identity import ToolRef
 
 
 class Metrics:

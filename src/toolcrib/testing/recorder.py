@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from toolcrib.ledger.events import Event
 from toolcrib.session.bus import EventBus
-from toolcrib.session.events import Event
 
 E = TypeVar("E", bound=Event)
 

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, get_args, get_origin, overload
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.docstring import summary
 from toolcrib.tools.result import ToolResult
 from toolcrib.tools.rules import ToolRules
-from toolcrib.tools.signature import namespace, read_signature
+from toolcrib.tools.signature import namespace, read_signature, summary
 from toolcrib.tools.tool import Tool
 
 P = ParamSpec("P")

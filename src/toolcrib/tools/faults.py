@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from toolcrib.calls.failure import Fault
+from toolcrib.failures import Fault
 from toolcrib.tools.json_schema import NotJson, SchemaMismatch
 from toolcrib.tools.shape import Shape, shape_of
 

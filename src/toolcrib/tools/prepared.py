@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.digest import tool_digest
+from toolcrib.tools.identity import ToolRef
 from toolcrib.tools.invoke import Invoke, bind
-from toolcrib.tools.ref import ToolRef
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:

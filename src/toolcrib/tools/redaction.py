@@ -1,13 +1,20 @@
-"""Keeps secret arguments out of every record."""
+"""Keeps secret arguments out of every record.
+
+The mark for an argument that must never be written down.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.tools.secrets import SECRET
 from toolcrib.tools.shape import Shape, property_names, shape_of
+
+if TYPE_CHECKING:
+    pass
+
 
 SHORTEST_PART = 4
 """A shorter secret is not looked for inside longer texts: it would be found everywhere."""

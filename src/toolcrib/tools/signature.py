@@ -1,4 +1,7 @@
-"""Reads a function's signature: which parameters the model fills, and which one is the context."""
+"""Reads a function's signature: which parameters the model fills, and which one is the context.
+
+What a function's docstring says about the tool and about each argument.
+"""
 
 from __future__ import annotations
 
@@ -133,3 +136,46 @@ def _is_context_type(annotation: Any) -> bool:
         return any(_is_context_type(choice) for choice in get_args(annotation))
     named = getattr(annotation, "__origin__", annotation)
     return _CONTEXT_TYPE.fullmatch(getattr(named, "__name__", "")) is not None
+
+
+_HEADINGS = "Args|Arguments|Parameters|Params|Returns?|Yields?|Raises|Examples?|Notes?|Attributes"
+_SECTION = re.compile(
+    rf"^(?:(?P<google>(?:{_HEADINGS}):\s*$)"
+    rf"|(?P<numpy>(?:{_HEADINGS})\s*\n-{{3,}}\s*$)"
+    r"|(?P<rest>:(?:param|parameter|arg|argument|returns?|rtype|raises|type)\b.*:))",
+    re.MULTILINE,
+)
+
+
+def summary(function: Callable[..., Any]) -> str:
+    """The text of the docstring before its first section."""
+    text = inspect.getdoc(function) or ""
+    section = _SECTION.search(text)
+    return (text[: section.start()] if section else text).strip()
+
+
+def argument_descriptions(function: Callable[..., Any]) -> dict[str, str]:
+    """What the docstring says about each argument, in Google, NumPy or reST style."""
+    text = inspect.getdoc(function) or ""
+    section = _SECTION.search(text)
+    if section is None:
+        # Parsing costs more than building the schema, and most docstrings have nothing to parse.
+        return {}
+    from docstring_parser import DocstringStyle, ParseError, parse
+
+    styles = {
+        "google": DocstringStyle.GOOGLE,
+        "numpy": DocstringStyle.NUMPYDOC,
+        "rest": DocstringStyle.REST,
+    }
+    try:
+        # The parser takes the first line for a summary and would lose the indent of a section.
+        parsed = parse("\n" + text, style=styles[section.lastgroup or "google"])
+    except ParseError:
+        # A docstring is written for people; an odd one must not keep a tool from working.
+        return {}
+    return {
+        found.arg_name: " ".join(found.description.split())
+        for found in parsed.params
+        if found.description
+    }

@@ -1,4 +1,7 @@
-"""What a tool is: a name, types, a handler, and the rules that go with it."""
+"""What a tool is: a name, types, a handler, and the rules that go with it.
+
+Lets `Tool[Params, Result](...)` hand its type arguments to the constructor as values.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,9 @@ from toolcrib.tools.type_arguments import TypeArguments
 
 if TYPE_CHECKING:
     from toolcrib.tools.context import ToolContext
-    from toolcrib.tools.ref import Place
+    from toolcrib.tools.identity import Place
     from toolcrib.tools.result import ToolResult
+
 
 P = TypeVar("P")
 R = TypeVar("R")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from pydantic_core import from_json, to_json
 
-from toolcrib.transports.refusals import REFUSALS
+from toolcrib.serving.refusals import REFUSALS
 
 if TYPE_CHECKING:
     from toolcrib.errors import Refused

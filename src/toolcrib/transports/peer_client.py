@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.runtime.client_calls import ClientGone
+from toolcrib.runtime.client_tools import ClientGone
 from toolcrib.transports.jsonrpc import notification_frame, request_frame
 
 if TYPE_CHECKING:
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.service import Service
     from toolcrib.transports.jsonrpc import Response
-    from toolcrib.transports.peer_outbox import Outbox
+    from toolcrib.transports.peer_events import Outbox
 
 CALL = "client.call"
 """The request to run one call; the result is the tool's value, an error its failure."""

@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.runtime.principal import OWNER
+from toolcrib.serving.stop_signals import on_stop_signals
 from toolcrib.transports.peer import Peer
-from toolcrib.transports.stdio_lines import Lines
-from toolcrib.transports.stdio_pipes import Pipes, Writing, chunks
-from toolcrib.transports.stop_signals import on_stop_signals
+from toolcrib.transports.pipes import Lines, Pipes, Writing, chunks
 
 if TYPE_CHECKING:
     from toolcrib.runtime.principal import Principal

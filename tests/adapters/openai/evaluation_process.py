@@ -18,10 +18,10 @@ from typing import Annotated, Any
 from tests.adapters.openai.loopback_adapter import QUICK, ask, sdk_client
 from toolcrib import Prompt, Secret, Session, SqliteStore, tool
 from toolcrib.adapters.openai import OpenAIAdapter
-from toolcrib.session.events import Event
+from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
+from toolcrib.ledger.events import Event
 from toolcrib.tools.code_interpreter import CodeInterpreterResult
 from toolcrib.tools.context import ToolContext
-from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
 from toolcrib.tools.web_search import web_search_tool
 
 SESSION = "ses_1"

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from tests.adapters.openai.scripted_provider import Json, Provider, Reply
 from toolcrib import MarkdownSection, Prompt, Session, tool
 from toolcrib.adapters.openai import OpenAIAdapter, Retry
-from toolcrib.session.events import Event
-from toolcrib.session.record import events
+from toolcrib.ledger.events import Event
+from toolcrib.ledger.record import events
 
 E = TypeVar("E", bound=Event)
 

@@ -9,8 +9,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from toolcrib.adapters.openai.output_format import output_format
-from toolcrib.adapters.openai.strict_output import strict_schema
+from toolcrib.adapters.openai.request import output_format, strict_schema
 from toolcrib.prompt.output import output_schema
 
 T = TypeVar("T")

@@ -25,7 +25,7 @@ from tests.adapters.openai.loopback_adapter import KEY, happened, sdk_client
 from tests.adapters.openai.scripted_provider import message, response
 from toolcrib import MarkdownSection, Prompt, Session
 from toolcrib.adapters.openai import OpenAIAdapter, download_files_blocking
-from toolcrib.session.events import ToolInvoked
+from toolcrib.ledger.events import ToolInvoked
 from toolcrib.tools import HostMount, OpenAICodeInterpreterTool, ToolContext, ToolResult, VfsPath
 from toolcrib.tools.code_interpreter import CodeInterpreterResult
 

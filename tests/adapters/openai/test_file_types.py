@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.adapters.openai.file_types import SUPPORTED_TYPES, check_types, refuse_other_types
+from toolcrib.adapters.openai.host_files import SUPPORTED_TYPES, check_types, refuse_other_types
 from toolcrib.errors import UsageError
 
 

@@ -13,7 +13,7 @@ from tests.adapters.openai.scripted_provider import Json, call, message, respons
 from toolcrib import PromptEvaluationError, Session, ToolContext, tool
 from toolcrib.adapters.openai import Budget
 from toolcrib.host_tools import HostToolDefinition
-from toolcrib.session.events import ToolInvoked
+from toolcrib.ledger.events import ToolInvoked
 from toolcrib.tools.code_interpreter import code_interpreter_tool
 from toolcrib.tools.web_search import web_search_tool
 

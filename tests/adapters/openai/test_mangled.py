@@ -18,11 +18,11 @@ from tests.adapters.openai.response_samples import JSON_VALUES, fixture, fixture
 from tests.adapters.openai.scripted_provider import Json, call, events_of, message, response
 from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.openai import Budget, OpenAIAdapter, Retry
-from toolcrib.adapters.openai.sorting import NO_CALLS
-from toolcrib.session.events import ModelResponded
-from toolcrib.session.record import events
+from toolcrib.adapters.openai.adapter import NO_CALLS
+from toolcrib.ledger.events import ModelResponded
+from toolcrib.ledger.record import events
 from toolcrib.tools.code_interpreter import code_interpreter_tool
-from toolcrib.tools.shell import shell_tool
+from toolcrib.tools.shell import container_shell_tool
 from toolcrib.tools.web_search import web_search_tool
 
 SAMPLES = [
@@ -31,7 +31,7 @@ SAMPLES = [
 ]
 PHASES = (None, "response", "request", "parse", "tool", "budget")
 ANSWER = response(message("Fine."))
-PROMPT = ask(add, hosted=[code_interpreter_tool(), shell_tool(), web_search_tool()])
+PROMPT = ask(add, hosted=[code_interpreter_tool(), container_shell_tool(), web_search_tool()])
 
 
 class Canned:

@@ -20,8 +20,8 @@ from tests.adapters.openai.nested_prompt import (
 )
 from tests.adapters.openai.scripted_provider import Body, Json, call, message, response
 from toolcrib import Approve, Session, ToolContext, ToolInvoked, ToolResult, tool
-from toolcrib.session.events import ModelResponded, PromptStarted, TurnStarted
-from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
+from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
+from toolcrib.ledger.events import ModelResponded, PromptStarted, TurnStarted
 from toolcrib.tools.web_search import web_search_tool
 
 

@@ -20,8 +20,9 @@ from toolcrib import (
     ToolInvoked,
 )
 from toolcrib.adapters.openai import Governance
+from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.approval.pattern import Glob
-from toolcrib.session.events import ToolWithheld
+from toolcrib.ledger.events import ToolWithheld
 from toolcrib.tools.code_interpreter import (
     CodeInterpreterConfig,
     CodeInterpreterResult,
@@ -29,7 +30,6 @@ from toolcrib.tools.code_interpreter import (
 )
 from toolcrib.tools.file_search import FileSearchConfig, file_search_tool
 from toolcrib.tools.mcp import McpConfig, mcp_tool
-from toolcrib.tools.openai_code_interpreter import OpenAICodeInterpreterTool
 from toolcrib.tools.web_search import DomainFilter, WebSearchConfig, web_search_tool
 
 ANSWER = response(message("Fine."))

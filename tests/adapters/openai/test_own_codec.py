@@ -13,8 +13,8 @@ from tests.adapters.openai.scripted_provider import Json, call, message, respons
 from tests.docs_runner import blocks_under, run_blocks
 from toolcrib import HostedTool, PromptEvaluationError, Session, ToolInvoked
 from toolcrib.adapters.codec import HostedToolCodec
+from toolcrib.adapters.openai.adapter import default_codecs
 from toolcrib.adapters.openai.codecs.web_search import OpenAIWebSearchCodec
-from toolcrib.adapters.openai.registry import default_codecs
 from toolcrib.errors import UsageError
 from toolcrib.tools.web_search import WebSearchConfig, WebSearchResult, web_search_tool
 

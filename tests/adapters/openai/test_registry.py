@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from toolcrib.adapters.openai.registry import default_codecs
+from toolcrib.adapters.openai.adapter import default_codecs
 
 
 def test_every_codec_stands_under_its_kind() -> None:
@@ -24,7 +24,7 @@ def test_a_mapping_can_be_changed_without_changing_others() -> None:
 def test_codecs_do_not_load_the_sdk() -> None:
     """H1: codecs work on plain JSON; the SDK is loaded by whoever sends a request."""
     code = (
-        "import sys, toolcrib.adapters.openai.registry as r; r.default_codecs(); "
+        "import sys, toolcrib.adapters.openai.adapter as r; r.default_codecs(); "
         "print('openai' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

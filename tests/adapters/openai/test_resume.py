@@ -20,8 +20,8 @@ from toolcrib import (
 )
 from toolcrib.adapters.openai import Budget
 from toolcrib.errors import InvalidState
+from toolcrib.ledger.events import ModelResponded, PromptAnswered
 from toolcrib.prompt import Attachment, FileAttachment, TextAttachment
-from toolcrib.session.events import ModelResponded, PromptAnswered
 
 ANSWER = response(message("Fine."))
 ASKED = response(call("add", {"a": 1, "b": 2}))

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.adapters.openai import staging_plan
-from toolcrib.adapters.openai.staging_plan import HostFiles, Plan, plan_files
+from toolcrib.adapters.openai import host_files
+from toolcrib.adapters.openai.host_files import HostFiles, Plan, plan_files
 from toolcrib.errors import UsageError
 from toolcrib.tools import HostMount, OpenAICodeInterpreterTool, VfsPath
 from toolcrib.tools.code_interpreter import AutoContainer, Container, ExistingContainer
@@ -98,7 +98,7 @@ def test_a_file_that_the_provider_cannot_take_is_named(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit for one file is known beforehand."""
-    monkeypatch.setattr(staging_plan, "LARGEST_FILE", 7)
+    monkeypatch.setattr(host_files, "LARGEST_FILE", 7)
 
     with pytest.raises(UsageError, match=r"'/lib/b\.py' has 10 bytes; one file can have 7"):
         planned(root, HostMount("m"))

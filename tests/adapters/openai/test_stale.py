@@ -12,10 +12,10 @@ from tests.adapters.openai.loopback_adapter import ask, happened, sdk_client
 from tests.adapters.openai.scripted_provider import call, message, response
 from toolcrib import Session, tool
 from toolcrib.adapters.openai import OpenAIAdapter
-from toolcrib.adapters.openai.stale import retold
+from toolcrib.adapters.openai.containers import retold
 from toolcrib.approval.decision import Approve
 from toolcrib.errors import ContainerGone
-from toolcrib.session.events import ModelResponded
+from toolcrib.ledger.events import ModelResponded
 from toolcrib.tools import OpenAICodeInterpreterTool
 from toolcrib.tools.code_interpreter import ExistingContainer
 

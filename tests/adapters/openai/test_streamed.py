@@ -18,8 +18,8 @@ from tests.adapters.openai.scripted_provider import (
     message,
     response,
 )
-from toolcrib.adapters.openai.retry import ReplyBroken
-from toolcrib.adapters.openai.streamed import Streamed
+from toolcrib.adapters.openai.model_client import ReplyBroken
+from toolcrib.adapters.openai.stream import Streamed
 
 SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
 ITEMS = [SEARCH, call("add"), message("Fine.")]

@@ -19,7 +19,7 @@ from tests.adapters.pydantic_ai.provider_dialects import SPEECHES, certificates
 from tests.adapters.pydantic_ai.scripted_adapter import QUICK, ask
 from toolcrib import Prompt, Secret, Session, SqliteStore, tool
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
-from toolcrib.session.events import Event
+from toolcrib.ledger.events import Event
 from toolcrib.tools.web_search import web_search_tool
 
 SESSION = "ses_1"

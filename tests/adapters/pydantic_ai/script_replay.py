@@ -16,12 +16,12 @@ from tests.adapters.pydantic_ai.recording_server import Stage
 from tests.adapters.pydantic_ai.recordings import INTERACTIONS, Recorded
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
+from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.adapters.pydantic_ai.google_interactions import GoogleInteractionsModel
 from toolcrib.adapters.pydantic_ai.models import provider_of
-from toolcrib.adapters.retry import Retry
 from toolcrib.adapters.support import options_of, supports
-from toolcrib.session.events import ModelResponded
+from toolcrib.ledger.events import ModelResponded
 from toolcrib.tools.code_interpreter import code_interpreter_tool
 from toolcrib.tools.file_search import FileSearchConfig, file_search_tool
 from toolcrib.tools.image_generation import image_generation_tool

@@ -25,8 +25,8 @@ from tests.adapters.openai.loopback_adapter import add, ask, happened
 from tests.adapters.pydantic_ai.faulty_server import Reply, Server
 from tests.adapters.pydantic_ai.provider_dialects import Speech
 from tests.adapters.pydantic_ai.wire.traffic import Json
+from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
-from toolcrib.adapters.retry import Retry
 
 __all__ = ["QUICK", "Script", "add", "ask", "bench", "call", "happened", "scripted", "wire_bench"]
 

@@ -16,7 +16,7 @@ from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, SPEECHES
 from tests.adapters.pydantic_ai.test_events import searched
 from tests.adapters.pydantic_ai.test_paused import FINE, INTRO, THOUGHT, said, told
 from toolcrib import Approve, Deny, Session, SqliteStore, ToolInvoked
-from toolcrib.session.record import events
+from toolcrib.ledger.record import events
 
 CALLED, RESULT = searched(1)
 # The first process imports the SDK of every provider, which takes long on a busy machine.

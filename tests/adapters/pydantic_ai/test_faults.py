@@ -19,10 +19,10 @@ from tests.adapters.pydantic_ai.provider_dialects import (
 from tests.adapters.pydantic_ai.scripted_adapter import ask, happened, wire_bench
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import EventBus, PromptEvaluationError, Session, tool
-from toolcrib.adapters.budget import Budget
+from toolcrib.adapters.model_client import Retry
+from toolcrib.adapters.options import Budget
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
-from toolcrib.adapters.retry import Retry
-from toolcrib.session.events import ModelResponded, PromptAnswered
+from toolcrib.ledger.events import ModelResponded, PromptAnswered
 from toolcrib.testing import Recorder
 
 RATE_LIMITED = Body(

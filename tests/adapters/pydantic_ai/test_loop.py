@@ -11,10 +11,10 @@ from pydantic_ai.models.test import TestModel
 
 from tests.adapters.pydantic_ai.scripted_adapter import add, ask, bench, call, happened
 from toolcrib import PromptEvaluationError, Session, ToolContext, tool
-from toolcrib.adapters.budget import Budget
+from toolcrib.adapters.options import Budget
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.host_tools import HostToolDefinition
-from toolcrib.session.events import ToolInvoked
+from toolcrib.ledger.events import ToolInvoked
 from toolcrib.tools.web_search import web_search_tool
 
 

@@ -11,7 +11,7 @@ from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, GOOGLE
 from tests.adapters.pydantic_ai.scripted_adapter import add, ask, happened, wire_bench
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import Approve, PromptEvaluationError, Session, ToolInvoked
-from toolcrib.tools.memory import memory_tool
+from toolcrib.toolkits.memory import memory_tool
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["blocking", "streamed"])
 

@@ -24,9 +24,9 @@ from tests.adapters.pydantic_ai.test_events import searched
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from tests.helpers.patience import PATIENCE
 from toolcrib import Approve, PromptEvaluationError, Session, ToolInvoked
-from toolcrib.adapters.budget import Budget
+from toolcrib.adapters.options import Budget
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
-from toolcrib.session.events import ModelResponded, PromptAnswered
+from toolcrib.ledger.events import ModelResponded, PromptAnswered
 from toolcrib.tools.code_interpreter import code_interpreter_tool
 from toolcrib.tools.web_search import WebSearchResult, web_search_tool
 

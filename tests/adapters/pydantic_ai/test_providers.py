@@ -11,9 +11,9 @@ from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, GOOGLE, SPEE
 from tests.adapters.pydantic_ai.scripted_adapter import add, ask, happened, wire_bench
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import PromptResponse, Session, ToolInvoked, tool
-from toolcrib.adapters.items import mapping_of
+from toolcrib.adapters.json_fields import mapping_of
 from toolcrib.host_tools import HostToolDefinition
-from toolcrib.session.events import ModelResponded
+from toolcrib.ledger.events import ModelResponded
 
 every = pytest.mark.parametrize("provider", SPEECHES)
 both = pytest.mark.parametrize("stream", [False, True], ids=["blocking", "streamed"])

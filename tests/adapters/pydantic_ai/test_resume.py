@@ -18,10 +18,10 @@ from pydantic_ai.messages import (
 
 from tests.adapters.pydantic_ai.scripted_adapter import add, ask, bench, call, happened
 from toolcrib import Approve, Deny, PromptEvaluationError, Session, ToolContext, ToolInvoked, tool
-from toolcrib.adapters.budget import Budget
-from toolcrib.adapters.retry import Retry
+from toolcrib.adapters.model_client import Retry
+from toolcrib.adapters.options import Budget
 from toolcrib.errors import InvalidState
-from toolcrib.session.events import ModelResponded, PromptAnswered
+from toolcrib.ledger.events import ModelResponded, PromptAnswered
 
 ASKED = call("add", {"a": 1, "b": 2})
 DOWN = ModelHTTPError(400, "test-model", {"message": "down"})

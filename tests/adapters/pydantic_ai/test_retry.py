@@ -15,15 +15,15 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from tests.adapters.pydantic_ai.scripted_adapter import ask
 from toolcrib import PromptEvaluationError
-from toolcrib.adapters.budget import Budget
+from toolcrib.adapters.model_client import Retry
+from toolcrib.adapters.options import Budget
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
-from toolcrib.adapters.pydantic_ai.faults import (
+from toolcrib.adapters.pydantic_ai.model_client import (
     asked_pause,
     explained,
     is_passing,
     request_id_of,
 )
-from toolcrib.adapters.retry import Retry
 from toolcrib.testing import run_in_virtual_time
 
 

@@ -18,7 +18,7 @@ from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, KEY, SPEECHE
 from tests.adapters.pydantic_ai.scripted_adapter import Script, add, ask, bench, call, wire_bench
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
-from toolcrib.adapters.pydantic_ai.keys import keys_of
+from toolcrib.adapters.pydantic_ai.models import keys_of
 from toolcrib.adapters.response import Usage
 from toolcrib.errors import UsageError
 

@@ -12,8 +12,7 @@ from openai import AsyncOpenAI
 
 from tests.local.brains.chat_server import ChatServer, chat_server, chunk, usage
 from tests.local.scripted_provider import function
-from toolcrib.errors import UsageError
-from toolcrib.local import (
+from toolcrib.embedded import (
     Answered,
     BrainFailed,
     Called,
@@ -29,7 +28,8 @@ from toolcrib.local import (
     Text,
     Thought,
 )
-from toolcrib.local.brains.chat import CITING, ChatBrain
+from toolcrib.embedded.backends.chat import CITING, ChatBrain
+from toolcrib.errors import UsageError
 
 HELLO = Said("user", "hello")
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}}

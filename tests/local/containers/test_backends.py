@@ -33,7 +33,7 @@ async def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     async def chosen(*, allow_unconfined: bool) -> Sandbox:
         return await find_sandbox(name)
 
-    monkeypatch.setattr("toolcrib.local.containers.shelf.find_sandbox", chosen)
+    monkeypatch.setattr("toolcrib.embedded.containers.repository.find_sandbox", chosen)
     return name
 
 
@@ -66,7 +66,7 @@ async def test_nothing_runs_where_nothing_confines(monkeypatch: pytest.MonkeyPat
     async def none(*, allow_unconfined: bool) -> Sandbox:
         raise SandboxUnavailable("nothing here can confine a program; install one")
 
-    monkeypatch.setattr("toolcrib.local.containers.shelf.find_sandbox", none)
+    monkeypatch.setattr("toolcrib.embedded.containers.repository.find_sandbox", none)
     async with served(python) as (client, _):
         response = await run_code(client, "open('x', 'w')", {"type": "auto"})
         container = await client.containers.retrieve(response.output[0].container_id)

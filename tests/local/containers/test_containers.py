@@ -11,7 +11,7 @@ from openai import APIStatusError, BadRequestError, NotFoundError
 
 from tests.local.hosted.hosted_calls import Clock, logs_of, python, run_code
 from tests.local.scripted_provider import Puppet, served
-from toolcrib.local import LocalProvider
+from toolcrib.embedded import LocalProvider
 from toolcrib.sandbox import find_sandbox
 
 
@@ -39,7 +39,7 @@ async def test_a_container_is_made_listed_and_deleted() -> None:
 
 async def test_the_sandbox_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     """Once for each provider, not for each call."""
-    caplog.set_level(logging.INFO, "toolcrib.local.containers.shelf")
+    caplog.set_level(logging.INFO, "toolcrib.embedded.containers.repository")
     async with served(python) as (client, _):
         for _ in range(3):
             await client.containers.create(name="c")
@@ -173,7 +173,7 @@ async def test_a_file_larger_than_a_container_takes_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """413, and a container that should have begun with it is not made."""
-    monkeypatch.setattr("toolcrib.local.containers.files.MOST_FILE_BYTES", 10)
+    monkeypatch.setattr("toolcrib.embedded.containers.files.MOST_FILE_BYTES", 10)
     async with served(python) as (client, _):
         container = (await client.containers.create(name="c")).id
         stored = await client.files.create(file=("x", b"x" * 11), purpose="user_data")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.local.hosted.hosted_calls import logs_of, python, run_code
 from tests.local.scripted_provider import served
-from toolcrib.local.containers.fonts import known_fonts, make_fonts
+from toolcrib.embedded.containers.interpreter_pool import known_fonts, make_fonts
 from toolcrib.sandbox import find_sandbox
 
 SEEN = "import glob, os\nprint([os.path.getmtime(n) for n in glob.glob('/tmp/fontlist-*')])"

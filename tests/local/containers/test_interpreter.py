@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.local.hosted.hosted_calls import until
-from toolcrib.local.containers.interpreter import Interpreter
+from toolcrib.embedded.containers.interpreter import Interpreter
 from toolcrib.sandbox import Limits, WorkDirectory, find_sandbox
 
 HOLD = """

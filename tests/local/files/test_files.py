@@ -12,7 +12,7 @@ from openai import APIStatusError, BadRequestError, NotFoundError
 
 from tests.local.hosted.hosted_calls import Clock, python
 from tests.local.scripted_provider import Puppet, served
-from toolcrib.local import LocalProvider
+from toolcrib.embedded import LocalProvider
 
 
 async def test_a_file_is_kept_listed_read_and_deleted(tmp_path: Path) -> None:
@@ -112,8 +112,8 @@ async def test_a_file_that_is_too_large_is_refused(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether its size is only seen at the end, or it is cut off on the way."""
-    monkeypatch.setattr("toolcrib.local.http.uploads.MOST_BYTES", most)
-    monkeypatch.setattr("toolcrib.local.http.uploads._MOST_AROUND", 1000)
+    monkeypatch.setattr("toolcrib.embedded.http.bodies.MOST_BYTES", most)
+    monkeypatch.setattr("toolcrib.embedded.http.bodies._MOST_AROUND", 1000)
     async with served(python) as (client, _):
         with pytest.raises(APIStatusError, match=f"larger than {most} bytes") as caught:
             await client.files.create(file=("a", b"x" * (most + 1500)), purpose="user_data")
@@ -125,8 +125,8 @@ async def test_a_file_that_is_too_large_is_refused(
 
 async def test_an_endless_upload_is_cut_off_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """The provider does not take in what it will refuse."""
-    monkeypatch.setattr("toolcrib.local.http.uploads.MOST_BYTES", 5000)
-    monkeypatch.setattr("toolcrib.local.http.uploads._MOST_AROUND", 1000)
+    monkeypatch.setattr("toolcrib.embedded.http.bodies.MOST_BYTES", 5000)
+    monkeypatch.setattr("toolcrib.embedded.http.bodies._MOST_AROUND", 1000)
     sent = 0
 
     async def pieces() -> AsyncIterator[bytes]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from openai import AsyncOpenAI
 
-from toolcrib.local import Answered, Piece, Proposed, Question, Said, Text
+from toolcrib.embedded import Answered, Piece, Proposed, Question, Said, Text
 
 
 class Clock:

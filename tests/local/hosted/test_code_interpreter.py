@@ -16,7 +16,7 @@ from openai.types.responses import ResponseCodeInterpreterToolCall
 
 from tests.local.hosted.hosted_calls import Clock, logs_of, python, run_code, until
 from tests.local.scripted_provider import Puppet, served
-from toolcrib.local import LocalProvider, Piece, Question
+from toolcrib.embedded import LocalProvider, Piece, Question
 
 AUTO = {"type": "auto"}
 
@@ -296,7 +296,7 @@ async def test_cancelling_a_response_ends_its_code() -> None:
 
 async def test_the_oldest_idle_interpreter_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only so many interpreters are kept; a container that lost its own is told so."""
-    monkeypatch.setattr("toolcrib.local.containers.warm.MOST_WARM", 1)
+    monkeypatch.setattr("toolcrib.embedded.containers.interpreter_pool.MOST_WARM", 1)
     async with served(python) as (client, _):
         first = await run_code(client, "x = 1", AUTO)
         await run_code(client, "1", AUTO)

@@ -11,7 +11,7 @@ from openai.types.responses import ResponseFileSearchToolCall
 
 from tests.local.hosted.hosted_calls import Clock, call_tool, relay
 from tests.local.scripted_provider import served
-from toolcrib.local import Answered, Piece, Proposed, Question, Said, Text
+from toolcrib.embedded import Answered, Piece, Proposed, Question, Said, Text
 
 RESULTS = ["file_search_call.results"]
 

@@ -16,7 +16,7 @@ from openai.types.responses import Response
 from tests.helpers.child_process import child_process
 from tests.local.scripted_provider import Puppet, Script, served
 from tests.mcp_client.mounted_servers import Era, free_port
-from toolcrib.local import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
+from toolcrib.embedded import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
 
 PEER = Path(__file__).parent / "mcp_peer.py"
 TOKEN = "s3cr3t-token-of-the-desk"

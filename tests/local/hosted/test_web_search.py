@@ -13,9 +13,9 @@ from openai.types.responses import ResponseFunctionWebSearch
 from tests.local.hosted.hosted_calls import call_tool, relay
 from tests.local.scripted_provider import served
 from tests.local.web.searxng_server import search_engine
-from toolcrib.local import Answered, Piece, Proposed, Question, Said, Text
-from toolcrib.local.web.folder import WebFolder
-from toolcrib.local.web.searxng import Searxng
+from toolcrib.embedded import Answered, Piece, Proposed, Question, Said, Text
+from toolcrib.embedded.web.folder import WebFolder
+from toolcrib.embedded.web.searxng import Searxng
 
 BASE = "https://docs.example.com"
 SOURCES = ["web_search_call.action.sources"]

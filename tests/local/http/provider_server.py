@@ -13,9 +13,9 @@ from websockets.asyncio.client import connect
 
 from tests.helpers.patience import PATIENCE
 from tests.local.scripted_provider import Puppet, Script
-from toolcrib.local import LocalProvider
-from toolcrib.local.serving import ProviderServer
-from toolcrib.transports.security import Token, Tokens
+from toolcrib.embedded import LocalProvider
+from toolcrib.embedded.server import ProviderServer
+from toolcrib.serving.tokens import Token, Tokens
 
 Json = dict[str, Any]
 SECRET = "a-secret-of-the-tests"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.local.http.provider_server import Json, Place, Turn, listening
 from tests.local.sdk_types import check_event, check_item, check_response
-from toolcrib.local import Answered, Piece, Proposed, Question, Said, Spent, Text
+from toolcrib.embedded import Answered, Piece, Proposed, Question, Said, Spent, Text
 
 PIXEL = (
     "data:image/png;base64,"

@@ -20,13 +20,13 @@ from tests.local.http.provider_server import SECRET, Place, listening
 from tests.local.scripted_provider import Puppet
 from tests.local.sdk_types import check_event
 from tests.local.test_in_process import Waiting
+from toolcrib.embedded import LocalProvider, Piece, Question, Said, Text
+from toolcrib.embedded.http.bodies import MAX_BODY
+from toolcrib.embedded.http.socket import MOST_WAITING
+from toolcrib.embedded.server import ProviderServer
 from toolcrib.errors import UsageError
-from toolcrib.local import LocalProvider, Piece, Question, Said, Text
-from toolcrib.local.http.answering import MAX_BODY
-from toolcrib.local.http.socket import MOST_WAITING
-from toolcrib.local.serving import ProviderServer
 from toolcrib.runtime.principal import Principal
-from toolcrib.transports.security import Token, Tokens
+from toolcrib.serving.tokens import Token, Tokens
 
 BEARER = {"authorization": f"Bearer {SECRET}"}
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from tests.cli.command import run
+from toolcrib.embedded.weights.catalog import DEFAULT, MODELS, ModelFile, find_model, model_folder
+from toolcrib.embedded.weights.download import pull
 from toolcrib.errors import PullFailed
-from toolcrib.local.model.catalog import DEFAULT, MODELS, ModelFile, find_model, model_folder
-from toolcrib.local.model.pull import pull
 
 DATA = random.Random(7).randbytes(300_000)
 MODEL = ModelFile(

@@ -9,8 +9,8 @@ import pytest
 from openai import AsyncOpenAI, BadRequestError, NotFoundError
 
 from tests.local.scripted_provider import Puppet, function, served
-from toolcrib.local import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
-from toolcrib.local.responses.compacting import MOST_ANSWERED, MOST_SAID
+from toolcrib.embedded import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
+from toolcrib.embedded.responses.compaction import MOST_ANSWERED, MOST_SAID
 
 
 def script(question: Question) -> Sequence[Piece]:

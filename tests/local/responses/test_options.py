@@ -9,7 +9,7 @@ import pytest
 from openai import BadRequestError, NotFoundError
 
 from tests.local.scripted_provider import function, served
-from toolcrib.local import (
+from toolcrib.embedded import (
     Answered,
     BrainFailed,
     Called,
@@ -21,9 +21,9 @@ from toolcrib.local import (
     Said,
     Text,
 )
-from toolcrib.local.hosted.tool import Answer
-from toolcrib.local.responses.request import CreateResponse
-from toolcrib.local.responses.run import Run
+from toolcrib.embedded.responses.request import CreateResponse
+from toolcrib.embedded.responses.run import Run
+from toolcrib.embedded.tools.tool import Answer
 
 BOTH: Any = [function("alpha"), function("beta"), {"type": "lamp"}]
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from openai import InternalServerError
 
 from tests.local.scripted_provider import Puppet, served
-from toolcrib.local import LocalProvider, Piece, Question, Said, Text
-from toolcrib.local.database import Database
+from toolcrib.embedded import LocalProvider, Piece, Question, Said, Text
+from toolcrib.embedded.database import Database
 
 KEYS = [
     "model",
@@ -121,7 +121,7 @@ def post() -> Any:
     """Sends bytes to one provider, over and over, and gives the status and the answer."""
     from httpx2 import Client
 
-    from toolcrib.local.client import BASE_URL, InProcessSync
+    from toolcrib.embedded.client import BASE_URL, InProcessSync
 
     with LocalProvider(Puppet(echo)) as provider:
         home = provider._at_home()  # pyright: ignore[reportPrivateUsage]
@@ -207,7 +207,7 @@ class BreakingDatabase(Database):
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> type[BreakingDatabase]:
-    monkeypatch.setattr("toolcrib.local.provider.Database", BreakingDatabase)
+    monkeypatch.setattr("toolcrib.embedded.provider.Database", BreakingDatabase)
     monkeypatch.setattr(BreakingDatabase, "is_full", False)
     monkeypatch.setattr(BreakingDatabase, "is_slow", None)
     return BreakingDatabase

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib.embedded.database import Database
+from toolcrib.embedded.search.embedder import MiniLm
+from toolcrib.embedded.search.index import TextIndex, Weights, fused, words_query
 from toolcrib.errors import UsageError
-from toolcrib.local.database import Database
-from toolcrib.local.search.embedding import MiniLm
-from toolcrib.local.search.index import TextIndex, Weights, fused, words_query
 
 
 class Axes:
@@ -136,7 +136,7 @@ def test_like_meanings_have_like_vectors() -> None:
 def test_a_model_that_was_changed_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its digest has to be the one that was published."""
     monkeypatch.setattr(
-        "toolcrib.local.search.embedding.SHA256", hashlib.sha256(b"another").hexdigest()
+        "toolcrib.embedded.search.embedder.SHA256", hashlib.sha256(b"another").hexdigest()
     )
     with pytest.raises(UsageError, match="not the one that was published"):
         MiniLm().embed(["x"])

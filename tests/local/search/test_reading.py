@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.local.search.markup import read_page
-from toolcrib.local.search.reading import Unreadable, read_document
+from toolcrib.embedded.search.documents import Unreadable, read_document, read_page
 
 
 def pdf(*pages: str, title: str | None = None) -> bytes:

@@ -11,9 +11,9 @@ from statistics import median
 
 import pytest
 
-from toolcrib.local.database import Database
-from toolcrib.local.search.embedding import MiniLm
-from toolcrib.local.search.index import TextIndex
+from toolcrib.embedded.database import Database
+from toolcrib.embedded.search.embedder import MiniLm
+from toolcrib.embedded.search.index import TextIndex
 
 RECALL = Path(__file__).with_name("recall")
 AT = 5

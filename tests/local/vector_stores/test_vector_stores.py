@@ -13,7 +13,7 @@ from openai import AsyncOpenAI, BadRequestError, NotFoundError
 from tests.helpers.patience import PATIENCE
 from tests.local.hosted.hosted_calls import Clock, python, until
 from tests.local.scripted_provider import Puppet, served
-from toolcrib.local import LocalProvider
+from toolcrib.embedded import LocalProvider
 
 
 async def upload(client: AsyncOpenAI, name: str, text: str | bytes) -> str:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.embedded.database import Database
+from toolcrib.embedded.search.index import TextIndex
+from toolcrib.embedded.web.folder import WebFolder
+from toolcrib.embedded.web.source import Domains, WebUnavailable
 from toolcrib.errors import UsageError
-from toolcrib.local.database import Database
-from toolcrib.local.search.index import TextIndex
-from toolcrib.local.web.folder import WebFolder
-from toolcrib.local.web.source import Domains, WebUnavailable
 
 BASE = "https://docs.example.com/guide"
 ANY = Domains()

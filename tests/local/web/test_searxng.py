@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.local.web.searxng_server import Engine, search_engine
+from toolcrib.embedded.search.documents import MOST_TITLE
+from toolcrib.embedded.web import searxng
+from toolcrib.embedded.web.searxng import Searxng
+from toolcrib.embedded.web.source import Domains, WebUnavailable
 from toolcrib.errors import UsageError
-from toolcrib.local.search.reading import MOST_TITLE
-from toolcrib.local.web import searxng
-from toolcrib.local.web.searxng import Searxng
-from toolcrib.local.web.source import Domains, WebUnavailable
 
 GOOD = {"url": "https://a.com/1", "title": " A \n page \x1b", "content": "text"}
 

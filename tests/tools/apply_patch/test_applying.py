@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.tools.apply_patch.diffs import unified, v4a
 from toolcrib.errors import PatchFailed
-from toolcrib.tools.apply_patch import apply_diff, text_of_new
-from toolcrib.tools.apply_patch import placing as placing_module
+from toolcrib.toolkits.apply_patch import apply_diff, text_of_new
+from toolcrib.toolkits.apply_patch import placement as placing_module
 
 ANY_LINE = st.text(st.characters(blacklist_characters="\n", blacklist_categories=["Cs"]))
 LIKELY_LINE = st.sampled_from(

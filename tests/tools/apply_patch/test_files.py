@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolcrib.errors import PatchFailed
-from toolcrib.tools.apply_patch.files import RootedFiles
+from toolcrib.toolkits.apply_patch.files import RootedFiles
 
 
 @pytest.fixture
@@ -237,7 +237,7 @@ def test_no_descriptor_is_left_open(files: RootedFiles, root: Path) -> None:
 
 FULL_DISK = """
 import resource, sys
-from toolcrib.tools.apply_patch.files import RootedFiles
+from toolcrib.toolkits.apply_patch.files import RootedFiles
 from toolcrib.errors import PatchFailed
 
 files = RootedFiles(sys.argv[1], max_bytes=10**6)

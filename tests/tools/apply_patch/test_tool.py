@@ -10,13 +10,13 @@ import pytest
 from tests.calls.runs import Run, run
 from toolcrib import ToolInvoked
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.apply_patch import (
+from toolcrib.toolkits.apply_patch import (
     ApplyPatchConfig,
     PatchParams,
     PatchResult,
     apply_patch_tool,
 )
-from toolcrib.tools.provider import ProviderTool
+from toolcrib.tools.provider_tools import ProviderTool
 
 
 async def patch(root: Path, **arguments: Any) -> Run:

@@ -13,9 +13,9 @@ from acp.schema import ClientCapabilities
 from tests.transports.acp.editor import Desk, TheEditor
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.runtime import Runtime
-from toolcrib.transports.acp.lines import LineTransport
-from toolcrib.transports.acp.serving import Served
-from toolcrib.transports.stdio_pipes import Pipes
+from toolcrib.transports.acp.line_transport import LineTransport
+from toolcrib.transports.acp.server import Served
+from toolcrib.transports.pipes import Pipes
 
 
 class Wired:

@@ -14,8 +14,8 @@ from typing import Any
 
 from tests.transports.shop import shop
 from toolcrib.testing import ScriptedOpenAI, calls, says
-from toolcrib.transports.acp.serving import serve_acp
-from toolcrib.transports.stdio_pipes import claim_pipes
+from toolcrib.transports.acp.server import serve_acp
+from toolcrib.transports.pipes import claim_pipes
 
 GREET = [calls("greet", {"name": "Ada"}, call_id="call_model_1")]
 ASK = [calls("guarded", {"name": "Bob"}, call_id="call_model_2")]

@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from toolcrib.transports.acp.lines import MOST_FRAMES, LineTransport
-from toolcrib.transports.stdio_pipes import Pipes
+from toolcrib.transports.acp.line_transport import MOST_FRAMES, LineTransport
+from toolcrib.transports.pipes import Pipes
 
 LARGE = "x" * 300_000
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from acp.exceptions import RequestError
 
+from tests.helpers.child_process import PYTHON_PATH
 from tests.helpers.patience import PATIENCE
 from tests.transports.acp.editor import SHOP, desk, why
 from tests.transports.stdio_host import ROOT
@@ -55,7 +56,7 @@ async def raw(*flags: str) -> AsyncGenerator[Raw]:
         *SHOP,
         *flags,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
         stdin=-1,
         stdout=-1,
         stderr=-1,

@@ -19,9 +19,9 @@ from tests.transports.acp.editor import why
 from tests.transports.acp.shop_agent import scripted
 from tests.transports.shop import shop
 from toolcrib.runtime.runtime import Runtime
-from toolcrib.transports.acp import routes
-from toolcrib.transports.acp.serving import serve_acp
-from toolcrib.transports.stdio_pipes import Pipes
+from toolcrib.transports.acp import server
+from toolcrib.transports.acp.server import serve_acp
+from toolcrib.transports.pipes import Pipes
 
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
 
@@ -117,7 +117,7 @@ async def test_calls_in_flight_are_bounded_and_can_be_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One too many is refused; what ends the others is not."""
-    monkeypatch.setattr(routes, "MOST_LONG", 1)
+    monkeypatch.setattr(server, "MOST_LONG", 1)
     async with wired_desk(shop()) as at:
         session_id = await at.open()
         call = {"session_id": session_id, "name": "endless", "call_id": "one"}

@@ -10,11 +10,9 @@ from acp.exceptions import RequestError
 from toolcrib.errors import EvaluationReason
 from toolcrib.runtime.envelope import Envelope
 from toolcrib.runtime.messages import PromptResult
-from toolcrib.transports.acp.call_updates import MOST_SHOWN
-from toolcrib.transports.acp.said import answer_in, thought_in
-from toolcrib.transports.acp.stopping import response_to
+from toolcrib.transports.acp.prompts import response_to
 from toolcrib.transports.acp.tool_calls import kind_by_name, locations_of, title_of
-from toolcrib.transports.acp.transcript import Transcript, words_of
+from toolcrib.transports.acp.updates import MOST_SHOWN, Transcript, answer_in, thought_in, words_of
 
 GREET = {"name": "greet"}
 

@@ -16,8 +16,8 @@ from toolcrib.host_tools import HostToolDefinition, HostToolRegistry, ToolContex
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.runtime import Runtime, create_runtime
-from toolcrib.transports.http.serving import HttpServer
-from toolcrib.transports.security import Token, Tokens
+from toolcrib.serving.tokens import Token, Tokens
+from toolcrib.transports.http.server import HttpServer
 
 OWNERS = "owner-token-0123456789"
 CALLERS = "caller-token-0123456789"

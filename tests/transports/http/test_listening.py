@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from toolcrib.local.serving import ProviderServer
-from toolcrib.transports.http.listening import Listener, own_names
-from toolcrib.transports.http.serving import HttpServer
-from toolcrib.transports.security_origins import LOOPBACK_HOSTS
+from toolcrib.embedded.server import ProviderServer
+from toolcrib.serving.listener import Listener, own_names
+from toolcrib.serving.origins import LOOPBACK_HOSTS
+from toolcrib.transports.http.server import HttpServer
 
 
 @pytest.mark.parametrize("host", ["box.lan", "0.0.0.0", "::"])

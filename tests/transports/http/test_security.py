@@ -16,10 +16,10 @@ from tests.transports.http.served_runtime import CALLERS, OWNERS, READERS, TOKEN
 from toolcrib.errors import Refused
 from toolcrib.runtime.operations import OPERATIONS
 from toolcrib.runtime.runtime import create_runtime
+from toolcrib.serving.auth import read_headers
 from toolcrib.transports.http.app import create_app
-from toolcrib.transports.http.headers import read_headers
 from toolcrib.transports.http.routes import ROUTES
-from toolcrib.transports.peer_methods import PEER_METHODS
+from toolcrib.transports.peer import PEER_METHODS
 
 
 def walk() -> tuple[list[tuple[str, str]], list[str]]:

@@ -15,8 +15,8 @@ from tests.helpers.child_process import child_process
 from tests.transports.http.served_runtime import STREAM, TOKENS, events_of, served
 from toolcrib.errors import UsageError
 from toolcrib.runtime.runtime import create_runtime
-from toolcrib.transports.http.serving import HttpServer
-from toolcrib.transports.security import owner_token
+from toolcrib.serving.tokens import owner_token
+from toolcrib.transports.http.server import HttpServer
 
 CALL = "/v1/sessions/s/tools/held_back/call"
 

@@ -10,7 +10,7 @@ import socket
 from contextlib import closing
 
 from tests.transports.http.served_runtime import OWNERS, STREAM, Served, events_of, served
-from toolcrib.calls.limits import Limits
+from toolcrib.calls.outcome import Limits
 
 BIG = "x" * 1_000_000
 ROOMY = Limits(max_arguments_bytes=2_000_000, max_result_chars=2_000_000)

@@ -12,9 +12,9 @@ from tests.transports.http.served_runtime import TOKENS
 from tests.transports.shop import shop
 from tests.transports.suite import SESSION
 from toolcrib.runtime.principal import Principal
-from toolcrib.transports.http.serving import HttpServer
+from toolcrib.transports.http.server import HttpServer
 from toolcrib.transports.mcp import McpOptions, McpServer
-from toolcrib.transports.stdio_pipes import Pipes, claim_pipes
+from toolcrib.transports.pipes import Pipes, claim_pipes
 
 
 async def serve(pipes: Pipes, url: Path) -> None:

@@ -19,9 +19,9 @@ from tests.transports.http.served_runtime import CALLERS, OWNERS, READERS, TOKEN
 from tests.transports.mcp.connected_client import ERAS, HANDSHAKE, STATELESS, facts_of, text_of
 from tests.transports.shop import shop
 from toolcrib.runtime.principal import Principal
-from toolcrib.transports.http.serving import HttpServer
+from toolcrib.serving.tokens import Token, Tokens
+from toolcrib.transports.http.server import HttpServer
 from toolcrib.transports.mcp import McpOptions, McpServer
-from toolcrib.transports.security import Token, Tokens
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 BEGIN: dict[str, Any] = {

@@ -9,8 +9,8 @@ from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from toolcrib.errors import UsageError
 from toolcrib.transports.mcp import McpOptions
-from toolcrib.transports.mcp.call_ids import mark, mark_of, new_call_id
-from toolcrib.transports.mcp.stdio_messages import (
+from toolcrib.transports.mcp.client_sessions import mark, mark_of, new_call_id
+from toolcrib.transports.mcp.stdio import (
     MOST_IN_FLIGHT,
     InFlight,
     Unreadable,

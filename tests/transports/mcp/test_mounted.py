@@ -16,7 +16,7 @@ from tests.transports.mcp.connected_client import ERAS, facts_of
 from toolcrib import RuntimeConfig, create_runtime
 from toolcrib.host_tools import HostToolDefinition, HostToolRegistry
 from toolcrib.transports.mcp import McpServer
-from toolcrib.transports.mcp.parts import parts_of
+from toolcrib.transports.mcp.results import parts_of
 
 PICTURE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from toolcrib._lazy import lazy_exports
+
 if TYPE_CHECKING:
-    from toolcrib.adapters.budget import Budget
+    from toolcrib.adapters.governance import Governance
+    from toolcrib.adapters.model_client import Retry
     from toolcrib.adapters.openai.adapter import OpenAIAdapter
     from toolcrib.adapters.openai.containers import (
         check_container,
@@ -14,9 +16,8 @@ if TYPE_CHECKING:
         renew_container,
     )
     from toolcrib.adapters.openai.downloads import download_files, download_files_blocking
-    from toolcrib.adapters.openai.file_types import SUPPORTED_TYPES
-    from toolcrib.adapters.retry import Retry
-    from toolcrib.adapters.withholding import Governance
+    from toolcrib.adapters.openai.host_files import SUPPORTED_TYPES
+    from toolcrib.adapters.options import Budget
 
 __all__ = [
     "SUPPORTED_TYPES",
@@ -31,29 +32,21 @@ __all__ = [
     "renew_container",
 ]
 
-_HOMES = {
-    "SUPPORTED_TYPES": "toolcrib.adapters.openai.file_types",
-    "Budget": "toolcrib.adapters.budget",
-    "Governance": "toolcrib.adapters.withholding",
-    "OpenAIAdapter": "toolcrib.adapters.openai.adapter",
-    "Retry": "toolcrib.adapters.retry",
-    "check_container": "toolcrib.adapters.openai.containers",
-    "create_container": "toolcrib.adapters.openai.containers",
-    "download_files": "toolcrib.adapters.openai.downloads",
-    "download_files_blocking": "toolcrib.adapters.openai.downloads",
-    "renew_container": "toolcrib.adapters.openai.containers",
-}
-
-
+# Lazy also because codecs import modules of this package and the adapter imports the codecs.
 if not TYPE_CHECKING:
-    # Out of a type checker's sight, or it would take every misspelt name for Any. Lazy, because
-    # codecs import modules of this package and the adapter imports the codecs.
-    def __getattr__(name: str) -> object:
-        home = _HOMES.get(name)
-        if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(home), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.adapters.governance": ("Governance",),
+            "toolcrib.adapters.model_client": ("Retry",),
+            "toolcrib.adapters.openai.adapter": ("OpenAIAdapter",),
+            "toolcrib.adapters.openai.containers": (
+                "check_container",
+                "create_container",
+                "renew_container",
+            ),
+            "toolcrib.adapters.openai.downloads": ("download_files", "download_files_blocking"),
+            "toolcrib.adapters.openai.host_files": ("SUPPORTED_TYPES",),
+            "toolcrib.adapters.options": ("Budget",),
+        },
+    )

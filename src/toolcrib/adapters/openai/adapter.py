@@ -1,39 +1,132 @@
-"""Prompts on OpenAI's Responses API."""
+"""Prompts on OpenAI's Responses API.
+
+Which codec speaks for which kind of tool on OpenAI.
+
+How the items of the Responses API are sorted.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
-from toolcrib.adapters.conversation import History
-from toolcrib.adapters.declared import AnyCodec
+from toolcrib.adapters.codec import HostedToolCodec, RawItem
 from toolcrib.adapters.evaluation import Evaluation
-from toolcrib.adapters.openai.choice import choice_of
-from toolcrib.adapters.openai.clients import Clients
-from toolcrib.adapters.openai.containers_in_use import log_runs, ready_containers
-from toolcrib.adapters.openai.file_types import SUPPORTED_TYPES, check_types
-from toolcrib.adapters.openai.line import ResponsesLine
-from toolcrib.adapters.openai.registry import default_client_codecs, default_codecs
-from toolcrib.adapters.openai.request import RESERVED, Requests
-from toolcrib.adapters.openai.sorting import sorter_of
-from toolcrib.adapters.openai.staged_evaluation import StagedEvaluation
-from toolcrib.adapters.openai.staging import staging_of, without_mounts
-from toolcrib.adapters.openai.staging_plan import HostFiles
-from toolcrib.adapters.openai.wire import Wire
-from toolcrib.adapters.opening import Dialect, OnUnsupported
+from toolcrib.adapters.history import History
+from toolcrib.adapters.item_classifier import ItemClassifier
+from toolcrib.adapters.model_client import Retry
+from toolcrib.adapters.openai.codecs.apply_patch import OpenAIApplyPatchCodec
+from toolcrib.adapters.openai.codecs.code_interpreter import OpenAICodeInterpreterCodec
+from toolcrib.adapters.openai.codecs.file_search import OpenAIFileSearchCodec
+from toolcrib.adapters.openai.codecs.image_generation import OpenAIImageGenerationCodec
+from toolcrib.adapters.openai.codecs.legacy_shell import OpenAILegacyShellCodec
+from toolcrib.adapters.openai.codecs.local_shell import OpenAILocalShellCodec
+from toolcrib.adapters.openai.codecs.mcp import OpenAIMcpApprovals, OpenAIMcpCodec
+from toolcrib.adapters.openai.codecs.shell import OpenAIShellCodec
+from toolcrib.adapters.openai.codecs.tool_search import (
+    OpenAILocalToolSearchCodec,
+    OpenAIToolSearchCodec,
+)
+from toolcrib.adapters.openai.codecs.unknown import OpenAIUnknownCodec, is_any_call, kind_of
+from toolcrib.adapters.openai.codecs.web_search import OpenAIWebSearchCodec
+from toolcrib.adapters.openai.container_files import StagedEvaluation, staging_of, without_mounts
+from toolcrib.adapters.openai.containers import log_runs, ready_containers
+from toolcrib.adapters.openai.host_files import SUPPORTED_TYPES, HostFiles, check_types
+from toolcrib.adapters.openai.model_client import ResponsesClient, ResponsesEndpoint, SdkClients
+from toolcrib.adapters.openai.request import RESERVED, Requests, choice_of
 from toolcrib.adapters.options import Options, turn_options
 from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
-from toolcrib.adapters.retry import Retry
+from toolcrib.adapters.tool_calls import (
+    CallReader,
+    ClientCallReader,
+    ClientCodec,
+    CustomCallReader,
+    FunctionCallReader,
+)
+from toolcrib.adapters.tool_declarations import (
+    AnyCodec,
+    HostedDeclaration,
+    ToolDeclarations,
+    undeclared,
+)
+from toolcrib.adapters.turn_tools import OnUnsupported, ProviderProfile
 from toolcrib.errors import UsageError
 from toolcrib.session.session import Session
 from toolcrib.vfs.roots import check_roots
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.opening import Opening
     from toolcrib.adapters.response import PromptResponse
+    from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.prompt.prompt import Prompt
     from toolcrib.prompt.rendering import RenderedPrompt
+
+
+def default_codecs() -> dict[str, HostedToolCodec[Any, Any]]:
+    """A new mapping from kind to codec; the caller may add and replace."""
+    return {
+        "code_interpreter": OpenAICodeInterpreterCodec(),
+        "file_search": OpenAIFileSearchCodec(),
+        "image_generation": OpenAIImageGenerationCodec(),
+        "mcp": OpenAIMcpCodec(),
+        "shell": OpenAIShellCodec(),
+        "tool_search": OpenAIToolSearchCodec(),
+        "web_search": OpenAIWebSearchCodec(),
+    }
+
+
+def default_client_codecs() -> tuple[ClientCodec, ...]:
+    """The codecs for tools that OpenAI defines and this process runs."""
+    return (
+        OpenAIApplyPatchCodec(),
+        OpenAILegacyShellCodec(),
+        OpenAILocalShellCodec(),
+        OpenAILocalToolSearchCodec(),
+    )
+
+
+NO_CALLS: Final = frozenset(
+    {
+        "message",
+        "reasoning",
+        "compaction",
+        "compaction_summary",
+        "function_call_output",
+        "custom_tool_call_output",
+        "shell_call_output",
+        "tool_search_output",
+        "mcp_list_tools",
+    }
+)
+"""Item types that are no call: they belong to the answer, to the tool or to a call elsewhere."""
+
+
+def sorter_of(
+    declared: ToolDeclarations, codecs: Mapping[str, AnyCodec], client_codecs: Sequence[ClientCodec]
+) -> ItemClassifier:
+    """The sorter of a turn."""
+    ours: list[CallReader] = [FunctionCallReader(declared.names), CustomCallReader(declared.names)]
+    ours += [ClientCallReader(each.codec, each.tool.name) for each in declared.client_run]
+    ours += [
+        ClientCallReader(_approvals(hosted), hosted.tool.name)
+        for hosted in declared.hosted
+        if hosted.is_mcp
+    ]
+    ours += [ClientCallReader(codec, codec.kind) for codec in client_codecs]
+    ours.append(ClientCallReader(OpenAIMcpApprovals(), "mcp"))
+    return ItemClassifier(declared, codecs, ours, NO_CALLS, _unknown)
+
+
+def _approvals(hosted: HostedDeclaration) -> OpenAIMcpApprovals:
+    return OpenAIMcpApprovals(hosted.tool.config.server_label, hosted.secrets)
+
+
+def _unknown(item: RawItem) -> HostedDeclaration | None:
+    if not is_any_call(item):
+        return None
+    kind = kind_of(item)
+    return HostedDeclaration(undeclared(kind), OpenAIUnknownCodec(kind))
+
 
 O = TypeVar("O")  # noqa: E741
 
@@ -80,7 +173,7 @@ class OpenAIAdapter(PromptAdapter):
         )
         self.history: History = history
         self.on_unsupported: OnUnsupported = on_unsupported
-        self._clients = Clients(client, base_url, api_key)
+        self._clients = SdkClients(client, base_url, api_key)
         self.check_containers = check_containers
         self._retry = retry or Retry()
         self._host_files = HostFiles(check_roots(host_roots), check_types(upload_types))
@@ -96,13 +189,13 @@ class OpenAIAdapter(PromptAdapter):
         rendered = without_mounts(question.prompt) if can_stage else question.prompt
         opening = self._opening(prompt, rendered, session, options, self._dialect())
         choice_of(opening.declared, asked.tool_choice, question.prompt.name)
-        wire = Wire(self._clients.here(), self._retry)
+        wire = ResponsesEndpoint(self._clients.here(), self._retry)
         asked_for = wire.client if self.check_containers else None
         await ready_containers(opening.declared.hosted, asked_for, question.prompt.name)
 
-        def make_line(opening: Opening, prompt: RenderedPrompt[Any]) -> ResponsesLine:
+        def make_line(opening: TurnTools, prompt: RenderedPrompt[Any]) -> ResponsesClient:
             requests = Requests(prompt, opening.declared, asked, self.history)
-            return ResponsesLine(wire, requests, prompt.name)
+            return ResponsesClient(wire, requests, prompt.name)
 
         key = getattr(wire.client, "api_key", None)
         secrets = [key] if isinstance(key, str) else []
@@ -114,9 +207,9 @@ class OpenAIAdapter(PromptAdapter):
             *told, history=self.history, secrets=secrets, staging=staging, wire=wire
         )
 
-    def _dialect(self) -> Dialect:
+    def _dialect(self) -> ProviderProfile:
         codecs, client_codecs = self.hosted_tool_codecs, default_client_codecs()
-        return Dialect(PROVIDER, codecs, client_codecs, sorter_of, self.on_unsupported)
+        return ProviderProfile(PROVIDER, codecs, client_codecs, sorter_of, self.on_unsupported)
 
     def _answered(self, response: PromptResponse[O]) -> PromptResponse[O]:
         return log_runs(response)

@@ -2,19 +2,32 @@
 
 A container expires after some minutes without use, and its files go with it. Nothing brings it
 back; a new one takes its place.
+
+The containers of a prompt: written to the log, and asked for beforehand if that is wanted.
 """
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.adapters.items import maybe_text, plain, text_of
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.json_fields import mappings_of, maybe_text, plain, text_of
+
+if TYPE_CHECKING:
+    pass
+
+import logging
+from typing import TYPE_CHECKING, TypeVar
+
 from toolcrib.adapters.openai.codecs.auto_container import wire_network
-from toolcrib.adapters.openai.said import WHAT_TO_DO, is_container_gone, said
+from toolcrib.adapters.openai.reply import WHAT_TO_DO, is_container_gone, said
 from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
 from toolcrib.tools.code_interpreter import (
     AutoContainer,
+    CodeInterpreterConfig,
+    CodeRun,
+    Container,
     ExistingContainer,
     MemoryLimit,
     NetworkPolicy,
@@ -22,6 +35,10 @@ from toolcrib.tools.code_interpreter import (
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+    from toolcrib.adapters.response import PromptResponse
+    from toolcrib.adapters.tool_declarations import HostedDeclaration
+
 
 logger = logging.getLogger(__name__)
 
@@ -144,3 +161,70 @@ def _failed(message: str, error: Exception, prompt_name: str) -> PromptEvaluatio
         phase="request",
         request_id=getattr(error, "request_id", None),
     )
+
+
+O = TypeVar("O")  # noqa: E741
+
+
+async def ready_containers(
+    offered: Sequence[HostedDeclaration], client: Any, prompt_name: str
+) -> None:
+    """Log in which containers code will run. With a client, ask for those that must be there.
+
+    Raises `PromptEvaluationError` (phase request) when one is not.
+    """
+    for hosted in offered:
+        config = hosted.tool.config
+        if isinstance(config, CodeInterpreterConfig):
+            logger.info("%s: %s runs code in %s", prompt_name, hosted.tool.name, _named(config))
+            if client is not None and isinstance(config.container, ExistingContainer):
+                await check_container(client, config.container, prompt_name=prompt_name)
+
+
+def log_runs(response: PromptResponse[O]) -> PromptResponse[O]:
+    """Log in which containers code did run; returns the response."""
+    ran = dict.fromkeys(
+        (name, invocation.params.container_id)
+        for name, invocation in response.invocations
+        if isinstance(invocation.params, CodeRun)
+    )
+    for name, container_id in ran:
+        logger.info("%s: %s ran code in container %s", response.prompt_name, name, container_id)
+    return response
+
+
+def _named(config: CodeInterpreterConfig) -> str:
+    container: Container = config.container
+    match container:
+        case AutoContainer():
+            return f"a container of the provider's own with {container.memory_limit} of memory"
+        case ExistingContainer(id=container_id, memory_limit=memory):
+            return f"container {container_id} with {memory or 'unknown'} memory"
+
+
+_RUN: Final = "code_interpreter_call"
+
+
+def retold(items: Sequence[RawItem]) -> list[RawItem]:
+    """The items with every run of code told in the model's own words instead.
+
+    The reasoning that led to a run goes with it: it is refused without the item it led to.
+    """
+    kept: list[RawItem] = []
+    for item in items:
+        if item.get("type") != _RUN:
+            kept.append(item)
+            continue
+        while kept and kept[-1].get("type") == "reasoning":
+            kept.pop()
+        kept.append(_told(item))
+    return kept
+
+
+def _told(run: RawItem) -> dict[str, Any]:
+    printed = "".join(text_of(output, "logs") for output in mappings_of(run, "outputs"))
+    text = (
+        "I ran this code, in a container that is gone by now, with its files:\n"
+        f"{text_of(run, 'code')}\n\nIt printed:\n{printed}"
+    )
+    return {"type": "message", "role": "assistant", "content": text}

@@ -1,21 +1,187 @@
-"""The bodies of a turn's requests, from everything that is known of the turn."""
+"""The bodies of a turn's requests, from everything that is known of the turn.
+
+What is sent, as JSON: every item is encoded once, however often it is sent.
+
+The schema of a typed answer in the dialect that strict mode takes.
+
+A structured answer, as a request asks for it.
+
+Which tool the model must use, as a request says it.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.adapters.openai.choice import choice_of
-from toolcrib.adapters.openai.outgoing import Outgoing, encoded
-from toolcrib.adapters.openai.output_format import output_format
+from toolcrib.adapters.codec import Codec, RawItem
+from toolcrib.adapters.json_fields import plain
 from toolcrib.errors import PromptEvaluationError
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.conversation import Conversation, History
-    from toolcrib.adapters.declared import Declared
+    from toolcrib.adapters.history import Conversation, History
     from toolcrib.adapters.options import TurnOptions
+    from toolcrib.adapters.tool_declarations import HostedDeclaration, ToolDeclarations
+    from toolcrib.prompt.output import OutputSchema
     from toolcrib.prompt.rendering import RenderedPrompt
+
+
+class Outgoing:
+    """The items that a request brings. A history that we keep goes out with every request, so an
+    item stays encoded once it has been sent.
+    """
+
+    def __init__(self) -> None:
+        self._items: list[RawItem] = []
+        self._encoded: list[bytes] = []
+
+    def to_json(self, items: list[RawItem]) -> bytes:
+        """All items, as a list. The same list must only have grown since the last time."""
+        if items is not self._items:
+            self._items, self._encoded = items, []
+        self._encoded += map(encoded, items[len(self._encoded) :])
+        return b"[%b]" % b",".join(self._encoded)
+
+
+def encoded(value: Any) -> bytes:
+    """JSON as it is sent. Raises `TypeError`, `ValueError` or `RecursionError` for what cannot be
+    JSON.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_model)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, which a provider may send, can only be spelt as an escape.
+        return json.dumps(value, separators=(",", ":"), default=_model).encode()
+
+
+def _model(value: Any) -> dict[str, Any]:
+    """A model of the SDK's, which settings may hold, with what was set in it."""
+    if not hasattr(value, "model_dump"):
+        raise TypeError(f"{type(value).__name__} is not JSON")
+    return plain(value)
+
+
+_NAMED: Final = frozenset({"properties", "$defs"})
+_VALUES: Final = frozenset({"enum", "const", "examples"})
+_IMPOSSIBLE: Final = frozenset({"prefixItems", "patternProperties", "allOf", "not", "if"})
+
+
+class NotStrict(ValueError):
+    """A schema that strict mode cannot take."""
+
+
+def strict_schema(schema: dict[str, Any]) -> dict[str, Any] | None:
+    """The schema with every object closed and every property required.
+
+    None when that is impossible: an object with free keys cannot be closed.
+    """
+    try:
+        return _Strict(schema).node(schema)
+    except NotStrict:
+        return None
+
+
+class _Strict:
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._definitions: Mapping[str, Any] = root.get("$defs", {})
+        self._inlining: set[str] = set()
+
+    def node(self, node: dict[str, Any]) -> dict[str, Any]:
+        """One schema, strict."""
+        if _IMPOSSIBLE & node.keys():
+            raise NotStrict("a keyword that strict mode does not know")
+        if "$ref" in node and len(node) > 1:
+            return self._inlined(node)
+        made = {
+            # Any of them may be meant: that only one is, nobody could promise.
+            "anyOf" if key == "oneOf" else key: self._member(key, value)
+            for key, value in node.items()
+            if key not in ("default", "discriminator")
+        }
+        return self._closed(made) if node.get("type") == "object" else made
+
+    def _member(self, key: str, value: Any) -> Any:
+        if key in _VALUES:
+            return value
+        if isinstance(value, list):
+            listed = cast("list[Any]", value)
+            return [self._member("", each) for each in listed]
+        if not isinstance(value, dict):
+            return value
+        found = cast("dict[str, Any]", value)
+        if key in _NAMED:
+            return {name: self.node(each) for name, each in found.items()}
+        return self.node(found)
+
+    def _closed(self, node: dict[str, Any]) -> dict[str, Any]:
+        if node.get("additionalProperties") not in (None, False):
+            raise NotStrict("an object with free keys")
+        properties: dict[str, Any] = node.get("properties", {})
+        return {**node, "additionalProperties": False, "required": list(properties)}
+
+    def _inlined(self, node: dict[str, Any]) -> dict[str, Any]:
+        """Nothing may stand beside a reference, so what it refers to is put in its place."""
+        ref = str(node["$ref"])
+        beside = {key: value for key, value in node.items() if key not in ("$ref", "default")}
+        target = self._definitions.get(ref.removeprefix("#/$defs/"))
+        if not beside or ref in self._inlining or target is None:
+            return {"$ref": ref}
+        self._inlining.add(ref)
+        made = self.node({**target, **beside})
+        self._inlining.discard(ref)
+        return made
+
+
+def output_format(output: OutputSchema[Any]) -> dict[str, Any]:
+    """`text.format` for a structured answer; strict where the schema allows it."""
+    strict = strict_schema(output.schema)
+    return {
+        "type": "json_schema",
+        # A name may have the brackets of a generic type, or letters of any language.
+        "name": re.sub(r"[^a-zA-Z0-9_-]", "_", output.name)[:64],
+        "schema": output.schema if strict is None else strict,
+        "strict": strict is not None,
+    }
+
+
+def choice_of(declared: ToolDeclarations, wanted: str, prompt_name: str) -> Any:
+    """`tool_choice` for `auto`, `none`, `required` or the name of one tool."""
+    if wanted == "required" and not declared.tools:
+        raise _unrenderable(
+            "tool_choice is 'required', but no tool is offered; offer one, or leave the choice at "
+            "'auto'",
+            prompt_name,
+        )
+    if wanted in ("auto", "none", "required"):
+        return wanted
+    if wanted in declared.wire:
+        return {"type": "function", "name": declared.wire[wanted]}
+    for hosted in declared.hosted:
+        if hosted.tool.name == wanted:
+            return _hosted_choice(hosted)
+    for ours in declared.client_run:
+        if ours.tool.name == wanted:
+            return ours.codec.choice(ours.tool)
+    known = ", ".join(declared.offered) or "none"
+    raise _unrenderable(
+        f"tool_choice names {wanted!r}, which the prompt does not offer; it offers: {known}",
+        prompt_name,
+    )
+
+
+def _hosted_choice(hosted: HostedDeclaration) -> Any:
+    if isinstance(hosted.codec, Codec):
+        return hosted.codec.choice(hosted.tool)
+    return {"type": hosted.codec.serialize(hosted.tool)["type"]}
+
+
+def _unrenderable(message: str, prompt_name: str) -> PromptEvaluationError:
+    return PromptEvaluationError(message, prompt_name=prompt_name, phase="render")
+
 
 RESERVED: Final[Mapping[str, str]] = {
     "background": "a prompt is waited for",
@@ -40,7 +206,7 @@ class Requests:
     def __init__(
         self,
         prompt: RenderedPrompt[Any],
-        declared: Declared,
+        declared: ToolDeclarations,
         options: TurnOptions,
         history: History,
     ) -> None:
@@ -78,7 +244,7 @@ class Requests:
 
 
 def _shared(
-    prompt: RenderedPrompt[Any], declared: Declared, options: TurnOptions, history: History
+    prompt: RenderedPrompt[Any], declared: ToolDeclarations, options: TurnOptions, history: History
 ) -> dict[str, Any]:
     extra: dict[str, Any] = {**options.settings, **declared.body}
     include = [*_listed(extra.pop("include", ())), *declared.include]
@@ -99,7 +265,7 @@ def _shared(
 
 
 def _tool_choice(
-    declared: Declared, options: TurnOptions, conversation: Conversation, prompt_name: str
+    declared: ToolDeclarations, options: TurnOptions, conversation: Conversation, prompt_name: str
 ) -> dict[str, Any]:
     """A choice that is forced is forced once: else the model could never answer."""
     wanted = options.tool_choice

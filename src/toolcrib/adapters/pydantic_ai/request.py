@@ -1,16 +1,20 @@
-"""What a request says besides the conversation: tools, choice, output, settings."""
+"""What a request says besides the conversation: tools, choice, output, settings.
+
+Which tool a model must use, as its settings say it.
+
+The settings that a model's requests are made with.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.adapters.items import mapping_of, text_of
-from toolcrib.adapters.pydantic_ai.choice import choice_of
+from toolcrib.adapters.json_fields import mapping_of, text_of
 from toolcrib.adapters.pydantic_ai.models import speakers
-from toolcrib.adapters.pydantic_ai.settings import settings_of
-from toolcrib.errors import PromptEvaluationError
+from toolcrib.errors import PromptEvaluationError, UsageError
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -18,11 +22,82 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.tools import ToolDefinition
 
-    from toolcrib.adapters.codec import Item
-    from toolcrib.adapters.declared import Declared
+    from toolcrib.adapters.codec import RawItem
     from toolcrib.adapters.options import TurnOptions
+    from toolcrib.adapters.tool_declarations import ToolDeclarations
     from toolcrib.prompt.output import OutputSchema
     from toolcrib.prompt.rendering import RenderedPrompt
+
+
+def choice_of(declared: ToolDeclarations, wanted: str, prompt_name: str) -> dict[str, Any]:
+    """The settings for `auto`, `none`, `required` or the name of one tool. Raises
+    `PromptEvaluationError` (phase render) for what no model can be made to do.
+    """
+    if wanted == "auto":
+        return {}
+    if wanted == "none":
+        return {"tool_choice": "none"}
+    names = {**declared.wire, **{each.tool.name: each.codec.kind for each in declared.client_run}}
+    if wanted in names:
+        return {"tool_choice": [names[wanted]]}
+    if wanted == "required" and any(text_of(each, "type") == "function" for each in declared.tools):
+        return {"tool_choice": "required"}
+    raise PromptEvaluationError(_why(declared, wanted), prompt_name=prompt_name, phase="render")
+
+
+def _why(declared: ToolDeclarations, wanted: str) -> str:
+    if wanted == "required" and not declared.tools:
+        return (
+            "tool_choice is 'required', but no tool is offered; offer one, or leave the choice at "
+            "'auto'"
+        )
+    if wanted != "required" and wanted not in declared.offered:
+        return (
+            f"tool_choice names {wanted!r}, which the prompt does not offer; it offers: "
+            f"{', '.join(declared.offered) or 'none'}"
+        )
+    return (
+        f"tool_choice is {wanted!r}, and no model that pydantic-ai speaks to can be made to use a "
+        "tool of the provider's; leave the choice to the model, or offer a tool of your own"
+    )
+
+
+_CONVERSATION: Final = "the adapter keeps the conversation, in the session's ledger"
+_SECONDS: Final = "give the prompt a Budget with seconds"
+
+_UNFIT: Final[Mapping[str, str]] = {
+    "first_event_timeout": _SECONDS,
+    "openai_background": "a prompt is waited for",
+    "openai_conversation_id": _CONVERSATION,
+    "openai_previous_response_id": _CONVERSATION,
+    "request_timeout": _SECONDS,
+    "tool_choice": "pass tool_choice= to evaluate",
+}
+RESERVED: Final[Mapping[str, str]] = {**_UNFIT, "max_retries": "pass retry= to the adapter"}
+"""Settings that are not for the caller, and what to do instead."""
+
+
+def check_own_settings(model: Any) -> None:
+    """Refuse a model with settings of its own that would break the loop, or that only agents
+    keep to. Its retries are left out without a word: ours take their place.
+    """
+    for each in (model, *speakers(model)):
+        own: Mapping[str, Any] = each.settings or {}
+        taken = sorted(own.keys() & _UNFIT.keys())
+        if taken:
+            raise UsageError(
+                f"the model's own settings hold {taken[0]!r}, which does not work with prompts: "
+                f"{_UNFIT[taken[0]]}"
+            )
+
+
+def settings_of(model: Any, given: Mapping[str, Any]) -> ModelSettings:
+    """The settings with which a model is asked."""
+    found = dict(given)
+    if any("max_retries" not in each.unsupported_settings for each in speakers(model)):
+        # Retries are ours, because they must end with the prompt's deadline.
+        found["max_retries"] = 0
+    return cast("ModelSettings", found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +116,7 @@ class Asking:
 
 
 def asking(
-    prompt: RenderedPrompt[Any], declared: Declared, options: TurnOptions, model: Model
+    prompt: RenderedPrompt[Any], declared: ToolDeclarations, options: TurnOptions, model: Model
 ) -> Asking:
     """Everything but the conversation. Raises `PromptEvaluationError` (phase render) for what the
     model cannot do.
@@ -77,7 +152,7 @@ def _check(model: Any, asking: Asking, prompt_name: str) -> None:
 
 
 def _parameters(
-    declared: Declared, output: OutputSchema[Any] | None, model: Model, native: list[Any]
+    declared: ToolDeclarations, output: OutputSchema[Any] | None, model: Model, native: list[Any]
 ) -> ModelRequestParameters:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
@@ -101,7 +176,7 @@ def _takes_schema(model: Any, *, has_tools: bool) -> bool:
     return bool(profile.get("supports_json_schema_output", False) and is_free)
 
 
-def _function(entry: Item) -> ToolDefinition:
+def _function(entry: RawItem) -> ToolDefinition:
     from pydantic_ai.tools import ToolDefinition
 
     return ToolDefinition(
@@ -111,7 +186,7 @@ def _function(entry: Item) -> ToolDefinition:
     )
 
 
-def _native(declared: Declared, prompt_name: str) -> list[Any]:
+def _native(declared: ToolDeclarations, prompt_name: str) -> list[Any]:
     """The tools of the provider's, as pydantic-ai has them. What a codec of the user's own writes
     need not be one.
     """

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolcrib.adapters.support.cell import Cell, Kind
-from toolcrib.adapters.support.matrix import MATRIX
+from toolcrib.adapters.support.matrix import MATRIX, PROVIDERS
 from toolcrib.adapters.support.options import options_of
-from toolcrib.adapters.support.rows import PROVIDERS
 from toolcrib.errors import UnsupportedOption, UsageError
 
 __all__ = ["MATRIX", "PROVIDERS", "Cell", "Kind", "check", "options_of", "supports"]

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from toolcrib.adapters.support.cell import Cell, Kind
-from toolcrib.adapters.support.matrix import MATRIX
-from toolcrib.adapters.support.rows import PROVIDERS
+from toolcrib.adapters.support.matrix import MATRIX, PROVIDERS
 
 BEGIN: Final = "<!-- support matrix: begin -->"
 END: Final = "<!-- support matrix: end -->"

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolcrib.tools.code_interpreter.config import (
+from toolcrib.tools.code_interpreter.types import (
     AutoContainer,
     CodeInterpreterConfig,
+    CodeInterpreterResult,
+    CodeRun,
     Container,
     ExistingContainer,
+    GeneratedFile,
     MemoryLimit,
     NetworkPolicy,
 )
-from toolcrib.tools.code_interpreter.output import CodeInterpreterResult, CodeRun, GeneratedFile
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.provider_tools import HostedTool
 
 __all__ = [
     "DESCRIPTION",

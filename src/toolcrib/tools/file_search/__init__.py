@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.file_search.config import FileSearchConfig, HybridWeights, Ranking
-from toolcrib.tools.file_search.filters import Comparison, Compound, FileFilter
-from toolcrib.tools.file_search.output import (
+from toolcrib.tools.file_search.types import (
+    Comparison,
+    Compound,
     FileCitation,
+    FileFilter,
+    FileSearchConfig,
     FileSearchHit,
     FileSearchQuery,
     FileSearchResult,
+    HybridWeights,
+    Ranking,
 )
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.provider_tools import HostedTool
 
 __all__ = [
     "KIND",

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.hosted import HostedTool
-from toolcrib.tools.image_generation.config import (
-    ImageFormat,
-    ImageGenerationConfig,
-    ImageMask,
-    SvgAuthor,
-)
-from toolcrib.tools.image_generation.output import (
+from toolcrib.tools.image_generation.types import (
     GeneratedImage,
     ImageError,
+    ImageFormat,
+    ImageGenerationConfig,
     ImageGenerationResult,
+    ImageMask,
     ImageRequest,
+    SvgAuthor,
 )
+from toolcrib.tools.provider_tools import HostedTool
 
 __all__ = [
     "KIND",

@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.hosted import HostedTool
-from toolcrib.tools.mcp.config import ApprovalFilter, McpConfig, RequireApproval, ToolFilter
 from toolcrib.tools.mcp.gate import mcp_gate
-from toolcrib.tools.mcp.output import McpAnswer, McpRequest, McpResult, McpTool
+from toolcrib.tools.mcp.types import (
+    ApprovalFilter,
+    McpAnswer,
+    McpConfig,
+    McpRequest,
+    McpResult,
+    McpTool,
+    RequireApproval,
+    ToolFilter,
+)
+from toolcrib.tools.provider_tools import HostedTool
 
 __all__ = [
     "KIND",

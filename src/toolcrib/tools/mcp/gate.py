@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from toolcrib.tools.hosted import HostedTool
-from toolcrib.tools.mcp.config import McpConfig
-from toolcrib.tools.mcp.output import McpRequest
-from toolcrib.tools.provider import ProviderTool
+from toolcrib.tools.mcp.types import McpConfig, McpRequest
+from toolcrib.tools.provider_tools import HostedTool, ProviderTool
 from toolcrib.tools.rules import ToolRules
 
 

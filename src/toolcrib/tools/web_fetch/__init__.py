@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.hosted import HostedTool
-from toolcrib.tools.web_fetch.config import WebFetchConfig
-from toolcrib.tools.web_fetch.output import FetchedPage, WebFetchRequest, WebFetchResult
+from toolcrib.tools.provider_tools import HostedTool
+from toolcrib.tools.web_fetch.types import (
+    FetchedPage,
+    WebFetchConfig,
+    WebFetchRequest,
+    WebFetchResult,
+)
 from toolcrib.tools.web_search import Citation, DomainFilter
 
 __all__ = [

@@ -1,32 +1,126 @@
-"""A runtime as an agent: what each method of the Agent Client Protocol does."""
+"""A runtime as an agent: what each method of the Agent Client Protocol does.
+
+Sessions as a client of the Agent Client Protocol opens them, with the tools that it brings.
+
+Sessions as an editor lists them, a page at a time.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from acp import schema
 from acp.meta import PROTOCOL_VERSION
+from acp.schema import ListSessionsRequest, ListSessionsResponse, SessionInfo
 
 from toolcrib._version import __version__
 from toolcrib.errors import Refused
-from toolcrib.transports.acp.client_tools import capabilities_of
-from toolcrib.transports.acp.content import text_of
+from toolcrib.transports.acp.client_tools import capabilities_of, tools_of
 from toolcrib.transports.acp.extension import Extension
-from toolcrib.transports.acp.joined import JoinedSessions
-from toolcrib.transports.acp.listing import listed
 from toolcrib.transports.acp.mcp_servers import CAN_MOUNT, ClientServers, Given
-from toolcrib.transports.acp.opening import Opening
-from toolcrib.transports.acp.stopping import explained, response_to
+from toolcrib.transports.acp.prompts import explained, response_to, text_of
+from toolcrib.transports.acp.sessions import JoinedSessions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from toolcrib.runtime.messages import SessionFacts
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.acp.editor import Editor
-    from toolcrib.transports.acp.joined import Joined
+    from toolcrib.transports.acp.sessions import Joined
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Opens sessions for a client that can do these things."""
+
+    runtime: Runtime
+    who: Principal
+    capabilities: list[str]
+
+    async def create(self, cwd: str, meta: Mapping[str, Any] | None) -> SessionFacts:
+        """A new session. `_meta.toolcrib` may hold more of the parameters of `session.create`."""
+        asked = {**own_meta(meta), "cwd": absolute(cwd)}
+        return await self._open("session.create", asked)
+
+    async def resume(self, session_id: str) -> SessionFacts:
+        """A session of the store, where it works as it did."""
+        return await self._open("session.resume", {"session_id": session_id})
+
+    async def fork(self, session_id: str) -> SessionFacts:
+        """A new session that begins with what another one holds."""
+        forked = await self._ask("session.fork", {"session_id": session_id})
+        return await self.resume(forked.session_id)
+
+    async def _open(self, operation: str, asked: dict[str, Any]) -> SessionFacts:
+        asked |= {"capabilities": self.capabilities}
+        brought = tools_of(self.capabilities)
+        if not brought:
+            return await self._ask(operation, asked)
+        try:
+            return await self._ask(operation, {**asked, "client_tools": brought})
+        except Refused as refused:
+            if refused.kind != "conflict":
+                raise
+        # The host may have a tool of such a name. Its own comes first, and the rest is brought.
+        facts = await self._ask(operation, asked)
+        session = {"session_id": facts.session_id}
+        taken = {tool.name for tool in (await self._ask("tools.list", session)).tools}
+        free = [tool for tool in brought if tool["name"] not in taken]
+        again = {**session, "capabilities": self.capabilities, "client_tools": free}
+        return await self._ask("session.resume", again)
+
+    async def _ask(self, operation: str, asked: Mapping[str, Any]) -> Any:
+        return await self.runtime.ask(operation, dict(asked), self.who)
+
+
+def absolute(path: str) -> str:
+    """A directory as the protocol wants it. Raises `Refused` (invalid)."""
+    if not path.startswith("/"):
+        raise Refused("invalid", "cwd must be an absolute path")
+    return path
+
+
+def own_meta(meta: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What the client says to us and not to every agent."""
+    own = (meta or {}).get("toolcrib", {})
+    if not isinstance(own, dict):
+        raise Refused("invalid", "_meta.toolcrib is an object")
+    return dict(cast("dict[str, Any]", own))
+
+
+PAGE: Final = 100
+
+
+def listed(
+    sessions: Sequence[SessionFacts], asked: ListSessionsRequest, default_cwd: str
+) -> ListSessionsResponse:
+    """One page of the sessions, the newest first; of one directory, if the client names one."""
+    found = [_info(each, default_cwd) for each in reversed(sessions)]
+    wanted = [each for each in found if asked.cwd in (None, each.cwd)]
+    begin = _after(wanted, asked.cursor) if asked.cursor is not None else 0
+    page = wanted[begin : begin + PAGE]
+    is_last = begin + PAGE >= len(wanted)
+    return ListSessionsResponse(sessions=page, next_cursor=None if is_last else page[-1].session_id)
+
+
+def _after(sessions: Sequence[SessionInfo], cursor: str) -> int:
+    for place, each in enumerate(sessions):
+        if each.session_id == cursor:
+            return place + 1
+    raise Refused("invalid", "session/list: the cursor is not one of ours, or its session is gone")
+
+
+def _info(facts: SessionFacts, default_cwd: str) -> SessionInfo:
+    title = facts.metadata.get("title")
+    return SessionInfo(
+        session_id=facts.session_id,
+        cwd=facts.cwd or default_cwd,
+        title=title if isinstance(title, str) else None,
+    )
+
 
 _CAPABILITIES: Final = schema.AgentCapabilities(
     load_session=True,

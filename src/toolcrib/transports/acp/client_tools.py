@@ -26,7 +26,7 @@ from acp.schema import (
     WriteTextFileResponse,
 )
 
-from toolcrib.runtime.client_calls import ClientGone
+from toolcrib.runtime.client_tools import ClientGone
 from toolcrib.transports.acp.editor import EditorFailed
 
 if TYPE_CHECKING:

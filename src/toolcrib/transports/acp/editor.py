@@ -18,7 +18,7 @@ from acp.schema import (
 )
 from pydantic import BaseModel
 
-from toolcrib.runtime.client_calls import ClientGone
+from toolcrib.runtime.client_tools import ClientGone
 
 if TYPE_CHECKING:
     from acp.connection import Connection

@@ -11,16 +11,16 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.runtime.client_calls import ClientGone
+from toolcrib.runtime.client_tools import ClientGone
 from toolcrib.runtime.service import as_json
-from toolcrib.transports.peer_methods import PEER_METHODS, Subscribed, Unsubscribed
+from toolcrib.transports.peer import PEER_METHODS, Subscribed, Unsubscribed
 
 if TYPE_CHECKING:
     from toolcrib.runtime.envelope import Reader
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.acp.editor import Editor
-    from toolcrib.transports.acp.joined import JoinedSessions
+    from toolcrib.transports.acp.sessions import JoinedSessions
 
 PREFIX: Final = "_toolcrib/"
 EVENT: Final = "_toolcrib/event"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from acp.schema import AcpMcpServer, HttpMcpServer, McpServerStdio, SseMcpServer
 
 from toolcrib.errors import InvalidTool
-from toolcrib.host_tools.mcp_servers import McpServerConfig, client_server, client_source
+from toolcrib.mcp_client.config import McpServerConfig, client_server, client_source
 
 if TYPE_CHECKING:
     from toolcrib.runtime.principal import Principal

@@ -17,7 +17,7 @@ from acp.schema import (
 )
 
 from toolcrib.errors import Refused
-from toolcrib.runtime.client_calls import ClientGone
+from toolcrib.runtime.client_tools import ClientGone
 from toolcrib.transports.acp.editor import EditorFailed
 from toolcrib.transports.acp.tool_calls import (
     locations_of,
@@ -28,7 +28,7 @@ from toolcrib.transports.acp.tool_calls import (
 
 if TYPE_CHECKING:
     from toolcrib.approval.decision import GrantScope
-    from toolcrib.runtime.approval_messages import ApprovalFacts
+    from toolcrib.runtime.messages import ApprovalFacts
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.acp.editor import Editor

@@ -12,30 +12,30 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from toolcrib.errors import Refused
-from toolcrib.transports.http.answers import (
+from toolcrib.serving.auth import Gate
+from toolcrib.serving.origins import doors
+from toolcrib.serving.refusals import (
     HttpRefused,
     as_bytes,
+    as_refused,
     refusal_json,
     send_json,
     status_of,
 )
 from toolcrib.transports.http.connections import Connections
 from toolcrib.transports.http.endpoint import OperationEndpoint
-from toolcrib.transports.http.gate import Gate
 from toolcrib.transports.http.mcp_mount import mcp_route
 from toolcrib.transports.http.openapi import openapi_document
 from toolcrib.transports.http.routes import ROUTES, OperationRoute
 from toolcrib.transports.http.shortcut import Shortcut
 from toolcrib.transports.http.websocket import SocketEndpoint
-from toolcrib.transports.refusals import as_refused
-from toolcrib.transports.security_origins import doors
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from toolcrib.runtime.runtime import Runtime
+    from toolcrib.serving.tokens import Tokens
     from toolcrib.transports.mcp.server import McpServer
-    from toolcrib.transports.security import Tokens
 
 
 def create_app(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.routing import Route
 
 from toolcrib.errors import Refused
-from toolcrib.transports.http.answers import send_refusal
+from toolcrib.serving.refusals import send_refusal
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

@@ -9,8 +9,8 @@ from pydantic import TypeAdapter
 
 from toolcrib._version import __version__
 from toolcrib.errors import RefusalKind
+from toolcrib.serving.refusals import REFUSALS, UNREADABLE_STATUS
 from toolcrib.transports.http.routes import ROUTES, OperationRoute
-from toolcrib.transports.refusals import REFUSALS, UNREADABLE_STATUS
 
 _REFS: Final = "#/components/schemas/"
 _REFUSAL: Final[dict[str, Any]] = {"$ref": f"{_REFS}Refusal"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.transports.http.gate import SUBPROTOCOL, headers_of, principal_of
+from toolcrib.serving.auth import SUBPROTOCOL, headers_of, principal_of
 from toolcrib.transports.peer import Peer
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from toolcrib.errors import Refused
-from toolcrib.runtime.held import wait_at_most
-from toolcrib.transports.http.answers import send_refusal
-from toolcrib.transports.http.gate import principal_of
+from toolcrib.runtime.live_session import wait_at_most
+from toolcrib.serving.auth import principal_of
+from toolcrib.serving.refusals import send_refusal
 from toolcrib.transports.mcp.stateless import answer_once, is_stateless, read_body, wants_stream
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from toolcrib.transports.mcp.log_levels import wants
+from toolcrib.transports.mcp.notifications import wants
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext

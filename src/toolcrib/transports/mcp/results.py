@@ -1,16 +1,76 @@
-"""What a call came to, as MCP tells it."""
+"""What a call came to, as MCP tells it.
+
+Pictures, sounds and files of another server's answer, given on as they came.
+
+Results that were too long to be sent whole, as resources.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.transports.mcp.parts import parts_of
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    ContentBlock,
+    ListResourcesResult,
+    ReadResourceResult,
+    TextResourceContents,
+)
+from pydantic import TypeAdapter, ValidationError
+
+from toolcrib.mcp_client.results import text_of
+from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
 
     from toolcrib.runtime.messages import CallResult
+
+
+_BLOCK: Final = TypeAdapter[ContentBlock](ContentBlock)
+
+
+def parts_of(value: Any, text: str) -> list[dict[str, Any]] | None:
+    """The parts that a mounted tool's value is made of; None when it is something else.
+
+    `text` is what a model reads of the result. Where that says more than the parts do, or less
+    because it was cut, it takes the place of those that are text.
+    """
+    written = _written(value)
+    if written is None:
+        return None
+    blocks = [block for each in written if (block := _block(each)) is not None]
+    parts = [_plain(each) for each in blocks]
+    if len(blocks) == len(written) and text_of(blocks) == text:
+        return parts
+    return [{"type": "text", "text": text}, *(each for each in parts if each["type"] != "text")]
+
+
+def _written(value: Any) -> list[dict[str, Any]] | None:
+    """What stands under `content`, if nothing else stands there and all of it has a type."""
+    if not isinstance(value, dict) or list(cast("dict[str, Any]", value)) != ["content"]:
+        return None
+    found: Any = cast("dict[str, Any]", value)["content"]
+    if not isinstance(found, list) or not found:
+        return None
+    parts = cast("list[Any]", found)
+    return parts if all(isinstance(part, dict) and "type" in part for part in parts) else None
+
+
+def _block(part: dict[str, Any]) -> ContentBlock | None:
+    """One part; None for one that was left out because it was too large."""
+    try:
+        return _BLOCK.validate_python(part)
+    except ValidationError:
+        return None
+
+
+def _plain(block: ContentBlock) -> dict[str, Any]:
+    return _BLOCK.dump_python(block, mode="json", by_alias=True, exclude_none=True)
+
 
 CALL_META: Final = "toolcrib/call"
 """Where a result says in `_meta` which call it is of, and why it failed or waits."""
@@ -95,3 +155,51 @@ def _link(artifact_id: str) -> dict[str, Any]:
         "description": "The whole result",
         "mimeType": "text/plain",
     }
+
+
+if TYPE_CHECKING:
+    from mcp.server.context import HandlerResult, ServerRequestContext
+    from mcp_types import PaginatedRequestParams, ReadResourceRequestParams
+
+    from toolcrib.runtime.runtime import Runtime
+    from toolcrib.transports.mcp.client_sessions import Seats
+
+    ReadResource = Callable[
+        ["ServerRequestContext[Any, Any]", ReadResourceRequestParams], Awaitable[HandlerResult]
+    ]
+
+
+class ArtifactReader:
+    """Answers `resources/read` for artifacts of the client's own session, and passes on the rest
+    to the author's handler.
+    """
+
+    def __init__(self, runtime: Runtime, seats: Seats) -> None:
+        self._runtime = runtime
+        self._seats = seats
+        self.others: ReadResource | None = None
+
+    async def __call__(
+        self, ctx: ServerRequestContext[Any, Any], params: ReadResourceRequestParams
+    ) -> HandlerResult:
+        """Answer one request."""
+        if params.uri.startswith(ARTIFACTS):
+            text = await self._read(ctx, params.uri.removeprefix(ARTIFACTS))
+            if text is not None:
+                found = TextResourceContents(uri=params.uri, mime_type="text/plain", text=text)
+                return ReadResourceResult(contents=[found])
+        elif self.others is not None:
+            return await self.others(ctx, params)
+        raise MCPError(INVALID_PARAMS, "Resource not found", {"uri": params.uri})
+
+    async def _read(self, ctx: ServerRequestContext[Any, Any], artifact_id: str) -> str | None:
+        store, seat = self._runtime.store, await self._seats.of(ctx)
+        seat.who.check("read", "resources/read")
+        return await ask_store(store, store.artifact, seat.session_id, artifact_id)
+
+
+async def no_resources(
+    ctx: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
+) -> ListResourcesResult:
+    """Artifacts are found by the links in results, so that there is nothing to list."""
+    return ListResourcesResult(resources=[])

@@ -13,15 +13,14 @@ from mcp_types import ReadResourceRequestParams, SetLevelRequestParams
 from pydantic import BaseModel
 
 from toolcrib.runtime.principal import Principal
-from toolcrib.transports.mcp.approving import Approving
-from toolcrib.transports.mcp.artifacts import ArtifactReader, no_resources
-from toolcrib.transports.mcp.calling import Calling
-from toolcrib.transports.mcp.listing import Listing
-from toolcrib.transports.mcp.log_levels import set_level
+from toolcrib.transports.mcp.client_sessions import Seats
+from toolcrib.transports.mcp.elicitation import Approving
+from toolcrib.transports.mcp.errors import without_details
+from toolcrib.transports.mcp.notifications import Telling, set_level
 from toolcrib.transports.mcp.options import McpOptions
-from toolcrib.transports.mcp.refusing import without_details
-from toolcrib.transports.mcp.seats import Seats
-from toolcrib.transports.mcp.telling import Telling
+from toolcrib.transports.mcp.results import ArtifactReader, no_resources
+from toolcrib.transports.mcp.tool_calls import Calling
+from toolcrib.transports.mcp.tool_list import Listing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -32,9 +31,9 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from toolcrib.runtime.runtime import Runtime
+    from toolcrib.serving.tokens import Tokens
     from toolcrib.transports.mcp.endpoint import McpEndpoint
-    from toolcrib.transports.security import Tokens
-    from toolcrib.transports.stdio_pipes import Pipes
+    from toolcrib.transports.pipes import Pipes
 
 P = TypeVar("P", bound=BaseModel)
 
@@ -106,7 +105,7 @@ class McpServer:
         is asked to stop, then close the runtime. `pipes` come from `claim_pipes`.
         """
         from toolcrib.transports.mcp.stdio import serve_stdio
-        from toolcrib.transports.stdio_pipes import claim_pipes
+        from toolcrib.transports.pipes import claim_pipes
 
         await serve_stdio(self, pipes or claim_pipes())
 

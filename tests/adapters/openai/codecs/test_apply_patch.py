@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.adapters.openai.codecs.client_tools import ITEMS, PATCH, TOOLS, run
 from tests.adapters.openai.typed_items import untyped_in_item
-from toolcrib.tools.apply_patch import apply_patch_tool
+from toolcrib.toolkits.apply_patch import apply_patch_tool
 
 
 def test_the_entry_has_no_options() -> None:

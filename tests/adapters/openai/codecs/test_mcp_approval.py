@@ -16,8 +16,8 @@ from tests.adapters.openai.response_samples import (
 )
 from tests.adapters.openai.typed_items import untyped_in_item
 from toolcrib import Executor, Policy, Session
-from toolcrib.adapters.client_calls import ClientCall
-from toolcrib.adapters.openai.codecs.mcp_approval import OpenAIMcpApprovals
+from toolcrib.adapters.openai.codecs.mcp import OpenAIMcpApprovals
+from toolcrib.adapters.tool_calls import ClientCall
 from toolcrib.approval import (
     Answer,
     ApprovalRequest,

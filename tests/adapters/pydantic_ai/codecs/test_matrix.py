@@ -13,9 +13,9 @@ from toolcrib.adapters.codec import Codec, Contribution
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_client_codecs, default_codecs
 from toolcrib.adapters.support import MATRIX, PROVIDERS, options_of, supports
 from toolcrib.errors import UnsupportedOption
-from toolcrib.tools.apply_patch import apply_patch_tool
-from toolcrib.tools.hosted import HostedTool
-from toolcrib.tools.memory import memory_tool
+from toolcrib.toolkits.apply_patch import apply_patch_tool
+from toolcrib.toolkits.memory import memory_tool
+from toolcrib.tools.provider_tools import HostedTool
 
 THROUGH_PYDANTIC_AI = [each for each in PROVIDERS if each != "openai"]
 # Client-run kinds of OpenAI's are bound to its adapter, so no codec is ever asked about them.

@@ -33,9 +33,9 @@ from tests.adapters.pydantic_ai.recordings import INTERACTIONS
 from tests.adapters.pydantic_ai.script_replay import speaker
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import PromptEvaluationError, PromptResponse
+from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.pydantic_ai import GoogleInteractionsModel, PydanticAIAdapter
 from toolcrib.adapters.pydantic_ai.models import provider_of
-from toolcrib.adapters.retry import Retry
 from toolcrib.tools.web_search import web_search_tool
 
 both_forms = pytest.mark.parametrize("stream", [False, True], ids=["blocking", "streamed"])

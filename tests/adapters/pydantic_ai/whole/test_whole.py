@@ -12,9 +12,9 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.groq import GroqProvider
 
 from toolcrib.adapters.pydantic_ai.models import provider_of
-from toolcrib.adapters.pydantic_ai.whole import whole
-from toolcrib.adapters.pydantic_ai.whole.anthropic import WholeAnthropicModel
-from toolcrib.adapters.pydantic_ai.whole.groq import WholeGroqModel
+from toolcrib.adapters.pydantic_ai.patched_models import whole
+from toolcrib.adapters.pydantic_ai.patched_models.anthropic import WholeAnthropicModel
+from toolcrib.adapters.pydantic_ai.patched_models.groq import WholeGroqModel
 
 
 class OwnModel(AnthropicModel):

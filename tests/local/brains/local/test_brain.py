@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.errors import UsageError
-from toolcrib.local import (
+from toolcrib.embedded import (
     Answered,
     BrainFailed,
     Called,
@@ -23,9 +22,10 @@ from toolcrib.local import (
     Spent,
     Text,
 )
-from toolcrib.local.brains.local.brain import MOST_TOKENS, LocalBrain, propose_with
-from toolcrib.local.brains.local.engine import Written
-from toolcrib.local.model.catalog import SMALL, model_folder
+from toolcrib.embedded.backends.llama.backend import MOST_TOKENS, LocalBrain, propose_with
+from toolcrib.embedded.backends.llama.engine import Written
+from toolcrib.embedded.weights.catalog import SMALL, model_folder
+from toolcrib.errors import UsageError
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = Offer("weather", "The weather in a city now.", CITY)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from toolcrib.local import Offer, OutputFormat
-from toolcrib.local.brains.local.constraint import (
+from toolcrib.embedded import Offer, OutputFormat
+from toolcrib.embedded.backends.llama.constraint import (
     LONGEST_ANSWER,
     LONGEST_CODE,
     LONGEST_TEXT,

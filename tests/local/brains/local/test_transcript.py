@@ -6,10 +6,16 @@ import json
 
 import pytest
 
-from toolcrib.local import Answered, Called, Offer, Question, Said
-from toolcrib.local.brains.local.guides import BRIEF, FULL, Guide, guide_for
-from toolcrib.local.brains.local.transcript import LONGEST_RESULT, messages_for
-from toolcrib.local.model.catalog import DEFAULT, SMALL
+from toolcrib.embedded import Answered, Called, Offer, Question, Said
+from toolcrib.embedded.backends.llama.transcript import (
+    BRIEF,
+    FULL,
+    LONGEST_RESULT,
+    Guide,
+    guide_for,
+    messages_for,
+)
+from toolcrib.embedded.weights.catalog import DEFAULT, SMALL
 
 PARAMETERS = {
     "type": "object",

@@ -9,7 +9,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from tests.local.scripted_provider import function, scripted
-from toolcrib.local import (
+from toolcrib.embedded import (
     Answered,
     BrainFailed,
     Called,
@@ -23,8 +23,8 @@ from toolcrib.local import (
     Thought,
     Turn,
 )
-from toolcrib.local.brains.scripted.brain import ScriptedBrain
-from toolcrib.local.web.folder import WebFolder
+from toolcrib.embedded.backends.scripted.backend import ScriptedBrain
+from toolcrib.embedded.web.folder import WebFolder
 
 STORY = """
 name: clerk

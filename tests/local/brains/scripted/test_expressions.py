@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.local.brains.scripted.expressions import (
+from toolcrib.embedded.backends.scripted.expressions import (
     Fact,
     Facts,
     Unanswered,

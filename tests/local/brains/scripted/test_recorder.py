@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from tests.local.scripted_provider import Puppet, function
-from toolcrib.errors import UsageError
-from toolcrib.local import (
+from toolcrib.embedded import (
     Answered,
     BrainFailed,
     Called,
@@ -23,9 +22,10 @@ from toolcrib.local import (
     Text,
     Thought,
 )
-from toolcrib.local.brain import Brain
-from toolcrib.local.brains.scripted.brain import ScriptedBrain
-from toolcrib.local.brains.scripted.recorder import Recorder
+from toolcrib.embedded.backend import Brain
+from toolcrib.embedded.backends.scripted.backend import ScriptedBrain
+from toolcrib.embedded.backends.scripted.recorder import Recorder
+from toolcrib.errors import UsageError
 
 TOOLS: Any = [function("stock"), function("order")]
 FORMAT: Any = {

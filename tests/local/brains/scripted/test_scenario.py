@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.embedded.backends.scripted.backend import ScriptedBrain
+from toolcrib.embedded.backends.scripted.scenario import load_scenario, read_scenario
 from toolcrib.errors import UsageError
-from toolcrib.local.brains.scripted.brain import ScriptedBrain
-from toolcrib.local.brains.scripted.scenario import load_scenario, read_scenario
 
 GOOD = """
 name: clerk

@@ -1,16 +1,33 @@
-"""The provider's search for tools, on the Responses API."""
+"""The provider's search for tools, on the Responses API.
+
+A search for tools that runs here, on the Responses API.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.codec import Codec, Invocation, Item
-from toolcrib.adapters.failed import failure_of
-from toolcrib.adapters.items import mapping_of, mappings_of, maybe_text, plain, text_of
-from toolcrib.tools.hosted import HostedTool
-from toolcrib.tools.tool_search import KIND, FoundTool, ToolSearchConfig, ToolSearchResult
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.json_fields import (
+    json_object_of,
+    mapping_of,
+    mappings_of,
+    maybe_text,
+    plain,
+    text_of,
+)
+from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCall, ClientCodec
+from toolcrib.tools.prepared import prepare
+from toolcrib.tools.provider_tools import HostedTool
+from toolcrib.tools.tool_search import (
+    KIND,
+    FoundTool,
+    HandlerToolSearchConfig,
+    ToolSearchConfig,
+    ToolSearchResult,
+)
 
 CALL: Final = "tool_search_call"
 OUTPUT: Final = "tool_search_output"
@@ -34,11 +51,11 @@ class OpenAIToolSearchCodec(Codec[ToolSearchConfig, ToolSearchResult]):
     def choice(self, tool: HostedTool[ToolSearchConfig]) -> Any:
         return dict(FORCED)
 
-    def is_call(self, item: Item, tool: HostedTool[ToolSearchConfig]) -> bool:
+    def is_call(self, item: RawItem, tool: HostedTool[ToolSearchConfig]) -> bool:
         return super().is_call(item, tool) and not _is_local(item)
 
     def invocation(
-        self, item: Item, items: Sequence[Item], tool: HostedTool[ToolSearchConfig]
+        self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[ToolSearchConfig]
     ) -> Invocation:
         answer = next((found for call, found in _pairs(items) if _is_same(call, item)), None)
         failure = failure_of(item) or (failure_of(answer) if answer is not None else None)
@@ -66,13 +83,13 @@ class OpenAIToolSearchCodec(Codec[ToolSearchConfig, ToolSearchResult]):
         return ToolSearchResult(tuple(tool for _, found in _pairs(items) for tool in _found(found)))
 
 
-def _is_local(item: Item) -> bool:
+def _is_local(item: RawItem) -> bool:
     return text_of(item, "execution") == "client"
 
 
-def _pairs(items: Sequence[Item]) -> Iterator[tuple[Item, Item]]:
+def _pairs(items: Sequence[RawItem]) -> Iterator[tuple[RawItem, RawItem]]:
     """Each search with what it found: by id where there is one, else in order."""
-    searching: deque[Item] = deque()
+    searching: deque[RawItem] = deque()
     for item in items:
         kind = text_of(item, "type")
         if kind == CALL and not _is_local(item) and failure_of(item) is None:
@@ -83,23 +100,23 @@ def _pairs(items: Sequence[Item]) -> Iterator[tuple[Item, Item]]:
             yield call, item
 
 
-def _is_same(call: Item, item: Item) -> bool:
+def _is_same(call: RawItem, item: RawItem) -> bool:
     return call is item or (bool(text_of(call, "id")) and call.get("id") == item.get("id"))
 
 
-def _share_id(call: Item, output: Item) -> bool:
+def _share_id(call: RawItem, output: RawItem) -> bool:
     call_id = maybe_text(call, "call_id")
     return bool(call_id) and call_id == maybe_text(output, "call_id")
 
 
-def _drop(searching: deque[Item], call: Item) -> None:
+def _drop(searching: deque[RawItem], call: RawItem) -> None:
     # By identity: two searches may well be equal.
     kept = [each for each in searching if each is not call]
     searching.clear()
     searching.extend(kept)
 
 
-def _found(output: Item, namespace: str | None = None) -> Iterator[FoundTool]:
+def _found(output: RawItem, namespace: str | None = None) -> Iterator[FoundTool]:
     for entry in mappings_of(output, "tools"):
         name = text_of(entry, "name") or text_of(entry, "server_label") or text_of(entry, "type")
         if entry.get("type") == "namespace" and namespace is None:
@@ -108,3 +125,87 @@ def _found(output: Item, namespace: str | None = None) -> Iterator[FoundTool]:
             yield FoundTool(
                 name, text_of(entry, "description"), mapping_of(entry, "parameters"), namespace
             )
+
+
+class OpenAILocalToolSearchCodec(ClientCodec):
+    """Speaks for `tool_search` on the client. The answer has no place for a text: when the search
+    failed it has no tools and is incomplete.
+    """
+
+    kind: ClassVar[str] = KIND
+    provider: ClassVar[str] = "openai"
+    config_type: ClassVar[type[Any]] = HandlerToolSearchConfig
+    call_type: ClassVar[str] = "tool_search_call"
+    output_type: ClassVar[str] = "tool_search_output"
+
+    def serialize(self, tool: AnyProviderTool) -> dict[str, Any]:
+        declaration = prepare(tool).declaration
+        return {
+            "type": "tool_search",
+            "execution": "client",
+            "description": declaration.description,
+            "parameters": declaration.parameters,
+        }
+
+    def choice(self, tool: AnyProviderTool) -> Any:
+        return dict(FORCED)
+
+    def is_call(self, item: RawItem) -> bool:
+        return super().is_call(item) and text_of(item, "execution") != "server"
+
+    def arguments(self, item: RawItem) -> dict[str, Any]:
+        return mapping_of(item, "arguments") or json_object_of(item, "arguments")
+
+    def output(
+        self, call: ClientCall, text: str, *, success: bool, value: Any, failure: str | None
+    ) -> dict[str, Any]:
+        return {
+            "execution": "client",
+            "status": "completed" if success else "incomplete",
+            "tools": _entries(_tools_named(value)) if success else [],
+        }
+
+
+def _tools_named(value: Any) -> Iterable[FoundTool]:
+    """The tools of a result, also when it was read back from a ledger as plain JSON."""
+    if isinstance(value, ToolSearchResult):
+        return value.tools
+    return [
+        FoundTool(
+            text_of(each, "name"),
+            text_of(each, "description"),
+            mapping_of(each, "parameters"),
+            maybe_text(each, "namespace"),
+        )
+        for each in mappings_of(mapping_of({"value": value}, "value"), "tools")
+    ]
+
+
+def _entries(tools: Iterable[FoundTool]) -> list[dict[str, Any]]:
+    """Tools of one group go together under its name, where its first tool stands."""
+    entries: list[dict[str, Any]] = []
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for tool in tools:
+        if tool.namespace is None:
+            entries.append(_function(tool))
+            continue
+        if tool.namespace not in groups:
+            groups[tool.namespace] = []
+            entries.append(_group(tool.namespace, groups[tool.namespace]))
+        groups[tool.namespace].append(_function(tool))
+    return entries
+
+
+def _function(tool: FoundTool) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": dict(tool.parameters),
+        "strict": False,
+        "defer_loading": True,
+    }
+
+
+def _group(name: str, tools: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"type": "namespace", "name": name, "description": name, "tools": tools}

@@ -1,4 +1,7 @@
-"""The code interpreter through pydantic-ai."""
+"""The code interpreter through pydantic-ai.
+
+One run of code in the words of the providers, read into one type.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,18 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.answer import Annotation, answer_text
-from toolcrib.adapters.codec import Invocation, Item
-from toolcrib.adapters.items import mapping_of, mappings_of, plain, text_of
-from toolcrib.adapters.pydantic_ai.codecs.code_run import fault_of, has_output, joined, run_of
+from toolcrib.adapters.codec import Invocation, RawItem
+from toolcrib.adapters.json_fields import (
+    mapping_of,
+    mappings_of,
+    maybe_int,
+    maybe_text,
+    plain,
+    text_of,
+    texts_of,
+)
 from toolcrib.adapters.pydantic_ai.codecs.exchange import CALL, Exchange, details_of
+from toolcrib.adapters.pydantic_ai.codecs.files import base64_of, images_of, media_type
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.tools.code_interpreter import (
     KIND,
@@ -21,7 +32,128 @@ from toolcrib.tools.code_interpreter import (
     ExistingContainer,
     GeneratedFile,
 )
-from toolcrib.tools.hosted import HostedTool
+from toolcrib.tools.code_interpreter.tracebacks import fatal_traceback
+from toolcrib.tools.provider_tools import HostedTool
+
+_STDOUT: Final = ("stdout", "stdOut")
+_STDERR: Final = ("stderr", "stdErr")
+_EXIT_CODE: Final = ("return_code", "exitCode", "ret")
+_OUTCOME: Final = "OUTCOME_"
+
+
+def run_of(exchange: Exchange, items: Sequence[RawItem]) -> CodeInterpreterResult:
+    """What one call ran and what came of it."""
+    container = maybe_text(exchange.arguments, "container_id") or _container(exchange, items)
+    shown: dict[str, Any] = {
+        "code": code_of(exchange.arguments),
+        "container_id": container,
+        "images": tuple(map(_data_url, images_of(exchange, items))),
+    }
+    facts = exchange.facts
+    if "outcome" in facts:
+        return CodeInterpreterResult(**shown, **_by_outcome(facts))
+    if "logs" in facts:
+        return CodeInterpreterResult(**shown, **_by_logs(facts))
+    return CodeInterpreterResult(
+        **shown,
+        stdout=_first_text(facts, _STDOUT) or _edited(facts) or text_of(exchange.answer, "content"),
+        stderr=next((text_of(facts, key) for key in _STDERR if key in facts), None),
+        exit_code=next(
+            (code for key in _EXIT_CODE if (code := maybe_int(facts, key)) is not None), None
+        ),
+        files=tuple(_files(facts, container or "")),
+    )
+
+
+def code_of(asked: RawItem) -> str:
+    """The code: a program, a shell command, or what to do with a file."""
+    code = _first_text(asked, ("code", "snippet"))
+    command, path = text_of(asked, "command"), text_of(asked, "path")
+    if code or not path:
+        return code or command
+    about = [f"{command} {path}"]
+    about += [text_of(asked, key) for key in ("file_text", "old_str", "new_str", "insert_text")]
+    return "\n".join(filter(None, about))
+
+
+def fault_of(run: CodeInterpreterResult, exchange: Exchange) -> str | None:
+    """How the code itself failed; None when it did not, as far as the provider tells."""
+    outcome = text_of(exchange.facts, "outcome").removeprefix(_OUTCOME).lower()
+    if outcome not in ("", "ok", "unspecified"):
+        return f"the code did not end well: {outcome}"
+    if run.is_inferred and run.stderr:
+        last = run.stderr.splitlines()[-1]
+        return f"the code ended with an exception, to judge by its output: {last}"
+    if run.exit_code:
+        return f"the code ended with exit code {run.exit_code}"
+    if exchange.facts.get("isError") is True:
+        return "the code ended with an error"
+    return maybe_text(exchange.facts, "error") or None
+
+
+def has_output(run: CodeInterpreterResult) -> bool:
+    """Whether anything came of a run."""
+    return bool(run.stdout or run.stderr or run.images) or run.exit_code is not None
+
+
+def _container(exchange: Exchange, items: Sequence[RawItem]) -> str | None:
+    """Some providers name the container once for a whole response; the last one named counts."""
+    last = exchange.answer or exchange.call
+    found: str | None = None
+    for item in items:
+        if item.get("type") == "response":
+            told = mapping_of(item, "provider_details") or details_of(item)
+            found = maybe_text(told, "container_id") or found
+        elif item is last or item == last:
+            break
+    return found
+
+
+def _by_outcome(facts: RawItem) -> dict[str, Any]:
+    """Gemini has one output: what was printed when it went well, else what went wrong."""
+    output = text_of(facts, "output")
+    is_ok = text_of(facts, "outcome") == f"{_OUTCOME}OK"
+    return {"stdout": output} if is_ok else {"stderr": output}
+
+
+def _by_logs(facts: RawItem) -> dict[str, Any]:
+    """OpenAI mixes everything, and a traceback at the end is the only sign of a failure."""
+    stdout = joined(texts_of(facts, "logs"))
+    traceback = fatal_traceback(stdout)
+    if traceback is None:
+        return {"stdout": stdout}
+    return {"stdout": stdout, "stderr": traceback, "exit_code": 1, "is_inferred": True}
+
+
+def joined(texts: Iterable[str]) -> str:
+    """The texts, each on a line of its own."""
+    whole = ""
+    for text in filter(None, texts):
+        whole += text if not whole or whole.endswith("\n") else f"\n{text}"
+    return whole
+
+
+def _edited(facts: RawItem) -> str:
+    """What a file editor in the sandbox shows: a file, or the lines that it changed."""
+    return text_of(facts, "content") or "\n".join(texts_of(facts, "lines"))
+
+
+def _files(facts: RawItem, container: str) -> list[GeneratedFile]:
+    listed = [*mappings_of(facts, "content"), *mappings_of(facts, "output_files")]
+    return [
+        GeneratedFile(container, file_id, text_of(each, "filename") or text_of(each, "name"))
+        for each in listed
+        if (file_id := text_of(each, "file_id"))
+    ]
+
+
+def _data_url(item: RawItem) -> str:
+    return f"data:{media_type(item)};base64,{base64_of(item)}"
+
+
+def _first_text(item: RawItem, keys: Iterable[str]) -> str:
+    return next((text for key in keys if (text := text_of(item, key))), "")
+
 
 _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "openai-responses": {
@@ -63,7 +195,7 @@ class CodeInterpreterCodec(NativeCodec[CodeInterpreterConfig, CodeInterpreterRes
         return found
 
     def read(
-        self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[CodeInterpreterConfig]
+        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[CodeInterpreterConfig]
     ) -> Invocation:
         run = run_of(exchange, items)
         named = (file for at, file in _cited_files(items) if _maker(at, file, items) == exchange.id)
@@ -100,7 +232,7 @@ class CodeInterpreterCodec(NativeCodec[CodeInterpreterConfig, CodeInterpreterRes
         )
 
 
-def _cited_files(items: Sequence[Item]) -> Iterator[tuple[int, GeneratedFile]]:
+def _cited_files(items: Sequence[RawItem]) -> Iterator[tuple[int, GeneratedFile]]:
     """Files that an answer's text names, and which item does. They lie among what pydantic-ai keeps
     unread.
     """
@@ -118,7 +250,7 @@ def _cited_files(items: Sequence[Item]) -> Iterator[tuple[int, GeneratedFile]]:
         offset += length
 
 
-def _maker(index: int, file: GeneratedFile, items: Sequence[Item]) -> str | None:
+def _maker(index: int, file: GeneratedFile, items: Sequence[RawItem]) -> str | None:
     """The last run in the file's container before the text that names it: nothing else says which
     run made a file.
     """

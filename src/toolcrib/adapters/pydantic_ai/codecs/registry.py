@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolcrib.adapters.client_calls import ClientCodec
 from toolcrib.adapters.codec import HostedToolCodec
 from toolcrib.adapters.pydantic_ai.codecs.code_interpreter import CodeInterpreterCodec
 from toolcrib.adapters.pydantic_ai.codecs.file_search import FileSearchCodec
 from toolcrib.adapters.pydantic_ai.codecs.image_generation import ImageGenerationCodec
 from toolcrib.adapters.pydantic_ai.codecs.mcp import McpCodec
 from toolcrib.adapters.pydantic_ai.codecs.memory import MemoryCodec
-from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
-from toolcrib.adapters.pydantic_ai.codecs.refused import RefusedCodec
+from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec, RefusedCodec
 from toolcrib.adapters.pydantic_ai.codecs.tool_search import ToolSearchCodec
 from toolcrib.adapters.pydantic_ai.codecs.unknown import UnknownCallCodec
 from toolcrib.adapters.pydantic_ai.codecs.web_fetch import WebFetchCodec
 from toolcrib.adapters.pydantic_ai.codecs.web_search import WebSearchCodec
+from toolcrib.adapters.tool_calls import ClientCodec
 
 
 def default_codecs(

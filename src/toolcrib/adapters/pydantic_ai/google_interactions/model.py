@@ -19,16 +19,19 @@ from pydantic_ai.native_tools import AbstractNativeTool, MCPServerTool
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 
-from toolcrib.adapters.items import mappings_of, maybe_text, plain, text_of
-from toolcrib.adapters.pydantic_ai.google_interactions.asking import body_of
-from toolcrib.adapters.pydantic_ai.google_interactions.ending import (
+from toolcrib.adapters.json_fields import mappings_of, maybe_text, plain, text_of
+from toolcrib.adapters.pydantic_ai.google_interactions.request import (
+    body_of,
+    steps_of,
+    system_texts,
+)
+from toolcrib.adapters.pydantic_ai.google_interactions.response import (
+    Reading,
     details_of,
     reason_of,
     usage_of,
 )
-from toolcrib.adapters.pydantic_ai.google_interactions.reading import Reading
 from toolcrib.adapters.pydantic_ai.google_interactions.stream import InteractionStream
-from toolcrib.adapters.pydantic_ai.google_interactions.writing import steps_of, system_texts
 
 
 class GoogleInteractionsModel(GoogleModel):

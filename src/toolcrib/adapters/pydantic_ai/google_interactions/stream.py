@@ -1,4 +1,7 @@
-"""An interaction as it comes: text is told at once, every other step when it is whole."""
+"""An interaction as it comes: text is told at once, every other step when it is whole.
+
+Steps that are told in pieces.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,56 @@ from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.messages import ModelResponseStreamEvent, TextPart
 from pydantic_ai.models import StreamedResponse
 
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import mapping_of, mappings_of, plain, text_of
-from toolcrib.adapters.pydantic_ai.google_interactions.ending import (
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.json_fields import json_object_of, mapping_of, mappings_of, plain, text_of
+from toolcrib.adapters.pydantic_ai.google_interactions.response import (
+    Reading,
     details_of,
     reason_of,
     usage_of,
 )
-from toolcrib.adapters.pydantic_ai.google_interactions.growing import grow, whole
-from toolcrib.adapters.pydantic_ai.google_interactions.reading import Reading
 
 Step = dict[str, Any]
+_WRITTEN = "arguments_text"
+_FILES = frozenset({"audio", "document", "image", "video"})
+
+
+def grow(step: Step, delta: RawItem) -> None:
+    """Add a piece to a step."""
+    kind = text_of(delta, "type")
+    if kind == "text":
+        last = _last_text(step)
+        last["text"] = text_of(last, "text") + text_of(delta, "text")
+    elif kind in ("text_annotation_delta", "text_annotation"):
+        last = _last_text(step)
+        last["annotations"] = [
+            *mappings_of(last, "annotations"),
+            *mappings_of(delta, "annotations"),
+        ]
+    elif kind == "thought_summary":
+        step["summary"] = [*mappings_of(step, "summary"), mapping_of(delta, "content")]
+    elif kind == "arguments_delta":
+        step[_WRITTEN] = text_of(step, _WRITTEN) + text_of(delta, "arguments")
+    elif kind in _FILES:
+        step["content"] = [*mappings_of(step, "content"), dict(delta)]
+    else:
+        # Calls and results come in one piece, as do signatures.
+        step |= {key: value for key, value in delta.items() if key != "type" and value is not None}
+
+
+def whole(step: Step) -> Step:
+    """The step when no more pieces come."""
+    written = json_object_of(step, _WRITTEN)
+    step = {key: value for key, value in step.items() if key != _WRITTEN}
+    return {**step, "arguments": written} if written else step
+
+
+def _last_text(step: Step) -> Step:
+    """The text that is being written; a new one where there is none."""
+    content: list[Any] = step.setdefault("content", [])
+    if not content or content[-1].get("type") != "text":
+        content.append({"type": "text", "text": ""})
+    return content[-1]
 
 
 @dataclass
@@ -65,7 +107,7 @@ class InteractionStream(StreamedResponse):
                 case _:
                     pass
 
-    def _heard(self, step: Step, key: Any, delta: Item) -> Iterator[ModelResponseStreamEvent]:
+    def _heard(self, step: Step, key: Any, delta: RawItem) -> Iterator[ModelResponseStreamEvent]:
         grow(step, delta)
         contents = mappings_of(step, "content")
         if contents and delta.get("type") == "text":
@@ -96,11 +138,11 @@ class InteractionStream(StreamedResponse):
             citations=part.citations,
         )
 
-    def _note(self, interaction: Item) -> None:
+    def _note(self, interaction: RawItem) -> None:
         self.provider_response_id = text_of(interaction, "id") or self.provider_response_id
         self._name = text_of(interaction, "model") or self._name
 
-    def _end(self, interaction: Item, reading: Reading) -> None:
+    def _end(self, interaction: RawItem, reading: Reading) -> None:
         self._note(interaction)
         self._usage = self._usage + usage_of(interaction)
         self.finish_reason = reason_of(interaction)
@@ -126,7 +168,7 @@ class InteractionStream(StreamedResponse):
         return self._timestamp
 
 
-def _problem(event: Item) -> str:
+def _problem(event: RawItem) -> str:
     error = mapping_of(event, "error")
     told = [str(error.get("code") or ""), text_of(error, "message")]
     return ": ".join(filter(None, told)) or "the interaction failed"

@@ -1,0 +1,82 @@
+"""Prompts within prompts: what a prompt that a call evaluates takes from the one around it.
+
+Unless it is told otherwise it is governed the same, its tokens count against the budgets of both,
+and it ends with the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from toolcrib.adapters.response import Usage
+from toolcrib.session.turns import call_here
+
+if TYPE_CHECKING:
+    from toolcrib.adapters.governance import Governance
+    from toolcrib.adapters.options import Budget
+    from toolcrib.session.session import Session
+
+
+@dataclass(slots=True, eq=False)
+class PromptScope:
+    """A prompt that is being evaluated, and what it has spent, with the prompts within it."""
+
+    session: Session
+    prompt_name: str
+    budget: Budget
+    governance: Governance
+    outer: PromptScope | None = None
+    tokens: int = 0
+
+    def spend(self, usage: Usage) -> None:
+        """Count what one request cost, here and in every prompt around."""
+        each: PromptScope | None = self
+        while each is not None:
+            each.tokens += usage.total_tokens
+            each = each.outer
+
+    def check(self, steps: int) -> None:
+        """Raise, before another request is made, once a limit of this prompt is reached, or one
+        around it has no tokens left. Steps are each prompt's own.
+        """
+        self.budget.check(self.prompt_name, steps=steps, usage=Usage(input_tokens=self.tokens))
+        if self.outer is not None:
+            self.outer.check(0)
+
+
+_here: Final[ContextVar[PromptScope | None]] = ContextVar("toolcrib_evaluating", default=None)
+
+
+def around(session: Session) -> PromptScope | None:
+    """The evaluation whose call, in this session, the running code is part of."""
+    found = _here.get()
+    is_around = found is not None and found.session is session and call_here(session) is not None
+    return found if is_around else None
+
+
+@contextmanager
+def evaluating(evaluation: PromptScope) -> Generator[None]:
+    """Let what is evaluated by the code within be part of this evaluation."""
+    before = _here.get()
+    _here.set(evaluation)
+    try:
+        yield
+    finally:
+        if _here.get() is evaluation:
+            _here.set(before)
+
+
+def deadline_here(session: Session, seconds: float | None) -> float | None:
+    """When a prompt that starts now must be answered, in the running loop's time: when its own
+    time is over, or that of the call that it is part of.
+    """
+    call = call_here(session)
+    ends = [call.ends_at] if call is not None and call.ends_at is not None else []
+    if seconds is not None:
+        ends.append(asyncio.get_running_loop().time() + seconds)
+    return min(ends, default=None)

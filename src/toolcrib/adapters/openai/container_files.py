@@ -1,0 +1,190 @@
+"""Files of the host in a code interpreter's container: planned, staged, and told to the model.
+
+An evaluation whose code interpreter needs files of the host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.evaluation import Evaluation
+from toolcrib.adapters.json_fields import mapping_of, texts_of
+from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
+from toolcrib.adapters.openai.host_files import HostFiles, Plan, Uploads, plan_files
+from toolcrib.errors import PromptEvaluationError, UsageError
+from toolcrib.ledger.events import Event, FilesStaged
+from toolcrib.tools.code_interpreter import KIND, ExistingContainer
+
+if TYPE_CHECKING:
+    from toolcrib.adapters.openai.model_client import ResponsesEndpoint
+    from toolcrib.adapters.turn_tools import TurnTools
+    from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.session.session import Session
+    from toolcrib.tools.tool import Tool
+    from toolcrib.vfs.staged import StagedFile
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """The host files of a prompt's code interpreter, and how they get there."""
+
+    tool: OpenAICodeInterpreterTool
+    allowed: HostFiles
+    prompt_name: str
+    seconds: float | None = None
+    """How long uploading may take."""
+
+    async def plan(self) -> Plan:
+        """What to upload. Raises `PromptEvaluationError` (phase render); nothing is sent yet."""
+        try:
+            return await asyncio.to_thread(plan_files, self.tool, self.allowed)
+        except UsageError as error:
+            raise PromptEvaluationError(
+                str(error), prompt_name=self.prompt_name, phase="render"
+            ) from error
+
+    async def stage(
+        self, plan: Plan, wire: ResponsesEndpoint, session: Session, turn: int
+    ) -> FilesStaged:
+        """Upload all files, or leave none behind, and write down what was staged."""
+        files = await self._uploads(wire).run(plan.files, self.seconds)
+        return await self._record(files, plan.empty, session, turn)
+
+    async def take_up(
+        self, happened: Iterable[Event], wire: ResponsesEndpoint, session: Session, turn: int
+    ) -> FilesStaged:
+        """What was staged for a turn, by its ledger; in the tool's container, if that is another
+        one by now.
+        """
+        staged = staged_in(happened, turn)
+        if staged is None:
+            return await self.stage(await self.plan(), wire, session, turn)
+        if staged.container_id == self._container_id:
+            return staged
+        files = await self._uploads(wire).again(staged.files)
+        return await self._record(files, staged.empty, session, turn)
+
+    @property
+    def _container_id(self) -> str | None:
+        container = self.tool.container
+        return container.id if isinstance(container, ExistingContainer) else None
+
+    def _uploads(self, wire: ResponsesEndpoint) -> Uploads:
+        client = wire.client.with_options(max_retries=wire.retry.attempts - 1)
+        return Uploads(client, self._container_id, self.prompt_name)
+
+    async def _record(
+        self, files: Sequence[StagedFile], empty: tuple[str, ...], session: Session, turn: int
+    ) -> FilesStaged:
+        staged = FilesStaged(
+            session_id=session.session_id,
+            at=session.clock(),
+            turn=turn,
+            tool=self.tool.name,
+            container_id=self._container_id,
+            files=tuple(files),
+            empty=empty,
+        )
+        await session.record(staged)
+        return staged
+
+
+def staged_in(happened: Iterable[Event], turn: int) -> FilesStaged | None:
+    """What was staged for a turn, by its ledger."""
+    found = [each for each in happened if isinstance(each, FilesStaged) and each.turn == turn]
+    return found[-1] if found else None
+
+
+def staging_of(
+    prompt: RenderedPrompt[Any],
+    opening: TurnTools,
+    allowed: HostFiles,
+    seconds: float | None,
+) -> Staging | None:
+    """The staging that a prompt needs; None without host mounts, and when the tool that has them
+    is not offered: its files then stay where they are.
+    """
+    offered = {hosted.tool.name for hosted in opening.declared.hosted}
+    for tool in prompt.hosted_tools:
+        is_interpreter = isinstance(tool, OpenAICodeInterpreterTool)
+        if is_interpreter and tool.host_mounts and tool.name in offered:
+            return Staging(tool, allowed, prompt.name, seconds)
+    return None
+
+
+def without_mounts(prompt: RenderedPrompt[Any]) -> RenderedPrompt[Any]:
+    """The prompt as the provider takes it: its containers know no mounts."""
+    return replace(prompt, declared=tuple(map(_unmounted, prompt.declared)))
+
+
+def opened_with(staged: FilesStaged, opening: TurnTools) -> TurnTools:
+    """The opening, with the files in the container."""
+    declared = opening.declared
+    return replace(opening, declared=replace(declared, tools=tools_with(staged, declared.tools)))
+
+
+def tools_with(staged: FilesStaged, tools: Sequence[RawItem]) -> list[Any]:
+    """The tools of a request, with the files in the container that the provider makes."""
+    if staged.container_id is not None:
+        return list(tools)
+    return [_with_files(tool, staged) if tool.get("type") == KIND else tool for tool in tools]
+
+
+def message_with(staged: FilesStaged, message: RawItem) -> RawItem:
+    """The first message, and where the files are."""
+    note = {"type": "input_text", "text": note_of(staged)}
+    return {**message, "content": [*message["content"], note]}
+
+
+def note_of(staged: FilesStaged) -> str:
+    """What the model is told: a mount's paths do not exist in the container."""
+    lines = [f"These files are in the container of {staged.tool}, under other paths:"]
+    lines += [f"- {file.name} is at {file.path}" for file in staged.files]
+    lines += [f"- {name} is empty and was not copied" for name in staged.empty]
+    return "\n".join(lines)
+
+
+def _unmounted(tool: Tool[Any, Any]) -> Tool[Any, Any]:
+    is_mounted = isinstance(tool, OpenAICodeInterpreterTool) and tool.host_mounts
+    return replace(tool, host_mounts=()) if is_mounted else tool
+
+
+def _with_files(tool: RawItem, staged: FilesStaged) -> dict[str, Any]:
+    container = mapping_of(tool, "container")
+    ids = [*texts_of(container, "file_ids"), *(file.file_id for file in staged.files)]
+    return {**tool, "container": {**container, "file_ids": ids} if ids else container}
+
+
+O = TypeVar("O")  # noqa: E741
+
+
+class StagedEvaluation(Evaluation[O]):
+    """Stages the files before the first request, and finds them again when it goes on."""
+
+    def __init__(
+        self, *args: Any, staging: Staging, wire: ResponsesEndpoint, **options: Any
+    ) -> None:
+        super().__init__(*args, **options)
+        self._staging = staging
+        self._wire = wire
+        self._planned: Plan | None = None
+
+    async def _plan(self) -> None:
+        self._planned = await self._staging.plan()
+
+    async def _prepare(self, turn: int) -> None:
+        assert self._planned is not None
+        self._bring(await self._staging.stage(self._planned, self._wire, self._session, turn))
+
+    async def _prepare_again(self, happened: Sequence[Event], turn: int) -> None:
+        self._bring(await self._staging.take_up(happened, self._wire, self._session, turn))
+
+    def _bring(self, staged: FilesStaged) -> None:
+        """Give the code interpreter its files, and say where they are."""
+        self._opening = opened_with(staged, self._opening)
+        message = message_with(staged, self._question.message)
+        self._question = replace(self._question, message=message)

@@ -1,0 +1,286 @@
+"""The way to the Responses API.
+
+When a request to the Responses API is worth another try.
+
+One request to the Responses API: sent, retried, streamed or not, and read as plain JSON.
+
+The SDK's clients: made when first needed, one for each event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+from weakref import WeakKeyDictionary
+
+from toolcrib.adapters.history import ReplyItems
+from toolcrib.adapters.json_fields import mapping_of, mappings_of, maybe_int, maybe_text, plain
+from toolcrib.adapters.model_client import ModelReply, Retry
+from toolcrib.adapters.openai.containers import retold
+from toolcrib.adapters.openai.reply import (
+    ReplyBroken,
+    asked_pause,
+    is_container_gone,
+    is_passing,
+    problem_in,
+    said,
+    status_of,
+)
+from toolcrib.adapters.openai.stream import Streamed, Watcher
+from toolcrib.adapters.response import Usage
+from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
+
+if TYPE_CHECKING:
+    from toolcrib.adapters.history import Conversation
+    from toolcrib.adapters.loop import StreamAnnouncer
+    from toolcrib.adapters.openai.request import Requests
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ResponsesClient:
+    """Sends the requests of one turn."""
+
+    wire: ResponsesEndpoint
+    requests: Requests
+    prompt_name: str
+
+    async def ask(
+        self,
+        conversation: Conversation,
+        *,
+        step: int,
+        announcer: StreamAnnouncer | None,
+        deadline: float | None,
+    ) -> ModelReply:
+        """Send what is unsent until it is answered."""
+        try:
+            reply = await self._send(conversation, announcer, deadline)
+        except ContainerGone:
+            told = retold(conversation.unsent)
+            if told == conversation.unsent:
+                raise
+            logger.warning(
+                "%s: a container is gone; what ran in it is told as text", self.prompt_name
+            )
+            conversation.unsent = told
+            reply = await self._send(conversation, announcer, deadline)
+        return ModelReply(_heard(reply), status_of(reply.body), problem_in(reply.body))
+
+    async def _send(
+        self, conversation: Conversation, announcer: StreamAnnouncer | None, deadline: float | None
+    ) -> ResponsesReply:
+        watcher = Watcher(announcer) if announcer else None
+        reply = await self.wire.ask(
+            self.requests.body(conversation),
+            prompt_name=self.prompt_name,
+            on_event=watcher.hear if watcher else None,
+            deadline=deadline,
+        )
+        if announcer:
+            announcer.flush()
+        return reply
+
+
+def _heard(reply: ResponsesReply) -> ReplyItems:
+    body = reply.body
+    return ReplyItems(
+        items=[*mappings_of(body, "output")],
+        usage=_usage(body),
+        response_id=maybe_text(body, "id"),
+        request_id=reply.request_id,
+        model=maybe_text(body, "model"),
+    )
+
+
+def _usage(body: dict[str, Any]) -> Usage:
+    """The tokens of one response; what the provider does not tell counts as none."""
+    usage = mapping_of(body, "usage")
+    cached = maybe_int(mapping_of(usage, "input_tokens_details"), "cached_tokens")
+    reasoning = maybe_int(mapping_of(usage, "output_tokens_details"), "reasoning_tokens")
+    return Usage(
+        requests=1,
+        input_tokens=maybe_int(usage, "input_tokens") or 0,
+        output_tokens=maybe_int(usage, "output_tokens") or 0,
+        cached_tokens=cached or 0,
+        reasoning_tokens=reasoning or 0,
+    )
+
+
+StreamEvent = dict[str, Any]
+
+_OPTIONS: Final = {"max_retries": 0, "security": {"bearer_auth": True}}
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsesReply:
+    """What one request came to."""
+
+    body: dict[str, Any] = field(repr=False)
+    """Not shown: the provider may repeat in it what it was sent."""
+    request_id: str | None
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One try at a request, and the id that the provider gave it, also when it breaks off."""
+
+    request_id: str | None = None
+
+
+@dataclass(slots=True)
+class ResponsesEndpoint:
+    """The line to the provider. `client` is an `AsyncOpenAI`; retries are ours, not the SDK's,
+    because they must end with the prompt's deadline.
+    """
+
+    client: Any
+    retry: Retry = field(default_factory=Retry)
+
+    async def ask(
+        self,
+        body: bytes,
+        *,
+        prompt_name: str,
+        on_event: Callable[[StreamEvent], None] | None = None,
+        deadline: float | None = None,
+    ) -> ResponsesReply:
+        """Send a request until it is answered. With `on_event` it asks for a stream."""
+        number = 0
+        while True:
+            number += 1
+            attempt = _Attempt()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    return ResponsesReply(
+                        await self._once(body, on_event, attempt), attempt.request_id
+                    )
+            except Exception as error:
+                pause = self._pause(error, number, deadline)
+                if pause is None:
+                    raise self._explained(error, attempt, prompt_name) from error
+            await asyncio.sleep(pause)
+
+    async def _once(
+        self,
+        body: bytes,
+        on_event: Callable[[StreamEvent], None] | None,
+        attempt: _Attempt,
+    ) -> dict[str, Any]:
+        from openai import AsyncStream, HttpxBinaryResponseContent
+
+        # Past `responses.create`, which would look at every item of the history again, and would
+        # read the reply into classes that may be too old for it.
+        post = partial(self.client.post, "/responses", content=body, options=_OPTIONS)
+        if on_event is None:
+            raw = await post(cast_to=HttpxBinaryResponseContent)
+            attempt.request_id = raw.response.headers.get("x-request-id")
+            return _read(raw.content)
+        stream = await post(cast_to=object, stream=True, stream_cls=AsyncStream[object])
+        attempt.request_id = stream.response.headers.get("x-request-id")
+        async with stream:
+            return await _collect(stream, on_event)
+
+    def _pause(self, error: Exception, attempt: int, deadline: float | None) -> float | None:
+        """How long to wait before trying again; None when there is no point."""
+        if attempt >= self.retry.attempts or not is_passing(error):
+            return None
+        pause = self.retry.pause(attempt, asked_pause(error))
+        if pause is None or deadline is None:
+            return pause
+        return pause if asyncio.get_running_loop().time() + pause < deadline else None
+
+    def _explained(
+        self, error: Exception, attempt: _Attempt, prompt_name: str
+    ) -> PromptEvaluationError:
+        """A provider's error as ours: what was wrong, and the id to ask the provider about."""
+        request_id = attempt.request_id or getattr(error, "request_id", None)
+        if isinstance(error, TimeoutError):
+            return PromptEvaluationError(
+                "the deadline passed before the provider answered; allow more seconds in the "
+                "prompt's Budget, or to the call that evaluates it",
+                prompt_name=prompt_name,
+                phase="budget",
+                request_id=request_id,
+            )
+        kind = ContainerGone if is_container_gone(error) else PromptEvaluationError
+        return kind(
+            f"the provider did not answer: {said(error, self.client)}",
+            prompt_name=prompt_name,
+            phase="request",
+            request_id=request_id,
+        )
+
+
+def _read(content: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except ValueError:
+        raise ReplyBroken("the reply is not whole JSON: it was cut off, or is no reply") from None
+    if not isinstance(found, dict):
+        raise ReplyBroken("the reply is JSON, but no response")
+    return cast("dict[str, Any]", found)
+
+
+async def _collect(
+    stream: AsyncIterator[Any], on_event: Callable[[StreamEvent], None]
+) -> dict[str, Any]:
+    """Read a stream to its end."""
+    streamed = Streamed()
+    try:
+        async for raw in stream:
+            event = plain(raw)
+            streamed.hear(event)
+            on_event(event)
+    except json.JSONDecodeError:
+        raise ReplyBroken("an event of the stream is not whole JSON") from None
+    return streamed.body()
+
+
+class SdkClients:
+    """Connections belong to the event loop they were opened in, so each loop has a client of its
+    own. A client that was given is used everywhere and never closed.
+    """
+
+    def __init__(self, given: Any, base_url: str | None, api_key: str | None) -> None:
+        self._given = given
+        self._base_url = base_url
+        self._api_key = api_key
+        self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
+
+    def here(self) -> Any:
+        """The client for the running loop."""
+        if self._given is not None:
+            return self._given
+        loop = asyncio.get_running_loop()
+        if loop not in self._made:
+            self._made[loop] = self._make()
+        return self._made[loop]
+
+    async def close_here(self) -> None:
+        """Close the client of the running loop, if one was made."""
+        client = self._made.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
+
+    def _make(self) -> Any:
+        try:
+            from openai import AsyncOpenAI, OpenAIError
+        except ImportError:
+            raise UsageError(
+                "the OpenAI SDK is not installed; run: pip install 'toolcrib[openai]'"
+            ) from None
+        try:
+            return AsyncOpenAI(base_url=self._base_url, api_key=self._api_key)
+        except OpenAIError as error:
+            raise UsageError(
+                f"no client for OpenAI could be made: {error} Pass api_key= or client= to the "
+                "adapter, or set OPENAI_API_KEY"
+            ) from None

@@ -1,0 +1,113 @@
+"""The response that a stream of events comes to.
+
+Which events of a stream people want to see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from toolcrib.adapters.json_fields import mapping_of, maybe_int, maybe_text, plain, text_of
+from toolcrib.adapters.openai.reply import ReplyBroken
+
+if TYPE_CHECKING:
+    from toolcrib.adapters.loop import StreamAnnouncer
+
+
+ENDINGS: Final = ("response.completed", "response.incomplete", "response.failed")
+
+_Items = list[dict[str, Any]]
+_Key = tuple[int | None, str]
+"""An item's place in the output, and its id."""
+
+
+@dataclass(slots=True)
+class Streamed:
+    """Gathers a stream. The final response counts; items that came before fill it in where a
+    server leaves something out.
+    """
+
+    _done: dict[_Key, dict[str, Any]] = field(default_factory=dict[_Key, dict[str, Any]])
+    _final: dict[str, Any] | None = None
+
+    def hear(self, event: dict[str, Any]) -> None:
+        """Take in one event. Raises `ReplyBroken` when it says that the stream broke off."""
+        kind = text_of(event, "type")
+        if kind == "response.output_item.done":
+            self._add(plain(event.get("item")), maybe_int(event, "output_index"))
+        elif kind in ENDINGS:
+            final = plain(event.get("response"))
+            # The event itself says how it ended, should the response not.
+            status = maybe_text(final, "status") or kind.removeprefix("response.")
+            self._final = {**final, "status": status}
+        elif kind == "error":
+            told = maybe_text(event, "message") or "it does not say why"
+            raise ReplyBroken(f"it broke off: {told}", code=text_of(event, "code"))
+
+    def body(self) -> dict[str, Any]:
+        """The whole response. Raises `ReplyBroken` when there is none yet."""
+        if self._final is None:
+            raise ReplyBroken("the connection ended before the response was complete")
+        return {**self._final, "output": _filled(self._final.get("output"), self._told())}
+
+    def _add(self, item: dict[str, Any], place: int | None) -> None:
+        # Some servers say everything twice.
+        if item:
+            self._done[place, text_of(item, "id") or repr(item)] = item
+
+    def _told(self) -> _Items:
+        """The items in the order of the output, which they need not be told in."""
+        if any(place is None for place, _ in self._done):
+            return [*self._done.values()]
+        return [self._done[key] for key in sorted(self._done, key=lambda key: key[0] or 0)]
+
+
+def _filled(output: Any, told: _Items) -> list[Any]:
+    """The items of the final response, with what only their own events told of them."""
+    if not isinstance(output, list) or not output:
+        return [*told]
+    known = {item["id"]: item for item in told if isinstance(item.get("id"), str)}
+    items = [_merged(each, known) for each in cast("list[Any]", output)]
+    # Some servers give an item another id in every event: only a response that is too short
+    # can have left one out.
+    return items if len(items) >= len(told) else _with_lost(items, told)
+
+
+def _merged(item: Any, known: dict[str, dict[str, Any]]) -> Any:
+    found = plain(item)
+    earlier = known.get(text_of(found, "id"), {})
+    missing = {key: value for key, value in earlier.items() if found.get(key) is None}
+    return {**found, **missing} if found else item
+
+
+def _with_lost(items: Sequence[Any], told: _Items) -> list[Any]:
+    """The items, and in their places those that only an event told of."""
+    whole = [*items]
+    ids = {text_of(plain(each), "id") for each in items} - {""}
+    for place, item in enumerate(told):
+        if text_of(item, "id") not in ids and item not in whole:
+            whole.insert(place, item)
+    return whole
+
+
+class Watcher:
+    """Announces the events of a stream, and passes over the rest."""
+
+    def __init__(self, announcer: StreamAnnouncer) -> None:
+        self._announcer = announcer
+
+    def hear(self, event: dict[str, Any]) -> None:
+        """Take in one event."""
+        kind = maybe_text(event, "type") or ""
+        if kind == "response.output_text.delta":
+            self._announcer.text(text_of(event, "delta"))
+            return
+        self._announcer.flush()
+        if kind == "response.output_item.added":
+            item = mapping_of(event, "item")
+            self._announcer.progress(text_of(item, "id"), text_of(item, "type"), "added")
+        elif "_call" in kind:
+            name, _, what = kind.removeprefix("response.").partition(".")
+            self._announcer.progress(text_of(event, "item_id"), name, what)

@@ -1,0 +1,262 @@
+"""Calls that the model asks us to run, in whatever item, and the items that answer them.
+
+Calls whose shape the provider owns and that run here: read from an item, answered with one.
+
+The turn stalls until such an item is answered, so every readable one gets an answer, if only that
+the call failed. Between the two the call takes the same path as any other.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
+
+from pydantic_core import to_json
+
+from toolcrib.adapters.codec import Contribution, RawItem
+from toolcrib.adapters.json_fields import mapping_of, maybe_text, text_of
+from toolcrib.calls.executor import MAX_ID_CHARS
+from toolcrib.tools.provider_tools import ProviderTool
+from toolcrib.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from toolcrib.calls.outcome import Outcome
+    from toolcrib.calls.validate import RawArguments
+    from toolcrib.ledger.events import ToolInvoked
+
+
+AnyProviderTool = ProviderTool[Any, Any, Any]
+
+UNFINISHED = frozenset({"in_progress", "incomplete"})
+"""A call that broke off in the middle says only part of what it means to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCall:
+    """A call that the model asks this process to run."""
+
+    call_id: str
+    tool_name: str
+    arguments: dict[str, Any] = field(hash=False, repr=False)
+    """What the executor validates; whatever the item lacks is lacking here too."""
+    item: RawItem = field(hash=False, repr=False)
+    """The item itself, verbatim."""
+
+
+class ClientItems(ABC):
+    """Reads one type of item that must be answered, and writes the answer."""
+
+    call_type: ClassVar[str]
+    output_type: ClassVar[str]
+    id_field: ClassVar[str] = "call_id"
+    """The field in which an answer names its call."""
+
+    @abstractmethod
+    def arguments(self, item: RawItem) -> dict[str, Any]:
+        """The arguments of the call. Never raises: what is missing is for the executor to say."""
+
+    @abstractmethod
+    def output(
+        self, call: ClientCall, text: str, *, success: bool, value: Any, failure: str | None
+    ) -> dict[str, Any]:
+        """What the answer says besides its type and whose it is."""
+
+    def is_call(self, item: RawItem) -> bool:
+        """Whether the item waits for an answer of ours."""
+        return text_of(item, "type") == self.call_type
+
+    def id_of(self, item: RawItem) -> str:
+        """What the answer must name; empty when the item cannot be answered."""
+        return text_of(item, "call_id")
+
+    def call(self, item: RawItem, tool_name: str) -> ClientCall | None:
+        """The call of an item; None when the item is none of ours or cannot be answered.
+
+        A call that broke off has no arguments, so that it fails instead of running by halves.
+        """
+        call_id = self.id_of(item)
+        if not self.is_call(item) or not call_id:
+            return None
+        is_whole = maybe_text(item, "status") not in UNFINISHED
+        return ClientCall(call_id, tool_name, self.arguments(item) if is_whole else {}, item)
+
+    def calls(self, items: Sequence[RawItem], tool_name: str) -> list[ClientCall]:
+        """Every call among the items, in order."""
+        found = (self.call(item, tool_name) for item in items)
+        return [call for call in found if call is not None]
+
+    def output_item(
+        self,
+        call: ClientCall,
+        text: str,
+        *,
+        success: bool,
+        value: Any = None,
+        failure: str | None = None,
+    ) -> dict[str, Any]:
+        """The answer to a call: `text` is what the model sees, `value` the typed result where
+        there is one, `failure` the kind of failure.
+        """
+        answer = self.output(call, text, success=success, value=value, failure=failure)
+        return {"type": self.output_type, self.id_field: call.call_id, **answer}
+
+
+class ClientCodec(ClientItems):
+    """Speaks for a kind of tool that the provider defines and this process runs."""
+
+    kind: ClassVar[str]
+    provider: ClassVar[str]
+    config_type: ClassVar[type[Any]]
+    """The type of configuration that tells tools of this kind."""
+    params_type: ClassVar[type[Any] | None] = None
+    """What a call is asked, where the provider alone says so: a tool must take it."""
+
+    @abstractmethod
+    def serialize(self, tool: AnyProviderTool) -> dict[str, Any]:
+        """The tool as an entry of the request's `tools`."""
+
+    def contribute(self, tool: AnyProviderTool) -> Contribution:
+        """Everything the request needs for this tool."""
+        return Contribution((self.serialize(tool),))
+
+    def choice(self, tool: AnyProviderTool) -> Any:
+        """The `tool_choice` that makes the model use this tool."""
+        return {"type": self.serialize(tool)["type"]}
+
+    def speaks_for(self, tool: Tool[Any, Any]) -> bool:
+        """Whether this codec is the one for a tool."""
+        if not isinstance(tool, ProviderTool) or tool.handler is None:
+            return False
+        found = cast("AnyProviderTool", tool)
+        return found.provider == self.provider and isinstance(found.config, self.config_type)
+
+
+def present(item: RawItem, *keys: str) -> dict[str, Any]:
+    """The members of an object that are there and not null, whatever their types."""
+    return {key: item[key] for key in keys if item.get(key) is not None}
+
+
+def caller_of(item: RawItem) -> dict[str, Any]:
+    """Who made the call, to be said again in the answer: a program finds its answers by this."""
+    caller = mapping_of(item, "caller")
+    return {"caller": caller} if caller else {}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEnd:
+    """How a call ended, as far as its answer tells. Read back from a ledger, `value` is JSON."""
+
+    text: str
+    success: bool
+    value: Any = None
+    failure: str | None = None
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> ToolCallEnd:
+        """The end of a call that this process ran."""
+        failure = outcome.failure.kind if outcome.failure else None
+        return cls(outcome.text, outcome.ok, outcome.value, failure)
+
+    @classmethod
+    def recorded(cls, event: ToolInvoked) -> ToolCallEnd:
+        """The end of a call that is in the ledger."""
+        failure = event.failure.kind if event.failure else None
+        return cls(event.message, event.success, event.value, failure)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallItem:
+    """A call that the model asks for. Without a `call_id` it cannot be answered."""
+
+    call_id: str
+    name: str
+    arguments: RawArguments = field(repr=False)
+    item: RawItem = field(repr=False)
+    voice: CallReader = field(repr=False)
+
+    def answer(self, ended: ToolCallEnd) -> RawItem:
+        """The item that tells the provider how the call ended."""
+        return self.voice.answer(self, ended)
+
+
+def is_sound_id(call_id: str) -> bool:
+    """Whether a ledger can keep the id of a call. Ids are the provider's to choose."""
+    return 0 < len(call_id) <= MAX_ID_CHARS and call_id.isprintable()
+
+
+class CallReader(Protocol):
+    """Reads one type of item as a call of ours, and writes the answer."""
+
+    def is_call(self, item: RawItem) -> bool: ...
+
+    def read(self, item: RawItem) -> ToolCallItem: ...
+
+    def answer(self, asked: ToolCallItem, ended: ToolCallEnd) -> RawItem: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCallReader:
+    """Speaks for functions: `names` are ours by the name on the wire."""
+
+    names: Mapping[str, str]
+
+    def is_call(self, item: RawItem) -> bool:
+        return item.get("type") == "function_call"
+
+    def read(self, item: RawItem) -> ToolCallItem:
+        wire_name = text_of(item, "name")
+        name = self.names.get(wire_name, wire_name)
+        return ToolCallItem(text_of(item, "call_id"), name, text_of(item, "arguments"), item, self)
+
+    def answer(self, asked: ToolCallItem, ended: ToolCallEnd) -> RawItem:
+        answer = {"call_id": asked.call_id, "output": ended.text, **caller_of(asked.item)}
+        return {"type": "function_call_output", **answer}
+
+
+@dataclass(frozen=True, slots=True)
+class CustomCallReader:
+    """Speaks for custom tools: their free text is one argument, `input`."""
+
+    names: Mapping[str, str]
+
+    def is_call(self, item: RawItem) -> bool:
+        return item.get("type") == "custom_tool_call"
+
+    def read(self, item: RawItem) -> ToolCallItem:
+        wire_name = text_of(item, "name")
+        name = self.names.get(wire_name, wire_name)
+        arguments = to_json({"input": text_of(item, "input")}).decode()
+        return ToolCallItem(text_of(item, "call_id"), name, arguments, item, self)
+
+    def answer(self, asked: ToolCallItem, ended: ToolCallEnd) -> RawItem:
+        answer = {"call_id": asked.call_id, "output": ended.text, **caller_of(asked.item)}
+        return {"type": "custom_tool_call_output", **answer}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCallReader:
+    """Speaks for items whose shape the provider owns: they are calls of the tool `name`."""
+
+    items: ClientItems
+    name: str
+
+    def is_call(self, item: RawItem) -> bool:
+        return self.items.is_call(item)
+
+    def read(self, item: RawItem) -> ToolCallItem:
+        call = self._call(item)
+        return ToolCallItem(call.call_id, self.name, call.arguments, item, self)
+
+    def answer(self, asked: ToolCallItem, ended: ToolCallEnd) -> RawItem:
+        return self.items.output_item(
+            self._call(asked.item),
+            ended.text,
+            success=ended.success,
+            value=ended.value,
+            failure=ended.failure,
+        )
+
+    def _call(self, item: RawItem) -> ClientCall:
+        return self.items.call(item, self.name) or ClientCall("", self.name, {}, item)

@@ -1,0 +1,300 @@
+"""From a rendered prompt to a turn that can begin: what is offered, and what is withheld.
+
+The local tool that a hosted one names for providers that cannot do it.
+
+The executor of a prompt's calls: whoever serves them knows the prompt and the adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from toolcrib.adapters.credentials import Credentials
+from toolcrib.adapters.governance import Governance, WithheldTool, why_withheld
+from toolcrib.adapters.hosted_calls import HostedCalls
+from toolcrib.adapters.item_classifier import ItemClassifier
+from toolcrib.adapters.support import options_of
+from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCodec
+from toolcrib.adapters.tool_declarations import (
+    AnyCodec,
+    ClientDeclaration,
+    HostedDeclaration,
+    ToolDeclarations,
+    as_hosted,
+    check_provider,
+    declare,
+)
+from toolcrib.adapters.type_fit import check_arguments, check_declared
+from toolcrib.calls.call import Call
+from toolcrib.calls.executor import Executor
+from toolcrib.errors import PromptEvaluationError, UsageError
+from toolcrib.tools.fallback import AnyFallback, as_fallback, local_tool
+from toolcrib.tools.mcp import mcp_gate
+from toolcrib.tools.prepared import PreparedTool, prepare
+from toolcrib.tools.provider_tools import HostedTool, ProviderTool
+
+if TYPE_CHECKING:
+    from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.session.session import Session
+    from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.tool import Tool
+
+
+def fallback_of(tool: Tool[Any, Any], why: UsageError) -> Tool[Any, Any] | None:
+    """The local tool to offer, because the provider cannot do this one; None when none is named.
+
+    Raises `UsageError` when an option is set that the local tool would ignore.
+    """
+    given = fallback_given(tool)
+    if given is None:
+        return None
+    fallback, config = as_fallback(given), cast("HostedTool[Any]", tool).config
+    ignored = fallback.not_honoured(_options(config))
+    if ignored:
+        raise UsageError(
+            f"{why}. The fallback of {tool.name!r} cannot take its place, because it does not "
+            f"honour {', '.join(ignored)}; leave that out, or give a Fallback that honours it"
+        )
+    return local_tool(tool.name, fallback.make(config))
+
+
+def fallback_given(tool: Tool[Any, Any]) -> AnyFallback[Any]:
+    """What a tool names for providers that cannot do it."""
+    return cast("HostedTool[Any]", tool).fallback if isinstance(tool, HostedTool) else None
+
+
+def _options(config: Any) -> Mapping[str, Any]:
+    """The options that are set. Of a kind that the matrix does not know, every field that is not
+    as it is by default.
+    """
+    return options_of(config) or {
+        each.name: getattr(config, each.name)
+        for each in fields(config)
+        if each.default is MISSING or getattr(config, each.name) != each.default
+    }
+
+
+class PromptExecutor(Executor):
+    """An executor whose contexts lead back to the prompt and the adapter that evaluates it."""
+
+    def __init__(
+        self,
+        session: Session,
+        tools: Sequence[Any],
+        governance: Governance,
+        *,
+        prompt: Any,
+        adapter: Any,
+        is_inherited: bool = False,
+    ) -> None:
+        hooks = governance.hooks
+        if is_inherited and hooks is not None:
+            # Whoever gave them may have had tools in mind that this prompt does not have.
+            hooks = hooks.only({tool.name: tool for tool in tools})
+        super().__init__(
+            session,
+            tools,
+            hooks=hooks,
+            policy=governance.policy,
+            approver=governance.approver,
+            limits=governance.limits,
+            runners=governance.runners,
+        )
+        self.governance = governance
+        self._prompt = prompt
+        self._adapter = adapter
+        self.deadline: float | None = None
+        """When the prompt must be answered, in the running loop's time."""
+
+    def provider_call(self, tool: PreparedTool, call_id: str, turn: int) -> Call:
+        """A call that the provider ran, with the context that its output hook gets: the one that a
+        handler would have.
+        """
+        caller = self.governance.caller
+        call = Call(
+            call_id, tool.ref.name, b"{}", self.session, caller=caller, deadline=self.deadline
+        )
+        call.turn = turn
+        call.resolve(tool)
+        call.context = self._context(call)
+        return call
+
+    def _context(self, call: Call) -> ToolContext:
+        context = super()._context(call)
+        context.prompt = self._prompt
+        context.adapter = self._adapter
+        return context
+
+
+OnUnsupported = Literal["raise", "drop"]
+"""What becomes of a prompt with a tool that the provider does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderProfile:
+    """What an adapter can say, and as whom."""
+
+    provider: str
+    codecs: Mapping[str, AnyCodec]
+    client_codecs: Sequence[ClientCodec]
+    sort: Callable[
+        [ToolDeclarations, Mapping[str, AnyCodec], Sequence[ClientCodec]], ItemClassifier
+    ]
+    on_unsupported: OnUnsupported = "raise"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTools:
+    """A turn's tools, ready."""
+
+    provider: str
+    executor: PromptExecutor
+    declared: ToolDeclarations
+    sorter: ItemClassifier
+    hosted: HostedCalls
+    withheld: tuple[WithheldTool, ...]
+
+
+def open_turn(
+    prompt: RenderedPrompt[Any],
+    session: Session,
+    governance: Governance,
+    dialect: ProviderProfile,
+    make_executor: Callable[[Sequence[Any]], PromptExecutor],
+) -> TurnTools:
+    """Prepare the tools of a prompt. Raises before anything is sent."""
+    choosing = _Choosing(prompt.name, session, governance, dialect)
+    offered = choosing.hosted(prompt.hosted_tools)
+    tools = choosing.with_fallbacks(prompt.tools)
+    client_run = choosing.client_run(tools)
+    provider = dialect.provider
+    gates = [mcp_gate(each.tool, provider=provider) for each in offered if each.is_mcp]
+    executor = make_executor([*tools, *gates])
+    apart = {each.tool.name for each in client_run} | {gate.name for gate in gates}
+    declared = declare(
+        [each for each in executor.declarations() if each.name not in apart],
+        client_run,
+        offered,
+        prompt_name=prompt.name,
+    )
+    sorter = dialect.sort(declared, dialect.codecs, dialect.client_codecs)
+    hosted = HostedCalls(
+        session,
+        sorter,
+        provider=dialect.provider,
+        prompt_name=prompt.name,
+        offered=choosing.prepared,
+        make_call=executor.provider_call,
+        credentials=Credentials(declared.secrets),
+        caller=governance.caller,
+    )
+    return TurnTools(dialect.provider, executor, declared, sorter, hosted, tuple(choosing.withheld))
+
+
+class _Choosing:
+    """Goes through a prompt's tools and says which can be offered."""
+
+    def __init__(
+        self, prompt_name: str, session: Session, governance: Governance, dialect: ProviderProfile
+    ) -> None:
+        self._prompt_name = prompt_name
+        self._session = session
+        self._governance = governance
+        self._dialect = dialect
+        self.prepared: dict[str, PreparedTool] = {}
+        self.withheld: list[WithheldTool] = []
+        self._fallbacks: list[Tool[Any, Any]] = []
+
+    def hosted(self, tools: Sequence[Tool[Any, Any]]) -> list[HostedDeclaration]:
+        """The provider-run tools to offer. Their calls cannot be stopped once they are offered,
+        so this is their gate.
+        """
+        found: list[HostedDeclaration] = []
+        for tool in map(prepare, tools):
+            offered = self._offer(tool)
+            if offered is not None:
+                self.prepared[tool.ref.name] = tool
+                found.append(offered)
+        return found
+
+    def with_fallbacks(self, tools: Sequence[Tool[Any, Any]]) -> list[Tool[Any, Any]]:
+        """The tools that we run, with those that take the place of a provider's."""
+        found = list(tools)
+        for local in self._fallbacks:
+            if any(local.name == each.name for each in found):
+                raise self._unrenderable(
+                    UsageError(f"two tools are named {local.name!r}, and one is a fallback")
+                )
+            found.append(local)
+        return found
+
+    def client_run(self, tools: Sequence[Tool[Any, Any]]) -> list[ClientDeclaration]:
+        """The tools that we run in a shape of the provider's. One that no codec speaks for is
+        offered as a function, like any other tool of ours.
+        """
+        bound = [cast("AnyProviderTool", tool) for tool in tools if isinstance(tool, ProviderTool)]
+        for tool in bound:
+            self._checked(lambda tool=tool: check_provider(tool, self._dialect.provider))
+        found = [
+            ClientDeclaration(tool, codec)
+            for tool in bound
+            for codec in self._dialect.client_codecs
+            if codec.speaks_for(tool)
+        ]
+        for each in found:
+            self._checked(lambda each=each: check_arguments(each.tool, each.codec))
+        return found
+
+    def _offer(self, tool: PreparedTool) -> HostedDeclaration | None:
+        reason = why_withheld(tool, self._session, self._governance, self._dialect.provider)
+        if reason is not None:
+            self.withheld.append(WithheldTool(tool.ref, reason))
+            return None
+        try:
+            return self._hosted(tool)
+        except UsageError as error:
+            self._replace(tool, error)
+            return None
+
+    def _replace(self, tool: PreparedTool, why: UsageError) -> None:
+        """Offer the fallback of a tool that the provider cannot do, or nothing, or refuse."""
+        try:
+            local = fallback_of(tool.tool, why)
+        except UsageError as error:
+            raise self._unrenderable(error) from error
+        if local is None and self._dialect.on_unsupported == "raise":
+            raise self._unrenderable(why) from why
+        if local is not None:
+            self._fallbacks.append(local)
+        replaced_by = prepare(local).ref if local else None
+        self.withheld.append(WithheldTool(tool.ref, str(why), replaced_by))
+
+    def _hosted(self, tool: PreparedTool) -> HostedDeclaration:
+        view = as_hosted(tool.tool, provider=self._dialect.provider)
+        codec = self._dialect.codecs.get(view.kind)
+        if codec is None:
+            raise UsageError(_unsupported(view.kind, self._dialect))
+        check_declared(tool.tool, codec)
+        offered = HostedDeclaration(view, codec)
+        if fallback_given(tool.tool) or self._dialect.on_unsupported == "drop":
+            # An option that the provider cannot do must show now, not when all is written.
+            offered.contribute()
+        return offered
+
+    def _checked(self, check: Callable[[], None]) -> None:
+        try:
+            check()
+        except UsageError as error:
+            raise self._unrenderable(error) from error
+
+    def _unrenderable(self, error: UsageError) -> PromptEvaluationError:
+        return PromptEvaluationError(str(error), prompt_name=self._prompt_name, phase="render")
+
+
+def _unsupported(kind: str, dialect: ProviderProfile) -> str:
+    told = f"Unsupported hosted tool kind {kind!r} for the {dialect.provider} adapter"
+    if any(codec.kind == kind for codec in dialect.client_codecs):
+        return f"{told}: {dialect.provider} defines it and you run it, so declare it with a handler"
+    return f"{told}; it knows: {', '.join(sorted(dialect.codecs)) or 'none'}"

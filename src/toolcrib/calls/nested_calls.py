@@ -1,0 +1,127 @@
+"""Tools that call tools: what they may call, and how deep.
+
+Turns begin, and go on: each knows the call that it is part of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.calls.emitter import emitter_of
+from toolcrib.calls.halt import Halt
+from toolcrib.errors import CallFailed
+from toolcrib.failures import Failure, FailureKind
+from toolcrib.ledger.events import TurnStarted
+from toolcrib.session.turns import CALL_HERE, OpenTurn, call_here, turn_here
+
+if TYPE_CHECKING:
+    from toolcrib.calls.call import Call
+    from toolcrib.calls.executor import Executor
+    from toolcrib.calls.outcome import Outcome
+    from toolcrib.session.session import Session
+
+
+def check_nesting(call: Call, parent: Call, max_depth: int) -> None:
+    """End a nested call that its caller may not make, that goes too deep, or that is a cycle."""
+    if parent.is_over:
+        # Its handler was given up, or kept the context: nothing bounds what it does any more.
+        raise Halt("cancelled", f"The call of `{parent.name}` is over; it can call nothing more.")
+    if call.name not in parent.tool.tool.uses:
+        raise Halt(
+            "not_permitted",
+            f"`{parent.name}` may not call `{call.name}`; it must list the tool in `uses`.",
+        )
+    chain = [call.name]
+    ancestor: Call | None = parent
+    while ancestor is not None:
+        chain.append(ancestor.name)
+        ancestor = ancestor.parent
+    if call.name in chain[1:]:
+        path = " -> ".join(reversed(chain))
+        raise Halt("recursion_limit", f"The tools call each other in a circle: {path}.")
+    if call.depth > max_depth:
+        raise Halt("recursion_limit", f"Tools call tools more than {max_depth} deep.")
+
+
+class CallBinding:
+    """Ties a `ToolContext` to its call."""
+
+    __slots__ = ("_call", "_executor")
+
+    def __init__(self, executor: Executor, call: Call) -> None:
+        self._executor = executor
+        self._call = call
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
+        return await self._executor.call_nested(self._call, name, arguments)
+
+    def progress(self, current: float, total: float | None, message: str | None) -> None:
+        emitter_of(self._call).progress(current, total, message)
+
+    def output(self, chunk: str) -> None:
+        emitter_of(self._call).output(chunk)
+
+    def emit(self, type: str, data: Any) -> None:
+        emitter_of(self._call).emit(type, data)
+
+
+def begin_turn(session: Session, max_depth: int) -> OpenTurn:
+    """A new turn, as part of the call that the running code is part of.
+
+    Raises `CallFailed` when that call is given up, or is itself too deep within calls.
+    """
+    depth = _depth(max_depth)
+    caller = call_here(session)
+    turn = OpenTurn(
+        session,
+        session.next_turn(),
+        parent_call_id=caller.call_id if caller else None,
+        parent_turn=caller.turn if caller else None,
+        caller=caller,
+        depth=depth,
+    )
+    session.note(
+        TurnStarted(
+            session_id=session.session_id,
+            at=session.clock(),
+            turn=turn.number,
+            parent_call_id=turn.parent_call_id,
+            parent_turn=turn.parent_turn,
+        )
+    )
+    return turn
+
+
+def go_on_with_turn(
+    session: Session,
+    number: int,
+    max_depth: int,
+    *,
+    parent_call_id: str | None = None,
+    parent_turn: int | None = None,
+) -> OpenTurn:
+    """A turn that began earlier, perhaps in another process, and is taken up again."""
+    depth = _depth(max_depth)
+    return OpenTurn(
+        session, number, parent_call_id, parent_turn, caller=call_here(session), depth=depth
+    )
+
+
+def _depth(max_depth: int) -> int:
+    call = CALL_HERE.get()
+    if call is not None and call.is_over and call.is_left_running:
+        # Its handler could not be stopped: nothing bounds what it does any more.
+        raise _refused("cancelled", f"The call {call.call_id} is over; it can begin no turn.")
+    outer = turn_here()
+    depth = (outer.depth if outer else 0) + (1 if call_here() else 0)
+    if depth > max_depth:
+        raise _refused(
+            "recursion_limit",
+            f"Prompts are evaluated within calls more than {max_depth} deep.",
+        )
+    return depth
+
+
+def _refused(kind: FailureKind, message: str) -> CallFailed:
+    return CallFailed(Failure(kind, message))

@@ -1,0 +1,275 @@
+"""What a call's records say: as events for subscribers, as JSON for the ledger.
+
+A ledger is written for every call, so its JSON is put together from parts that are JSON already
+(the tool's reference, the arguments, the rendered value) instead of being encoded from an event.
+
+Stages six and ten: what the ledger keeps of a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import to_json
+
+from toolcrib.calls.redaction import scrub, shown_arguments, shown_value
+from toolcrib.calls.validate import digest
+from toolcrib.ledger.encoding import encode_facts
+from toolcrib.ledger.events import CallStarted, CallUnrecorded, ToolInvoked
+from toolcrib.store.store import (
+    ApprovalUsed,
+    Artifact,
+    ArtifactKept,
+    CallClosed,
+    CallOpened,
+    Effect,
+    OpenCall,
+    OpenCallState,
+)
+
+if TYPE_CHECKING:
+    from toolcrib.approval.decision import Decided
+    from toolcrib.calls.call import Call
+
+
+def build_started(call: Call) -> CallStarted:
+    """The event that the handler is about to run."""
+    assert call.started_at is not None
+    return CallStarted(
+        session_id=call.session.session_id,
+        at=call.started_at,
+        call_id=call.call_id,
+        tool=call.tool.ref,
+        arguments_digest=digest(call),
+        attempt=call.attempt,
+    )
+
+
+def encode_started(call: Call) -> bytes:
+    """The same event as a payload."""
+    facts = b'{"tool":%b,"arguments_digest":"%b","attempt":%d}'
+    return facts % (call.tool.ref_json, digest(call).encode(), call.attempt)
+
+
+def build_live(call: Call) -> ToolInvoked:
+    """The event that a call is over, for subscribers in this process: they get the typed value."""
+    has_secrets = call.prepared is not None and call.prepared.redactor is not None
+    value = shown_value(call) if has_secrets else call.value
+    return ToolInvoked(
+        session_id=call.session.session_id,
+        at=call.finished_at,
+        call_id=call.call_id,
+        name=call.name,
+        params=shown_arguments(call),
+        message=scrub(call, call.text),
+        value=value,
+        tool=call.prepared.ref if call.prepared else call.frozen_ref,
+        **_end_facts(call),
+    )
+
+
+def encode_invoked(call: Call) -> bytes:
+    """The same event as a payload, from parts that nobody can change any more.
+
+    The typed value may be mutable and belongs to the application by now, so the record is made
+    from the JSON that was rendered when the call ended.
+    """
+    tool, arguments, value = call.prepared, call.arguments, call.value_json
+    rare = _rare_facts(call)
+    if not call.is_plain_text:
+        # Otherwise what the model saw is the value itself, and a reader renders it again.
+        rare["message"] = scrub(call, call.text)
+    # As they came, where they are known to be JSON and to hold no secret.
+    is_open = tool is not None and tool.redactor is None
+    if not is_open or call.failure is not None or _has_constants(arguments):
+        arguments = encode_facts(shown_arguments(call))
+    if value is None or not is_open:
+        value = encode_facts(shown_value(call))
+    return _INVOKED % (
+        _name_json(call.name) if tool else encode_facts(call.name),
+        tool.ref_json if tool else to_json(call.frozen_ref),
+        arguments,
+        value,
+        b"true" if call.failure is None else b"false",
+        (call.digest_cache or digest(call)).encode(),
+        call.turn,
+        encode_facts(_duration(call)),
+        b"," + encode_facts(rare)[1:] if rare else b"}",
+    )
+
+
+_INVOKED = (
+    b'{"name":%b,"tool":%b,"params":%b,"value":%b,"success":%b,"arguments_digest":"%b",'
+    b'"turn":%d,"duration_seconds":%b%b'
+)
+
+# Only for names that tools have: others come from a model, at any length.
+_name_json = lru_cache(maxsize=256)(encode_facts)
+
+
+def _has_constants(arguments: bytes) -> bool:
+    """Whether there may be a NaN or an Infinity, which the parser takes and JSON has not."""
+    # To look for one byte is five times as fast, and most arguments have neither.
+    return (_N in arguments and b"NaN" in arguments) or (
+        _I in arguments and b"Infinity" in arguments
+    )
+
+
+_N, _I = b"NI"
+
+
+def _end_facts(call: Call) -> dict[str, Any]:
+    """How the call ended."""
+    return {
+        "success": call.failure is None,
+        "arguments_digest": digest(call),
+        "turn": call.turn,
+        "duration_seconds": _duration(call),
+        **_rare_facts(call),
+    }
+
+
+def _duration(call: Call) -> float:
+    return 0.0 if call.started_at is None else max(0.0, call.finished_at - call.started_at)
+
+
+def _rare_facts(call: Call) -> dict[str, Any]:
+    """What most calls have at its default; only the rest is in here."""
+    facts: dict[str, Any] = {}
+    if call.failure is not None:
+        facts["failure"] = call.failure
+    if call.decided_by is not None:
+        facts.update(
+            decided_by=call.decided_by, was_edited=call.was_edited, waited_seconds=call.waited
+        )
+    if call.parent_call_id is not None:
+        facts.update(depth=call.depth, parent_call_id=call.parent_call_id)
+    if call.caller is not None:
+        facts.update(principal=call.caller.principal, transport=call.caller.transport)
+    if call.artifact_id is not None:
+        facts["artifact_id"] = call.artifact_id
+    return facts
+
+
+def record_start(call: Call) -> Awaitable[None] | None:
+    """Write "started" before the handler runs, with what another process needs to ask about it.
+
+    Await what is returned, if anything: then the record is durable.
+    """
+    session = call.session
+    call.attempt += 1
+    call.started_at = session.clock()
+    ledger = session.ledger
+    # In memory only calls that were asked about lie beside the ledger, because nobody else could
+    # take the others up.
+    if call.approval_id is not None or ledger.is_durable or call.attempt > 1:
+        return session.record(build_started(call), (CallOpened(open_call(call, "started")),))
+    if session.is_heard:
+        return session.record(build_started(call))
+    ledger.append((CallStarted.kind, call.started_at, call.call_id, encode_started, call))
+    return None
+
+
+def settle_start(call: Call) -> None:
+    """Have the start of the call encoded as it was: what comes now may change the call."""
+    ledger = call.session.ledger
+    if not ledger.is_durable:
+        ledger.head()
+
+
+def record_finish(call: Call) -> Awaitable[None] | None:
+    """Write the end of the call. Await what is returned, if anything: then it is durable."""
+    session = call.session
+    _close(call)
+    entry = (ToolInvoked.kind, call.finished_at, call.call_id, encode_invoked, call)
+    durable = session.ledger.append(entry, _finish_effects(call))
+    if durable is None and not session.is_heard:
+        return None
+    return session.announce_when(durable, lambda: build_live(call))
+
+
+def record_finish_soon(call: Call) -> None:
+    """Write the end of a call that is being torn down, without waiting."""
+    session = call.session
+    _close(call)
+    entry = (ToolInvoked.kind, call.finished_at, call.call_id, encode_invoked, call)
+    session.append_soon(entry, _finish_effects(call))
+    if session.is_heard:
+        session.announce(build_live(call))
+
+
+def tell_unrecorded(call: Call, error: Exception) -> None:
+    """Say that the end of a call could not be written down, to whoever listens here."""
+    session = call.session
+    if session.is_heard:
+        session.announce(
+            CallUnrecorded(
+                session_id=session.session_id,
+                at=call.finished_at,
+                call_id=call.call_id,
+                tool=call.prepared.ref if call.prepared else call.frozen_ref,
+                reason=type(error).__name__,
+            )
+        )
+
+
+def put_down(call: Call) -> None:
+    """The handler has nothing more to say or do: the call is over, or goes on as another one."""
+    call.is_over = True
+    if call.emitter is not None:
+        call.emitter.close()
+
+
+def _close(call: Call) -> None:
+    call.finished_at = call.session.clock()
+    call.is_over = True
+    if call.emitter is not None:
+        call.emitter.close()
+    if call.approval_id is not None:
+        call.session.waiting.discard(call.call_id)
+
+
+def _finish_effects(call: Call) -> tuple[Effect, ...]:
+    """What becomes durable together with the end of the call."""
+    is_kept_open = (
+        call.approval_id is not None or call.session.ledger.is_durable or call.attempt > 1
+    )
+    if not is_kept_open and call.whole_text is None:
+        return ()
+    effects: list[Effect] = []
+    if is_kept_open:
+        effects.append(CallClosed(call.call_id))
+    if call.approval_id is not None:
+        effects.append(ApprovalUsed(call.approval_id))
+    if call.whole_text is not None and call.artifact_id is not None:
+        text = scrub(call, call.whole_text)
+        effects.append(ArtifactKept(Artifact(call.artifact_id, call.call_id, text)))
+    return tuple(effects)
+
+
+def open_call(call: Call, state: OpenCallState, decided: Decided | None = None) -> OpenCall:
+    """The call as it lies beside the ledger while it is open."""
+    caller = call.caller
+    if call.created_at is None:
+        call.created_at = call.session.clock()
+    return OpenCall(
+        call_id=call.call_id,
+        tool=call.tool.ref,
+        arguments=call.arguments,
+        digest=digest(call),
+        state=state,
+        created_at=call.created_at,
+        has_secrets=call.tool.redactor is not None,
+        approval_id=call.approval_id,
+        parent_call_id=call.parent_call_id,
+        depth=call.depth,
+        turn=call.turn,
+        attempt=call.attempt,
+        was_edited=call.was_edited,
+        decided=decided,
+        principal=caller.principal if caller else None,
+        transport=caller.transport if caller else None,
+        is_by_model=caller.is_model if caller else False,
+    )

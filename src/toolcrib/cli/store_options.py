@@ -1,0 +1,49 @@
+"""What the commands on a store share: their options, opening the file, and times."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolcrib.cli.output import fail
+from toolcrib.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from toolcrib.store.sqlite import SqliteStore
+
+StoreFile = Annotated[
+    Path, typer.Option("--store", metavar="FILE", help="The store, an SQLite file.")
+]
+OneSession = Annotated[str, typer.Option("--session", metavar="ID", help="The session.")]
+AnySession = Annotated[
+    str | None, typer.Option("--session", metavar="ID", help="One session only.")
+]
+By = Annotated[
+    str | None, typer.Option("--by", metavar="NAME", help="Who decides; else the user of the OS.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+
+
+@contextmanager
+def opened(file: Path) -> Generator[SqliteStore]:
+    """The store in FILE; whatever it cannot do ends the command with status 1."""
+    from toolcrib.store.sqlite import SqliteStore
+
+    # Looking at a store that is not there must not make one.
+    if not file.is_file():
+        fail(f"there is no store at {file}")
+    try:
+        with SqliteStore(file) as store:
+            yield store
+    except (StoreError, UsageError) as error:
+        fail(str(error))
+
+
+def time_text(at: float) -> str:
+    """A time as people and programs read it."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,263 @@
+"""Any model behind a chat endpoint of OpenAI's form: Ollama, llama.cpp, vLLM, LM Studio."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, assert_never
+from urllib.parse import urlsplit
+
+from toolcrib.embedded.backend import (
+    Answered,
+    BrainFailed,
+    Called,
+    Cut,
+    Offer,
+    OutputFormat,
+    Piece,
+    Proposed,
+    Question,
+    Said,
+    Spent,
+    Text,
+    Thought,
+    Turn,
+)
+from toolcrib.errors import UsageError
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_NAME: Final = 64
+_LONGEST_REASON: Final = 500
+CITING: Final = (
+    "When a tool answers with sources, cite what you take from them by their marks, such as [S1], "
+    "right after the sentence. Link files that tools made as sandbox:/mnt/data/NAME."
+)
+
+
+class ChatBrain:
+    """Asks a chat endpoint. `name` is what clients of the provider call it, if not `model`."""
+
+    is_scripted = False
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str = "none",
+        name: str | None = None,
+        client: AsyncOpenAI | None = None,
+        seconds: float = 600.0,
+        retries: int = 2,
+    ) -> None:
+        if (base_url is None) == (client is None):
+            raise UsageError("give the base_url of a chat endpoint, or a client for one")
+        self.model = model
+        self._name = name or model
+        self._base_url = base_url
+        self._api_key = api_key
+        self._given = client
+        self._made: AsyncOpenAI | None = None
+        self._seconds = seconds
+        self._retries = retries
+
+    @property
+    def name(self) -> str:
+        """The model's name, as clients ask for it."""
+        return self._name
+
+    async def aclose(self) -> None:
+        """End the connections that were made here."""
+        if self._made is not None:
+            await self._made.close()
+
+    async def propose(self, question: Question) -> AsyncIterator[Piece]:
+        """One streamed completion."""
+        from openai import APIConnectionError, APIError
+
+        names = _wire_names(question.offers)
+        has_begun = False
+        try:
+            stream = await self._client().chat.completions.create(
+                **_request(self.model, question, names)
+            )
+            has_begun = True
+            async with stream:
+                async for piece in _pieces(stream, {wire: own for own, wire in names.items()}):
+                    yield piece
+        except APIConnectionError as error:
+            why = "its answer broke off" if has_begun else error.message
+            raise self._failed(f"{why} {_shown_address(self._client())}") from None
+        except APIError as error:
+            raise self._failed(error.message) from None
+        except ValueError:
+            raise self._failed("its answer cannot be read") from None
+
+    def _failed(self, why: str) -> BrainFailed:
+        return BrainFailed(f"the model {self.model!r} failed: {why[:_LONGEST_REASON]}")
+
+    def _client(self) -> Any:
+        if self._given is not None:
+            return self._given
+        if self._made is None:
+            from openai import AsyncOpenAI
+
+            self._made = AsyncOpenAI(
+                base_url=self._base_url,
+                api_key=self._api_key,
+                timeout=self._seconds,
+                max_retries=self._retries,
+            )
+        return self._made
+
+
+async def _pieces(stream: Any, own_names: Mapping[str, str]) -> AsyncIterator[Piece]:
+    calls, reason = _Calls(), None
+    async for chunk in stream:
+        if chunk.usage is not None:
+            yield Spent(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
+        listed: list[Any] = chunk.choices or []
+        for choice in listed[:1]:
+            for piece in _said(choice.delta):
+                yield piece
+            fragments: list[Any] = choice.delta.tool_calls or []
+            for call in fragments:
+                calls.add(call)
+            reason = choice.finish_reason or reason
+    if reason is None:
+        raise BrainFailed("the model's answer broke off: the stream ended before it was whole")
+    for name, arguments in calls.whole():
+        yield Proposed(own_names.get(name, name), arguments)
+    if reason == "length":
+        yield Cut("max_output_tokens")
+    elif reason == "content_filter":
+        yield Cut("content_filter")
+
+
+def _said(delta: Any) -> Iterator[Piece]:
+    # Servers have two names for it, and neither is in the SDK's types.
+    thought: Any = getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None)
+    if isinstance(thought, str) and thought:
+        yield Thought(thought)
+    if delta.content:
+        yield Text(delta.content)
+
+
+class _Calls:
+    """Calls that come in fragments."""
+
+    def __init__(self) -> None:
+        self._calls: dict[object, dict[str, str]] = {}
+        self._last: object = None
+
+    def add(self, fragment: Any) -> None:
+        """Put a fragment to its call, by its index. Some servers leave that out: then by its id,
+        and what has neither goes on with the last one, unless it has a name of its own.
+        """
+        function = fragment.function
+        name = "" if function is None else function.name or ""
+        key: object = fragment.index if fragment.index is not None else fragment.id
+        if key is None:
+            key = f"unnamed {len(self._calls)}" if name else self._last
+        self._last = key
+        known = self._calls.setdefault(key, {"name": "", "arguments": ""})
+        known["name"] = name or known["name"]
+        known["arguments"] += "" if function is None else function.arguments or ""
+
+    def whole(self) -> Iterator[tuple[str, str]]:
+        """The names and the arguments, in the order in which the calls began."""
+        for call in self._calls.values():
+            yield call["name"], call["arguments"] or "{}"
+
+
+def _shown_address(client: Any) -> str:
+    """Where the endpoint is. What a URL may hold of credentials is not shown."""
+    url = urlsplit(str(client.base_url))
+    return f"{url.scheme}://{url.hostname}:{url.port or ''}{url.path}".rstrip("/")
+
+
+def _request(model: str, question: Question, names: Mapping[str, str]) -> dict[str, Any]:
+    request: dict[str, Any] = {
+        "model": model,
+        "messages": _messages(question, names),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_tokens": question.max_output_tokens,
+        "temperature": question.temperature,
+        "top_p": question.top_p,
+    }
+    if question.offers and question.choice != "none":
+        request["tools"] = [_tool(offer, names[offer.name]) for offer in question.offers]
+        request["tool_choice"] = question.choice
+        if not question.is_parallel:
+            request["parallel_tool_calls"] = False
+    if question.output.is_json:
+        request["response_format"] = _format(question.output)
+    return {key: value for key, value in request.items() if value is not None}
+
+
+def _messages(question: Question, names: Mapping[str, str]) -> list[dict[str, Any]]:
+    told = "\n\n".join(filter(None, [question.instructions, CITING if question.offers else ""]))
+    messages: list[dict[str, Any]] = [{"role": "system", "content": told}] if told else []
+    for turn in question.turns:
+        _append(messages, turn, names)
+    return messages
+
+
+def _append(messages: list[dict[str, Any]], turn: Turn, names: Mapping[str, str]) -> None:
+    match turn:
+        case Said():
+            role = "system" if turn.role == "developer" else turn.role
+            messages.append({"role": role, "content": _content(turn)})
+        case Called():
+            function = {"name": names.get(turn.name, _safe(turn.name)), "arguments": turn.arguments}
+            call = {"id": turn.call_id, "type": "function", "function": function}
+            if not messages or messages[-1]["role"] != "assistant":
+                messages.append({"role": "assistant", "content": ""})
+            messages[-1].setdefault("tool_calls", []).append(call)
+        case Answered():
+            messages.append({"role": "tool", "tool_call_id": turn.call_id, "content": turn.text})
+        case _:
+            assert_never(turn)
+
+
+def _content(said: Said) -> str | list[dict[str, Any]]:
+    if not said.images:
+        return said.text
+    text: list[dict[str, Any]] = [{"type": "text", "text": said.text}] if said.text else []
+    return text + [{"type": "image_url", "image_url": {"url": image}} for image in said.images]
+
+
+def _tool(offer: Offer, name: str) -> dict[str, Any]:
+    function = {
+        "name": name,
+        "description": offer.description,
+        "parameters": dict(offer.parameters),
+    }
+    return {"type": "function", "function": function}
+
+
+def _format(output: OutputFormat) -> dict[str, Any]:
+    if output.kind == "json_object":
+        return {"type": "json_object"}
+    schema = {"name": output.name, "schema": dict(output.schema or {}), "strict": True}
+    return {"type": "json_schema", "json_schema": schema}
+
+
+def _wire_names(offers: Sequence[Offer]) -> dict[str, str]:
+    """A name for each tool that chat endpoints take, by its own name; no two are the same."""
+    names: dict[str, str] = {}
+    for offer in offers:
+        wire, again = _safe(offer.name), 2
+        while wire in names.values():
+            tail = f"_{again}"
+            wire, again = _safe(offer.name)[: _LONGEST_NAME - len(tail)] + tail, again + 1
+        names[offer.name] = wire
+    return names
+
+
+def _safe(name: str) -> str:
+    return _UNSAFE.sub("_", name)[:_LONGEST_NAME] or "tool"

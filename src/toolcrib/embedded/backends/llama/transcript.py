@@ -1,0 +1,201 @@
+"""A conversation as a small model reads it best: one worked example of the form, then its own.
+
+What a small model is told before its work: rules, and a worked example of the form.
+
+The smaller the model, the more an example of small talk makes it talk where it should call.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, assert_never, cast
+
+from toolcrib.embedded.backend import Answered, Called, Offer, Question, Said, Turn
+
+Message = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """Rules, the tools of the example, and the example. With `reminds`, a model reads the question
+    again after a result; the smallest ones repeat it instead of answering.
+    """
+
+    rules: str
+    tools: str
+    examples: tuple[Message, ...]
+    reminds: bool
+
+
+def by_user(text: str) -> Message:
+    """What comes from outside: the user's words, and results."""
+    return {"role": "user", "content": text}
+
+
+def by_model(text: str) -> Message:
+    """A step of the model's."""
+    return {"role": "assistant", "content": text}
+
+
+_FORM: Final = """You work with tools. Write one JSON object and nothing else:
+{"tool": NAME, "arguments": {...}} to call a tool, or {"answer": TEXT} to answer the user.
+
+Call a tool when the user asks for something that the tool finds out or does: facts in files, \
+searches, sums, actions. Never guess what a tool can tell."""
+
+FULL: Final = Guide(
+    rules=f"""{_FORM} Choose the tool whose description fits \
+best. Take arguments from the user's words, and leave out those with a ? that the user did not give.
+When a tool result is there, use it: answer with what it says, in its own words, and do not call \
+the same tool with the same arguments again. If the user asked about several things, call the tool \
+for each of them before you answer.
+Greetings, thanks, opinions, small talk, and things that you can write yourself need no tool: \
+answer them at once.""",
+    tools="lookup_order(order_id: string): Find an order by its number.\n"
+    "convert_units(value: number, from: string, to: string, digits?: integer): "
+    "Convert between units.",
+    examples=(
+        by_user("Good morning! Which do you like more, tea or coffee?"),
+        by_model('{"answer": "Good morning! I drink neither, but tea sounds calming."}'),
+        by_user("Which comes first, order A-17 or order B-20?"),
+        by_model('{"tool": "lookup_order", "arguments": {"order_id": "A-17"}}'),
+        by_user('Result of lookup_order: {"status": "shipped", "by": "Friday"}'),
+        by_model('{"tool": "lookup_order", "arguments": {"order_id": "B-20"}}'),
+        by_user('Result of lookup_order: {"status": "packed", "by": "next Tuesday"}'),
+        by_model('{"answer": "A-17 comes first, by Friday; B-20 comes by next Tuesday."}'),
+        by_user("Thank you! Write me one line about the sea."),
+        by_model('{"answer": "The sea hums an old song to every shore it meets."}'),
+        by_user("How many miles are 10 km?"),
+        by_model(
+            '{"tool": "convert_units", "arguments": {"value": 10, "from": "km", "to": "miles"}}'
+        ),
+        by_user("Result of convert_units: 6.21"),
+        by_model('{"answer": "10 km are 6.21 miles."}'),
+    ),
+    reminds=True,
+)
+
+BRIEF: Final = Guide(
+    rules=f"""{_FORM} Take arguments from the user's words.
+When a tool result is there, use it: answer with what it says, and do not call the same tool again.
+Greetings, thanks, opinions and small talk need no tool: answer them at once.""",
+    tools="lookup_order(order_id: string): Find an order by its number.\n"
+    "convert_units(value: number, from: string, to: string): Convert between units.",
+    examples=(
+        by_user("Where is my order A-17?"),
+        by_model('{"tool": "lookup_order", "arguments": {"order_id": "A-17"}}'),
+        by_user('Result of lookup_order: {"status": "shipped", "by": "Friday"}'),
+        by_model('{"answer": "Your order A-17 is shipped and arrives by Friday."}'),
+        by_user("Thank you!"),
+        by_model('{"answer": "You are welcome!"}'),
+        by_user("How many miles are 10 km?"),
+        by_model(
+            '{"tool": "convert_units", "arguments": {"value": 10, "from": "km", "to": "miles"}}'
+        ),
+        by_user("Result of convert_units: 6.21"),
+        by_model('{"answer": "10 km are 6.21 miles."}'),
+    ),
+    reminds=False,
+)
+
+LARGE_ENOUGH: Final = 800_000_000
+"""Bytes of a model's file from which on it gets the full guide."""
+
+
+def guide_for(size: int) -> Guide:
+    """The guide for a model whose file has so many bytes."""
+    return FULL if size >= LARGE_ENOUGH else BRIEF
+
+
+LONGEST_RESULT: Final = 2500
+LONGEST_REMINDER: Final = 600
+
+
+def messages_for(question: Question, guide: Guide = FULL) -> list[Message]:
+    """The messages of one step."""
+    told = [question.instructions] if question.instructions else []
+    if not question.offers and not any(isinstance(each, Called) for each in question.turns):
+        rules = 'Answer with one JSON object: {"answer": ...}.'
+        return [_system([rules, *told]), *_said(question.turns)]
+    example = _system([guide.rules, f"Tools:\n{guide.tools}"])
+    own = "\n".join(_signature(offer) for offer in question.offers)
+    ready = f"A new conversation begins, with other tools.\nTools:\n{own}"
+    return [
+        example,
+        *guide.examples,
+        {"role": "system", "content": "\n\n".join([ready, *told])},
+        *_said(question.turns),
+        *(_reminded(question.turns) if guide.reminds else ()),
+    ]
+
+
+def _reminded(turns: Sequence[Turn]) -> list[Message]:
+    """After a result a small model has lost sight of what was asked."""
+    asked = [turn.text for turn in turns if isinstance(turn, Said) and turn.role == "user"]
+    if not asked or not isinstance(turns[-1], Answered):
+        return []
+    told = f"The user asked: {asked[-1][-LONGEST_REMINDER:]}"
+    rule = "If that needs another call, make it. Else answer that with the words of the results."
+    return [by_user(f"{told}\n{rule}")]
+
+
+def _system(parts: Sequence[str]) -> Message:
+    return {"role": "system", "content": "\n\n".join(parts)}
+
+
+def _said(turns: Sequence[Turn]) -> list[Message]:
+    messages: list[Message] = []
+    for turn in turns:
+        match turn:
+            case Said(role="assistant"):
+                content = json.dumps({"answer": turn.text}, ensure_ascii=False)
+                messages.append({"role": "assistant", "content": content})
+            case Said():
+                role = "user" if turn.role == "user" else "system"
+                messages.append({"role": role, "content": turn.text})
+            case Called():
+                call = f'{{"tool": {json.dumps(turn.name)}, "arguments": {turn.arguments}}}'
+                messages.append({"role": "assistant", "content": call})
+            case Answered():
+                text = turn.text[:LONGEST_RESULT]
+                messages.append({"role": "user", "content": f"Result of {turn.name}: {text}"})
+            case _:
+                assert_never(turn)
+    return messages
+
+
+def _signature(offer: Offer) -> str:
+    """A tool in a line, as a programmer would write it."""
+    properties = cast(dict[str, Any], offer.parameters.get("properties", {}))
+    required = set(offer.parameters.get("required", ()))
+    shown = [
+        f"{name}{'' if name in required else '?'}: {_type(schema)}"
+        for name, schema in properties.items()
+    ]
+    notes = [
+        f"  {name}: {about}"
+        for name, schema in properties.items()
+        if (about := _facts(schema).get("description"))
+    ]
+    head = f"{offer.name}({', '.join(shown)}): {_first_line(offer.description)}"
+    return "\n".join([head, *notes])
+
+
+def _type(schema: Any) -> str:
+    facts = _facts(schema)
+    if "enum" in facts:
+        return " | ".join(json.dumps(each) for each in facts["enum"])
+    if facts.get("type") == "array":
+        return f"{_type(facts.get('items'))}[]"
+    return str(facts.get("type", "any"))
+
+
+def _facts(schema: Any) -> dict[str, Any]:
+    return cast(dict[str, Any], schema) if isinstance(schema, dict) else {}
+
+
+def _first_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[0] if lines else ""

@@ -1,0 +1,317 @@
+"""Writes what a brain does as a scenario that a scripted brain can follow.
+
+Finds in what a brain said the values that tools had answered, and names them by expressions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from toolcrib.embedded.backend import BrainFailed, Piece, Proposed, Question, Text, Thought
+from toolcrib.embedded.backends.scripted.backend import Asked, asked_in, steps_done
+from toolcrib.embedded.backends.scripted.expressions import Fact, Facts, filled_text
+from toolcrib.embedded.backends.scripted.scenario import Scenario, read_scenario
+from toolcrib.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from toolcrib.embedded.backend import Brain
+
+
+SHORTEST: Final = 3
+"""Shorter texts are in other words by chance."""
+
+_KEY: Final = re.compile(r"[\w-]+")
+_NUMBER: Final = re.compile(r"(?<![\w.])-?[0-9][0-9,]*(?:\.[0-9]+)?%?(?![\w])")
+_MARK: Final = re.compile(r"\[(S[0-9]+)\]")
+_MOST_PLACES: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A value in an answer, and the path to it."""
+
+    path: str
+    value: Any
+
+
+@dataclass(slots=True)
+class Tracer:
+    """Knows what was answered so far, and what the user said. `untraced` gathers the numbers of
+    which neither is the source.
+    """
+
+    facts: Facts
+    said: str
+    untraced: list[str] = field(default_factory=list[str])
+
+    def value(self, value: Any) -> Any:
+        """A JSON value with expressions in place of what tools had answered."""
+        if isinstance(value, str):
+            return self._exact(value) or self.text(value)
+        if isinstance(value, Mapping):
+            members = cast(Mapping[str, Any], value)
+            return {key: self.value(member) for key, member in members.items()}
+        if isinstance(value, Sequence):
+            members = cast(Sequence[Any], value)
+            whole = self._exact(list(members)) if members else None
+            return whole or [self.value(member) for member in members]
+        if isinstance(value, bool) or value is None:
+            return value
+        return value if str(value) in self.said else self._exact(value) or self._number(value)
+
+    def text(self, text: str) -> str:
+        """The same for text, in which values are found within."""
+        pieces: list[str] = []
+        last = 0
+        for start, end, expression in self._found(text):
+            if start >= last:
+                pieces += [_escaped(text[last:start]), f"{{{{ {expression} }}}}"]
+                last = end
+        return "".join([*pieces, _escaped(text[last:])])
+
+    def _exact(self, value: Any) -> str | None:
+        """The expression for a whole value, if it was answered as it is."""
+        if isinstance(value, str) and len(value) < SHORTEST:
+            return None
+        for leaf in self._leaves():
+            if type(leaf.value) is type(value) and leaf.value == value:
+                return f"{{{{ {leaf.path} }}}}"
+        return None
+
+    def _number(self, value: Any) -> Any:
+        rounded = self._shaped(str(value))
+        if rounded is None:
+            self.untraced.append(str(value))
+            return value
+        return f"{{{{ {rounded} }}}}"
+
+    def _found(self, text: str) -> list[tuple[int, int, str]]:
+        """The places of values: the longer of two that overlap, and of numbers those that are
+        not the user's own.
+        """
+        places = [*self._marks(text), *self._texts(text), *self._numbers(text)]
+        longest: list[tuple[int, int, str]] = []
+        for place in sorted(places, key=lambda each: (each[0] - each[1], each[0])):
+            if all(place[1] <= other[0] or place[0] >= other[1] for other in longest):
+                longest.append(place)
+        covered = [(start, end) for start, end, _ in longest]
+        self._note_untraced(text, covered)
+        return sorted(longest)
+
+    def _note_untraced(self, text: str, covered: Sequence[tuple[int, int]]) -> None:
+        for number in _NUMBER.finditer(text):
+            is_covered = any(a <= number.start() and number.end() <= b for a, b in covered)
+            if not is_covered and number[0] not in self.said:
+                self.untraced.append(number[0])
+
+    def _marks(self, text: str) -> Iterator[tuple[int, int, str]]:
+        for found in _MARK.finditer(text):
+            for name, fact in self.facts.by_name.items():
+                if found[1] in fact.marks:
+                    at = list(fact.marks).index(found[1])
+                    yield found.start(), found.end(), f"cite {name} {at}"
+
+    def _texts(self, text: str) -> Iterator[tuple[int, int, str]]:
+        for leaf in self._leaves():
+            if isinstance(leaf.value, str) and len(leaf.value.strip()) >= SHORTEST:
+                pattern = rf"(?<!\w){re.escape(leaf.value)}(?!\w)"
+                for found in re.finditer(pattern, text):
+                    yield found.start(), found.end(), leaf.path
+
+    def _numbers(self, text: str) -> Iterator[tuple[int, int, str]]:
+        for found in _NUMBER.finditer(text):
+            if found[0] in self.said:
+                continue
+            expression = self._shaped(found[0])
+            if expression is not None:
+                yield found.start(), found.end(), expression
+
+    def _shaped(self, shown: str) -> str | None:
+        """The expression that shows a number as it was written: as it is, or shaped."""
+        places = min(len(shown.rstrip("%").partition(".")[2]), _MOST_PLACES)
+        for shape in ("", f" | round {places}", f" | group {places}", f" | percent {places}"):
+            for leaf in self._leaves():
+                if isinstance(leaf.value, int | float) and not isinstance(leaf.value, bool):
+                    expression = f"{leaf.path}{shape}"
+                    if filled_text(f"{{{{ {expression} }}}}", self.facts) == shown:
+                        return expression
+        return None
+
+    def _leaves(self) -> Iterator[Leaf]:
+        """All that was answered, the newest first."""
+        for name, fact in reversed(self.facts.by_name.items()):
+            yield from _within(name, fact.value)
+            yield from _as_text(name, fact)
+
+
+def _as_text(name: str, fact: Fact) -> Iterator[Leaf]:
+    if fact.text:
+        yield Leaf(f"{name}.text", fact.text)
+        first = fact.text.strip().partition("\n")[0]
+        if first != fact.text:
+            yield Leaf(f"{name}.text | first_line", first)
+
+
+def _within(path: str, value: Any) -> Iterator[Leaf]:
+    if value is not None:
+        yield Leaf(path, value)
+    for key, member in _members(value):
+        # A key that a path cannot name stays unnamed.
+        if _KEY.fullmatch(key):
+            yield from _within(f"{path}.{key}", member)
+
+
+def _members(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        yield from cast(Mapping[str, Any], value).items()
+    elif isinstance(value, list):
+        for at, member in enumerate(cast(list[Any], value)):
+            yield str(at), member
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{{", '{{ "{{" }}')
+
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
+Json = dict[str, Any]
+
+
+class Recorder:
+    """A brain that passes on what another one proposes, and writes it down.
+
+    Values that tools had answered become expressions, so that the scenario says what the tools of
+    its own run answer. Numbers that came neither from a tool nor from the user are in `untraced`:
+    the scenario has them as they were. One recorder takes one conversation.
+    """
+
+    is_scripted = False
+
+    def __init__(self, brain: Brain) -> None:
+        self._brain = brain
+        self._first: str | None = None
+        self._turns: list[list[Json]] = []
+        self.untraced: list[str] = []
+
+    @property
+    def name(self) -> str:
+        """The name of the brain that is recorded."""
+        return self._brain.name
+
+    async def aclose(self) -> None:
+        """Let go of the brain."""
+        await self._brain.aclose()
+
+    async def propose(self, question: Question) -> AsyncIterator[Piece]:
+        """Whatever the brain proposes. What fails is not written down."""
+        asked = asked_in(question.turns)
+        self._begin(asked)
+        pieces: list[Piece] = []
+        proposal = cast("AsyncGenerator[Piece]", self._brain.propose(question))
+        async with aclosing(proposal):
+            async for piece in proposal:
+                pieces.append(piece)
+                yield piece
+        self._write_down(asked, pieces, is_json=question.output.is_json)
+
+    def scenario(self, name: str | None = None) -> Scenario:
+        """What was recorded so far, under a name of its own."""
+        return read_scenario(self.text(name), "the recording")
+
+    def text(self, name: str | None = None) -> str:
+        """The scenario as YAML. Raises `UsageError` when nothing was recorded."""
+        import yaml
+
+        turns = [{"steps": steps} for steps in self._turns]
+        if not all(self._turns) or not turns:
+            raise UsageError("there is nothing recorded, or a question without an answer")
+        about = f"Recorded from {self._brain.name}."
+        document = {"name": name or self._brain.name, "about": about, "turns": turns}
+        return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
+
+    def save(self, path: str | os.PathLike[str], name: str | None = None) -> None:
+        """Write the scenario into a file."""
+        Path(path).write_text(self.text(name), "utf-8")
+
+    def _begin(self, asked: Sequence[Asked]) -> None:
+        if self._first is None:
+            self._first = asked[0].text
+        is_next = len(asked) <= len(self._turns) + 1
+        if asked[0].text != self._first or not is_next:
+            raise BrainFailed("a recorder takes one conversation; this is another one")
+
+    def _write_down(
+        self, asked: Sequence[Asked], pieces: Sequence[Piece], *, is_json: bool
+    ) -> None:
+        # A question may be asked again: what it was answered with before is not what happened.
+        facts, done = self._facts(asked)
+        self._turns = [*self._turns[: len(asked) - 1], self._steps(len(asked) - 1)[:done]]
+        tracer = Tracer(facts, "\n".join(each.text for each in asked))
+        self._turns[-1].append(self._step(tracer, pieces, is_json=is_json))
+        self.untraced += tracer.untraced
+
+    def _facts(self, asked: Sequence[Asked]) -> tuple[Facts, int]:
+        facts, done = Facts(), 0
+        for at, each in enumerate(asked):
+            steps = self._steps(at)
+            done = 0
+            if steps:
+                turns = [{"steps": steps}]
+                known = read_scenario(json.dumps({"name": "so far", "turns": turns})).turns[0]
+                done = steps_done(known.steps, each, facts)
+        return facts, done
+
+    def _steps(self, at: int) -> list[Json]:
+        return self._turns[at] if at < len(self._turns) else []
+
+    def _step(self, tracer: Tracer, pieces: Sequence[Piece], *, is_json: bool) -> Json:
+        step: Json = {}
+        thought = "".join(each.text for each in pieces if isinstance(each, Thought))
+        said = "".join(each.text for each in pieces if isinstance(each, Text))
+        calls = [each for each in pieces if isinstance(each, Proposed)]
+        if thought:
+            step["think"] = tracer.text(thought)
+        if is_json and said and (value := _parsed(said)) is not None:
+            step["answer"] = tracer.value(value)
+        elif said or not calls:
+            step["say"] = tracer.text(said)
+        if calls:
+            step["calls"] = self._calls(tracer, calls)
+        return step
+
+    def _calls(self, tracer: Tracer, calls: Sequence[Proposed]) -> list[Json]:
+        taken = {
+            call["as"] for steps in self._turns for step in steps for call in step.get("calls", ())
+        }
+        written: list[Json] = []
+        for call in calls:
+            name = _free_name(call.name, taken)
+            taken.add(name)
+            arguments = tracer.value(_parsed(call.arguments) or {})
+            written.append({"tool": call.name, "as": name, "arguments": arguments})
+        return written
+
+
+def _free_name(tool: str, taken: set[str]) -> str:
+    plain = _NOT_IN_A_NAME.sub("_", tool)
+    base = plain if plain[:1].isalpha() else f"_{plain}"
+    name, again = base, 2
+    while name in taken:
+        name, again = f"{base}_{again}", again + 1
+    return name
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

@@ -1,0 +1,100 @@
+"""A written scenario: what a model would do, turn by turn."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Final
+
+from annotated_types import MinLen
+from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as checked
+
+from toolcrib.errors import InvalidPolicy, UsageError
+from toolcrib.host_tools.host_tools_file import line_at
+from toolcrib.yaml_source import read_yaml
+
+_CONFIG: Final = ConfigDict(extra="forbid")
+_NAME: Final = r"^[A-Za-z_][A-Za-z0-9_-]*$"
+
+
+@checked(frozen=True, config=_CONFIG)
+class ScriptedCall:
+    """A call of a tool. What it answers has the name `as`, or else the tool's."""
+
+    tool: str
+    arguments: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    named: str | None = Field(default=None, alias="as", pattern=_NAME)
+
+    @property
+    def name(self) -> str:
+        """What its answer is called."""
+        return self.named or self.tool
+
+
+@checked(frozen=True, config=_CONFIG)
+class Step:
+    """One proposal: calls of tools, or something said. Of several texts the first whose facts are
+    all there is said. `answer` is said as JSON, or `otherwise` when it lacks a fact. A step with
+    `only_if` is passed over when that is missing, empty, false or zero.
+    """
+
+    calls: Annotated[list[ScriptedCall], MinLen(1)] | None = None
+    say: str | list[str] | None = None
+    answer: JsonValue = None
+    otherwise: JsonValue = None
+    think: str | None = None
+    only_if: str | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """What may be said, in the order of preference."""
+        return [self.say] if isinstance(self.say, str) else list(self.say or ())
+
+
+@checked(frozen=True, config=_CONFIG)
+class ScriptedTurn:
+    """The steps that follow what a user says. With `when`, only if the user says it."""
+
+    steps: Annotated[list[Step], MinLen(1)]
+    when: str | None = None
+
+
+@checked(frozen=True, config=_CONFIG)
+class Scenario:
+    """The whole of it. `name` is the model's name that clients ask for."""
+
+    name: str
+    turns: Annotated[list[ScriptedTurn], MinLen(1)]
+    about: str = ""
+
+
+def load_scenario(path: str | os.PathLike[str]) -> Scenario:
+    """Read a file. Raises `UsageError` that names the file, the line and the fault."""
+    file = Path(path)
+    try:
+        text = file.read_text("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+    return read_scenario(text, str(file))
+
+
+def read_scenario(text: str, file: str = "the scenario") -> Scenario:
+    """The same for its text."""
+    try:
+        document = read_yaml(text)
+    except InvalidPolicy as error:
+        raise UsageError(f"{file}:{error.line or 1}: {error}") from None
+    try:
+        return _adapter().validate_python(document.plain())
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        line = line_at(document, first["loc"])
+        place = ".".join(map(str, first["loc"]))
+        raise UsageError(f"{file}:{line}: {place}: {first['msg']}") from None
+
+
+@cache
+def _adapter() -> TypeAdapter[Scenario]:
+    return TypeAdapter(Scenario)

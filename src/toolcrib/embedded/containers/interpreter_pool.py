@@ -1,0 +1,145 @@
+"""The interpreters that are kept warm.
+
+The list of the machine's fonts, which matplotlib else makes anew in every container.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from toolcrib.errors import ToolcribError
+from toolcrib.sandbox.command import MEBIBYTE, Command, Limits
+from toolcrib.sandbox.python import find_python
+from toolcrib.sandbox.work_directory import WorkDirectory
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.containers.interpreter import Interpreter
+    from toolcrib.sandbox.sandbox import Sandbox
+
+
+_MAKE: Final = "import os; os.environ['MPLCONFIGDIR'] = os.getcwd(); import matplotlib.font_manager"
+_MOST_BYTES: Final = 16 * MEBIBYTE
+
+
+def known_fonts() -> Path | None:
+    """The list that was made on this machine for the matplotlib that is installed, if there is."""
+    return next(iter(sorted(_folder().glob("fontlist-*.json"))), None)
+
+
+async def make_fonts(sandbox: Sandbox) -> Path | None:
+    """Make the list, in a sandbox in which no code of anybody else runs; None when it fails."""
+    python = find_python(("matplotlib",))
+    command = Command(
+        argv=(python.executable, "-c", _MAKE),
+        env={"HOME": "/tmp", "MPLBACKEND": "Agg", "OPENBLAS_NUM_THREADS": "1"},
+        readable=python.readable(sandbox.backend),
+        limits=Limits(seconds=60),
+    )
+    with WorkDirectory.temporary() as work:
+        await sandbox.run(command, work=work)
+        for file in work.files():
+            if file.name.startswith("fontlist-") and file.name.endswith(".json"):
+                return _keep(file.name, work.read(file.name, _MOST_BYTES))
+    return None
+
+
+def _keep(name: str, data: bytes) -> Path | None:
+    folder = _folder()
+    new = folder / f".{name}.{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        new.write_bytes(data)
+        # Whoever code runs as has to read it.
+        new.chmod(0o644)
+        return new.replace(folder / name)
+    except OSError:
+        return None
+
+
+def _folder() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "toolcrib" / f"matplotlib-{version('matplotlib')}"
+
+
+logger = logging.getLogger(__name__)
+
+LIBRARIES: Final = ("matplotlib", "pandas")
+MOST_WARM: Final = 8
+"""Interpreters that are kept; the one that was not used for longest makes room."""
+
+
+class Warm:
+    """Interpreters by the container that each belongs to."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, Interpreter] = OrderedDict()
+        self._making_fonts: asyncio.Task[None] | None = None
+
+    async def get(self, container_id: str, make: Callable[[], Interpreter]) -> Interpreter:
+        """The interpreter of a container, which is now the last one to make room."""
+        known = self._kept.pop(container_id, None)
+        if known is None:
+            await self._make_room()
+            known = make()
+        self._kept[container_id] = known
+        return known
+
+    async def drop(self, container_id: str) -> None:
+        """End the interpreter of a container, if it has one."""
+        known = self._kept.pop(container_id, None)
+        if known is not None:
+            await known.close()
+
+    async def close(self) -> None:
+        """End them all."""
+        if self._making_fonts is not None:
+            self._making_fonts.cancel()
+            await asyncio.wait([self._making_fonts])
+        while self._kept:
+            await self.drop(next(iter(self._kept)))
+
+    def fonts(self, sandbox: Sandbox) -> Path | None:
+        """The list of fonts for a new interpreter. Without one it is made while the interpreter
+        does other things: the next one has it.
+        """
+        if "matplotlib" not in installed(LIBRARIES):
+            return None
+        found = known_fonts()
+        if found is None and self._making_fonts is None:
+            self._making_fonts = asyncio.create_task(_fonts_made(sandbox))
+        return found
+
+    async def _make_room(self) -> None:
+        for container_id in list(self._kept):
+            if len(self._kept) < MOST_WARM:
+                return
+            if not self._kept[container_id].is_busy:
+                await self.drop(container_id)
+
+
+async def _fonts_made(sandbox: Sandbox) -> None:
+    try:
+        await make_fonts(sandbox)
+    except (OSError, ToolcribError) as error:
+        logger.warning("the list of fonts could not be made: %s", error)
+
+
+def installed(libraries: tuple[str, ...]) -> tuple[str, ...]:
+    """Those libraries that are installed here."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    found: list[str] = []
+    for name in libraries:
+        try:
+            distribution(name)
+        except PackageNotFoundError:
+            continue
+        found.append(name)
+    return tuple(found)

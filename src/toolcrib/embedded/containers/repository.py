@@ -1,0 +1,216 @@
+"""All containers of a provider."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from toolcrib.embedded.containers.container import MEMORY, Container, ContainerTerms
+from toolcrib.embedded.containers.files import ContainerFiles
+from toolcrib.embedded.containers.interpreter import Interpreter
+from toolcrib.embedded.containers.interpreter_pool import LIBRARIES, Warm, installed
+from toolcrib.embedded.faults import invalid, missing
+from toolcrib.embedded.ids import new_id
+from toolcrib.embedded.interval import NowAndThen
+from toolcrib.errors import SandboxUnavailable
+from toolcrib.sandbox.command import MEBIBYTE, Limits
+from toolcrib.sandbox.detection import find_sandbox
+
+if TYPE_CHECKING:
+    from toolcrib.clock import Clock
+    from toolcrib.embedded.database import Database
+    from toolcrib.embedded.file_repository import FileShelf
+    from toolcrib.sandbox.sandbox import Sandbox
+
+logger = logging.getLogger(__name__)
+
+MOST_LOGS: Final = MEBIBYTE
+_SWEEP_SECONDS: Final = 60.0
+_CPU_SECONDS: Final = 3600
+
+
+class ContainerShelf:
+    """Makes containers and lets code work in them. `files` are those in the containers, `seconds`
+    is how long one piece of code or one command may take.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        folder: Path,
+        uploads: FileShelf,
+        clock: Clock,
+        *,
+        allow_network: bool = False,
+        allow_unconfined: bool = False,
+        seconds: float = 60.0,
+    ) -> None:
+        self._database = database
+        self._uploads = uploads
+        self._clock = clock
+        self.files = ContainerFiles(database, folder, clock)
+        self.allow_network = allow_network
+        self.seconds = seconds
+        self._allow_unconfined = allow_unconfined
+        self._warm = Warm()
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._sweeps = NowAndThen(clock, _SWEEP_SECONDS)
+        self._named: str | None = None
+
+    async def create(self, terms: ContainerTerms) -> Container:
+        """A new container with its files. Raises `ApiFault`."""
+        if self._sweeps.is_due():
+            await self.sweep()
+        contents = [
+            (await self._uploads.get(each, "file_ids"), await self._uploads.read(each))
+            for each in terms.file_ids
+        ]
+        now = int(self._clock())
+        container = Container(
+            id=new_id("cntr"),
+            name=terms.name,
+            status="running",
+            created_at=now,
+            last_active_at=now,
+            expires_minutes=terms.minutes,
+            memory_limit=terms.memory_limit,
+            has_network=terms.has_network,
+        )
+        await self._database.ask(lambda connection: _insert(connection, container))
+        try:
+            for stored, data in contents:
+                await self.files.put(container, f"{stored.id}-{stored.filename}", data)
+        except BaseException:
+            await self.delete(container.id)
+            raise
+        return container
+
+    async def get(self, container_id: str) -> Container:
+        """A container, expired or not. Raises `ApiFault`."""
+        row = await self._database.ask(
+            lambda connection: connection.execute(
+                "select * from containers where id = ?", (container_id,)
+            ).fetchone()
+        )
+        if row is None:
+            raise missing("Container", container_id)
+        return Container.of(row)
+
+    async def use(self, container_id: str) -> Container:
+        """A container to work in, whose time begins anew. Raises `ApiFault`."""
+        container, now = await self.get(container_id), self._clock()
+        if container.is_expired(now):
+            await self._empty(container)
+            raise invalid("Container is expired.")
+
+        def touch(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "update containers set last_active_at = ? where id = ?", (int(now), container_id)
+            )
+
+        await self._database.ask(touch)
+        return replace(container, last_active_at=int(now))
+
+    async def list(self) -> list[Container]:
+        """All containers, the oldest first."""
+        rows = await self._database.ask(
+            lambda connection: connection.execute(
+                "select * from containers order by created_at, rowid"
+            ).fetchall()
+        )
+        return [Container.of(row) for row in rows]
+
+    async def told(self, container: Container) -> dict[str, Any]:
+        """A container as clients see it now, with the name of what confines its code."""
+        return {**container.told(self._clock()), "toolcrib_sandbox": await self._backend()}
+
+    async def delete(self, container_id: str) -> None:
+        """Let go of a container and its files. Raises `ApiFault`."""
+        await self._empty(await self.get(container_id))
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("delete from containers where id = ?", (container_id,))
+
+        await self._database.ask(write)
+
+    async def sweep(self) -> None:
+        """Remove what is left of containers that are over their time."""
+        now = self._clock()
+        for container in await self.list():
+            if container.is_expired(now) and self.files.has_any(container):
+                await self._empty(container)
+
+    async def close(self) -> None:
+        """End every interpreter."""
+        await self._warm.close()
+
+    def lock(self, container: Container) -> asyncio.Lock:
+        """Held while something runs in it: code of one container runs one after the other."""
+        return self._locks.setdefault(container.id, asyncio.Lock())
+
+    async def sandbox(self) -> Sandbox:
+        """What confines, the strongest that works here. Raises `SandboxUnavailable`."""
+        found = await find_sandbox(allow_unconfined=self._allow_unconfined)
+        if self._named != found.backend:
+            self._named = found.backend
+            logger.info("code of containers is confined by %s", found.backend)
+        return found
+
+    def limits(self, container: Container, seconds: float | None) -> Limits:
+        """What code in a container may use."""
+        return Limits(
+            seconds=seconds,
+            cpu_seconds=_CPU_SECONDS,
+            memory_bytes=MEMORY[container.memory_limit],
+            # Its answers are JSON, in which a byte may take six.
+            output_bytes=8 * MOST_LOGS,
+        )
+
+    async def interpreter(self, container: Container) -> Interpreter:
+        """The warm Python of a container. Raises `SandboxUnavailable`."""
+        sandbox = await self.sandbox()
+        return await self._warm.get(
+            container.id,
+            lambda: Interpreter(
+                sandbox,
+                self.files.work(container),
+                libraries=installed(LIBRARIES),
+                fonts=self._warm.fonts(sandbox),
+                limits=self.limits(container, None),
+                network=container.has_network,
+                most_logs=MOST_LOGS,
+            ),
+        )
+
+    async def _backend(self) -> str | None:
+        try:
+            return (await self.sandbox()).backend
+        except SandboxUnavailable:
+            return None
+
+    async def _empty(self, container: Container) -> None:
+        await self._warm.drop(container.id)
+        self._locks.pop(container.id, None)
+        await self.files.remove_all(container)
+
+
+def _insert(connection: sqlite3.Connection, container: Container) -> None:
+    network: dict[str, Any] = {"type": "allowlist" if container.has_network else "disabled"}
+    connection.execute(
+        "insert into containers values (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            container.id,
+            container.name,
+            container.status,
+            container.created_at,
+            container.last_active_at,
+            container.expires_minutes,
+            container.memory_limit,
+            json.dumps(network),
+        ),
+    )

@@ -1,0 +1,174 @@
+"""Uploaded files: facts in the database, bytes in a folder under names of our own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from toolcrib.embedded.faults import ApiFault, invalid, missing
+from toolcrib.embedded.ids import new_id
+from toolcrib.embedded.interval import NowAndThen
+from toolcrib.vfs.names import safe_name
+
+if TYPE_CHECKING:
+    from toolcrib.clock import Clock
+    from toolcrib.embedded.database import Database
+
+MOST_BYTES: Final = 512 * 1024 * 1024
+PURPOSES: Final = frozenset({"assistants", "batch", "fine-tune", "vision", "user_data", "evals"})
+_SWEEP_SECONDS: Final = 60.0
+
+
+WhenGone: TypeAlias = Callable[[str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """The facts of an uploaded file."""
+
+    id: str
+    filename: str
+    purpose: str
+    bytes: int
+    created_at: int
+    expires_at: int | None
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """As clients see it."""
+        return {
+            "id": self.id,
+            "object": "file",
+            "bytes": self.bytes,
+            "created_at": self.created_at,
+            "expires_at": self.expires_at,
+            "filename": self.filename,
+            "purpose": self.purpose,
+            "status": "processed",
+        }
+
+
+class FileShelf:
+    """Takes files in and gives them out. One that is over its time is as good as gone."""
+
+    def __init__(self, database: Database, folder: Path, clock: Clock) -> None:
+        self._database = database
+        self._folder = folder
+        self._clock = clock
+        self._sweeps = NowAndThen(clock, _SWEEP_SECONDS)
+        self._when_gone: list[WhenGone] = []
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def when_gone(self, tell: WhenGone) -> None:
+        """Have somebody told of the id of each file that is deleted or swept away."""
+        self._when_gone.append(tell)
+
+    async def add(
+        self, filename: str, data: bytes, purpose: str, *, seconds: int | None = None
+    ) -> StoredFile:
+        """Keep a file. Raises `ApiFault`."""
+        if self._sweeps.is_due():
+            await self.sweep()
+        if purpose not in PURPOSES:
+            raise invalid(f"Unknown purpose: '{purpose[:80]}'.", "purpose")
+        if len(data) > MOST_BYTES:
+            raise ApiFault(413, f"The file is larger than {MOST_BYTES} bytes.", param="file")
+        now = int(self._clock())
+        expires_at = None if seconds is None else now + seconds
+        stored = StoredFile(
+            new_id("file"), safe_name(filename), purpose, len(data), now, expires_at
+        )
+        await asyncio.to_thread(_write_whole, self._path(stored.id), data)
+        await self._database.ask(lambda connection: _insert(connection, stored))
+        return stored
+
+    async def get(self, file_id: str, param: str | None = None) -> StoredFile:
+        """The facts of a file. Raises `ApiFault`."""
+        row = await self._database.ask(
+            lambda connection: connection.execute(
+                "select * from files where id = ?", (file_id,)
+            ).fetchone()
+        )
+        if row is None or _is_over(row, self._clock()):
+            raise missing("File", file_id, param)
+        return StoredFile(**dict(row))
+
+    async def read(self, file_id: str, param: str | None = None) -> bytes:
+        """The bytes of a file. Raises `ApiFault`."""
+        stored = await self.get(file_id, param)
+        return await asyncio.to_thread(self._path(stored.id).read_bytes)
+
+    async def list(self, purpose: str | None = None) -> list[StoredFile]:
+        """All files, the oldest first."""
+        rows = await self._database.ask(
+            lambda connection: connection.execute(
+                "select * from files order by created_at, rowid"
+            ).fetchall()
+        )
+        now = self._clock()
+        found = [StoredFile(**dict(row)) for row in rows if not _is_over(row, now)]
+        return [each for each in found if purpose in (None, each.purpose)]
+
+    async def delete(self, file_id: str) -> None:
+        """Let go of a file. Raises `ApiFault`."""
+        await self.get(file_id)
+        await self._remove(file_id)
+
+    async def sweep(self) -> None:
+        """Let go of the files that are over their time."""
+        now = self._clock()
+        rows = await self._database.ask(
+            lambda connection: connection.execute(
+                "select id from files where expires_at <= ?", (now,)
+            ).fetchall()
+        )
+        for row in rows:
+            await self._remove(row["id"])
+
+    async def _remove(self, file_id: str) -> None:
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("delete from files where id = ?", (file_id,))
+
+        await self._database.ask(write)
+        with suppress(FileNotFoundError):
+            self._path(file_id).unlink()
+        for tell in self._when_gone:
+            await tell(file_id)
+
+    def _path(self, file_id: str) -> Path:
+        return self._folder / file_id
+
+
+def _is_over(row: sqlite3.Row, now: float) -> bool:
+    return row["expires_at"] is not None and row["expires_at"] <= now
+
+
+def _insert(connection: sqlite3.Connection, stored: StoredFile) -> None:
+    connection.execute(
+        "insert into files values (?, ?, ?, ?, ?, ?)",
+        (
+            stored.id,
+            stored.filename,
+            stored.purpose,
+            stored.bytes,
+            stored.created_at,
+            stored.expires_at,
+        ),
+    )
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """All of it or nothing, for whoever looks after a crash."""
+    new = path.with_suffix(".part")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+    new.replace(path)

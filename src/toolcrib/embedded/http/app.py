@@ -1,0 +1,36 @@
+"""The provider as an ASGI application."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount
+
+from toolcrib.embedded.faults import ApiFault
+from toolcrib.embedded.http.containers import ContainerRoutes
+from toolcrib.embedded.http.files import FileRoutes
+from toolcrib.embedded.http.responses import ResponseRoutes
+from toolcrib.embedded.http.vector_stores import VectorStoreRoutes
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.provider import LocalProvider
+
+
+def create_provider_app(provider: LocalProvider) -> Starlette:
+    """Every route of a provider. It has no gate: whoever serves it puts one before it."""
+    parts = (ResponseRoutes, FileRoutes, ContainerRoutes, VectorStoreRoutes)
+    routes = [route for part in parts for route in part(provider).routes]
+    app = Starlette(
+        routes=[Mount("/v1", routes=routes)],
+        exception_handlers={404: _nothing, 405: _nothing},
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+async def _nothing(request: Request, error: Exception) -> Response:
+    told = f"There is nothing for {request.method} at this path of the local provider."
+    return JSONResponse(ApiFault(404, told, code="unknown_url").body, status_code=404)

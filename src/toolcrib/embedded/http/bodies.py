@@ -1,0 +1,179 @@
+"""Bodies that have to be JSON objects.
+
+Between requests and the provider: bodies in, JSON and events out.
+
+Files in and out: forms that are read up to a limit, and bytes that are given out.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, cast
+from urllib.parse import quote
+
+from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Message
+
+from toolcrib.embedded.faults import ApiFault, invalid
+from toolcrib.embedded.file_repository import MOST_BYTES
+
+logger = logging.getLogger(__name__)
+
+MAX_BODY: Final = 32 * 1024 * 1024
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def answered(handler: Handler) -> Handler:
+    """A handler whose faults are answers, and which never shows what went wrong inside."""
+
+    async def handle(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except ApiFault as fault:
+            return JSONResponse(fault.body, status_code=fault.status)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        except Exception:
+            logger.exception("%s %s failed", request.method, request.url.path)
+            fault = ApiFault(500, "The provider failed; see its log.", kind="server_error")
+            return JSONResponse(fault.body, status_code=500)
+
+    return handle
+
+
+async def read_bytes(request: Request, most: int = MAX_BODY) -> bytes:
+    """The body. Raises `ApiFault` when it is too large."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > most:
+            raise ApiFault(413, f"The body is larger than {most} bytes.", code="too_large")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+async def read_json(request: Request) -> Any:
+    """The body as JSON. Raises `ApiFault`."""
+    try:
+        return json.loads(await read_bytes(request) or b"{}")
+    except (ValueError, RecursionError):
+        raise invalid("The body is not valid JSON.") from None
+
+
+def whole_number(request: Request, name: str, default: int, low: int, high: int) -> int:
+    """A number of the query string. Raises `ApiFault`."""
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not text.lstrip("-").isdecimal() or not low <= int(text) <= high:
+        raise invalid(f"'{name}' must be a whole number from {low} to {high}.", name)
+    return int(text)
+
+
+def page(request: Request, found: Sequence[Mapping[str, Any]], *, order: str = "desc") -> Response:
+    """One page of a list that is given from the oldest to the newest. Raises `ApiFault`."""
+    limit = whole_number(request, "limit", 20, 1, 100)
+    asked = request.query_params.get("order", order)
+    if asked not in ("asc", "desc"):
+        raise invalid("'order' must be 'asc' or 'desc'.", "order")
+    listed = list(found) if asked == "asc" else list(reversed(found))
+    after = request.query_params.get("after")
+    if after is not None:
+        places = [place for place, each in enumerate(listed) if each["id"] == after]
+        if not places:
+            raise invalid(f"There is no '{after[:80]}' in this list.", "after")
+        listed = listed[places[0] + 1 :]
+    shown = listed[:limit]
+    told: dict[str, Any] = {
+        "object": "list",
+        "data": shown,
+        "first_id": shown[0]["id"] if shown else None,
+        "last_id": shown[-1]["id"] if shown else None,
+        "has_more": len(listed) > limit,
+    }
+    return JSONResponse(told)
+
+
+def event_stream(events: AsyncIterator[Mapping[str, Any]]) -> Response:
+    """Events as they come, the way that clients of the Responses API read them."""
+
+    async def lines() -> AsyncIterator[bytes]:
+        async for event in events:
+            yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+        yield b"data: [DONE]\n\n"
+
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(lines(), media_type="text/event-stream", headers=headers)
+
+
+async def read_object(request: Request) -> dict[str, Any]:
+    """The body, an object. Raises `ApiFault`."""
+    body = await read_json(request)
+    if not isinstance(body, dict):
+        raise invalid("The body must be a JSON object.")
+    return cast(dict[str, Any], body)
+
+
+_MOST_FIELDS: Final = 64
+_MOST_AROUND: Final = 1024 * 1024
+"""What a form may hold besides its file."""
+
+
+@asynccontextmanager
+async def read_form(request: Request) -> AsyncGenerator[FormData]:
+    """A form with at most one file. Raises `ApiFault` as soon as it is too large."""
+    capped = Request(request.scope, _Capped(request, MOST_BYTES + _MOST_AROUND).receive)
+    try:
+        form = await capped.form(max_files=1, max_fields=_MOST_FIELDS)
+    except HTTPException as error:
+        raise invalid(f"The form cannot be read: {error.detail}") from None
+    try:
+        yield form
+    finally:
+        await capped.close()
+
+
+async def read_upload(form: FormData) -> tuple[str, bytes]:
+    """The file of a form. Raises `ApiFault`."""
+    upload = form.get("file")
+    if not isinstance(upload, UploadFile):
+        raise invalid("Missing required parameter: 'file'.", "file")
+    if upload.size is not None and upload.size > MOST_BYTES:
+        raise too_large()
+    return upload.filename or "file", await upload.read()
+
+
+def attachment(filename: str, data: bytes) -> Response:
+    """Bytes that no browser takes for a page."""
+    headers: dict[str, Any] = {
+        "content-disposition": f"attachment; filename*=UTF-8''{quote(filename, safe='')}",
+        "x-content-type-options": "nosniff",
+    }
+    return Response(data, media_type="application/octet-stream", headers=headers)
+
+
+def too_large() -> ApiFault:
+    """The fault of a file that nobody takes."""
+    return ApiFault(413, f"The file is larger than {MOST_BYTES} bytes.", param="file")
+
+
+class _Capped:
+    """What a request sends, counted."""
+
+    def __init__(self, request: Request, most: int) -> None:
+        self._request = request
+        self._left = most
+
+    async def receive(self) -> Message:
+        message = await self._request.receive()
+        self._left -= len(message.get("body", b""))
+        if self._left < 0:
+            raise too_large()
+        return message

@@ -1,0 +1,78 @@
+"""`/v1/files`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from toolcrib.embedded.faults import invalid
+from toolcrib.embedded.http.bodies import answered, attachment, page, read_form, read_upload
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.provider import LocalProvider
+
+_SHORTEST, _LONGEST = 3600, 2_592_000
+
+
+class FileRoutes:
+    """Answers what is asked of uploaded files."""
+
+    def __init__(self, provider: LocalProvider) -> None:
+        self._provider = provider
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """The routes, below `/v1`."""
+        one = "/files/{file_id}"
+        return [
+            Route("/files", answered(self._create), methods=["POST"]),
+            Route("/files", answered(self._list), methods=["GET"]),
+            Route(one, answered(self._retrieve), methods=["GET"]),
+            Route(one, answered(self._delete), methods=["DELETE"]),
+            Route(f"{one}/content", answered(self._content), methods=["GET"]),
+        ]
+
+    async def _create(self, request: Request) -> Response:
+        async with read_form(request) as form:
+            name, data = await read_upload(form)
+            purpose = form.get("purpose")
+            if not isinstance(purpose, str):
+                raise invalid("Missing required parameter: 'purpose'.", "purpose")
+            seconds = _seconds(form)
+            stored = await self._provider.files.add(name, data, purpose, seconds=seconds)
+        return JSONResponse(stored.told)
+
+    async def _list(self, request: Request) -> Response:
+        found = await self._provider.files.list(request.query_params.get("purpose"))
+        return page(request, [each.told for each in found])
+
+    async def _retrieve(self, request: Request) -> Response:
+        return JSONResponse((await self._provider.files.get(request.path_params["file_id"])).told)
+
+    async def _delete(self, request: Request) -> Response:
+        file_id = request.path_params["file_id"]
+        await self._provider.files.delete(file_id)
+        return JSONResponse({"id": file_id, "object": "file", "deleted": True})
+
+    async def _content(self, request: Request) -> Response:
+        stored = await self._provider.files.get(request.path_params["file_id"])
+        return attachment(stored.filename, await self._provider.files.read(stored.id))
+
+
+def _seconds(form: FormData) -> int | None:
+    given = form.get("expires_after[seconds]")
+    anchor = form.get("expires_after[anchor]", "created_at")
+    if anchor != "created_at":
+        raise invalid("Files expire after their 'created_at'.", "expires_after")
+    if given is None:
+        return None
+    text = str(given)
+    if not text.isdecimal() or not _SHORTEST <= int(text) <= _LONGEST:
+        raise invalid(
+            f"'expires_after.seconds' must be from {_SHORTEST} to {_LONGEST}.", "expires_after"
+        )
+    return int(text)

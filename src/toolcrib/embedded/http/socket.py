@@ -1,0 +1,126 @@
+"""`/v1/responses` as a socket: one response after the other on a connection that stays."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from toolcrib.embedded.faults import ApiFault, invalid
+from toolcrib.embedded.responses.conversation import Recent
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from toolcrib.embedded.provider import LocalProvider
+
+logger = logging.getLogger(__name__)
+
+MOST_WAITING: Final = 16
+"""Requests that may wait for the one before them. A client that sends more is cut."""
+
+_HTTP_ONLY: Final = ("stream", "stream_options", "background")
+
+
+class ResponseSocket:
+    """Answers a socket. It takes `response.create`, and tells the events of each response."""
+
+    def __init__(self, provider: LocalProvider) -> None:
+        self._provider = provider
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection until the client leaves."""
+        socket = WebSocket(scope, receive, send)
+        await socket.accept()
+        await _Connection(self._provider, socket).serve()
+
+
+class _Connection:
+    def __init__(self, provider: LocalProvider, socket: WebSocket) -> None:
+        self._provider = provider
+        self._socket = socket
+        self._recent = Recent()
+        self._waiting: asyncio.Queue[str | None] = asyncio.Queue(MOST_WAITING)
+
+    async def serve(self) -> None:
+        answering = asyncio.create_task(self._answer_all())
+        try:
+            while True:
+                self._waiting.put_nowait(await self._read())
+        except asyncio.QueueFull:
+            await self._socket.close(1008, "too many requests wait")
+        except WebSocketDisconnect:
+            pass
+        finally:
+            answering.cancel()
+            await asyncio.wait([answering])
+
+    async def _read(self) -> str | None:
+        """The next text; None for bytes, which say nothing here."""
+        message = await self._socket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message.get("code") or 1000)
+        return message.get("text")
+
+    async def _answer_all(self) -> None:
+        while True:
+            text = await self._waiting.get()
+            try:
+                await self._answer(text)
+            except ApiFault as fault:
+                self._recent.forget()
+                await self._tell(_error(fault))
+            except WebSocketDisconnect:
+                return
+            except Exception:
+                logger.exception("a response over a socket failed")
+                self._recent.forget()
+                told = ApiFault(500, "The provider failed; see its log.", kind="server_error")
+                await self._tell(_error(told))
+
+    async def _answer(self, text: str | None) -> None:
+        body = _read_create(text)
+        is_warming = body.pop("generate", None) is False
+        making = await self._provider.responses.create(
+            body, self._recent, is_answered=not is_warming
+        )
+        try:
+            async for event in making.run.log.after():
+                await self._tell(event)
+        finally:
+            await making.stop()
+        response = making.run.response
+        if response["status"] == "failed" or response["store"]:
+            # What is kept needs no remembering; what failed is nothing to go on from.
+            self._recent.forget()
+        else:
+            self._recent.remember(response["id"], making.items)
+
+    async def _tell(self, event: Mapping[str, Any]) -> None:
+        if self._socket.application_state is WebSocketState.CONNECTED:
+            await self._socket.send_text(json.dumps(event))
+
+
+def _read_create(text: str | None) -> dict[str, Any]:
+    try:
+        read = json.loads(text or "")
+    except (ValueError, RecursionError):
+        raise invalid("The message is not valid JSON.", code="invalid_json") from None
+    body = cast(dict[str, Any], read) if isinstance(read, dict) else {}
+    kind = body.pop("type", None)
+    if kind != "response.create":
+        raise invalid(f"Unknown type of event: {str(kind)[:80]!r}.", "type", "unknown_event")
+    for name in _HTTP_ONLY:
+        if body.get(name):
+            raise invalid(f"'{name}' has no meaning over a socket; leave it out.", name)
+    return body
+
+
+def _error(fault: ApiFault) -> dict[str, Any]:
+    code = fault.code or fault.kind
+    told = {"type": fault.kind, "code": code, "message": fault.message, "param": fault.param}
+    return {"type": "error", "status": fault.status, "error": told}

@@ -1,0 +1,306 @@
+"""`/v1/vector_stores`, and searching them.
+
+The files of vector stores, one by one and in batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from toolcrib.embedded.faults import invalid, missing
+from toolcrib.embedded.http.bodies import answered, page, read_object
+from toolcrib.embedded.ids import new_id
+from toolcrib.embedded.vector_stores.search import Found, find, read_terms
+from toolcrib.embedded.vector_stores.store import counts_of, read_attributes, read_chunking
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.provider import LocalProvider
+    from toolcrib.embedded.vector_stores.store import StoreFile, VectorStore
+
+
+MOST_FILES: Final = 2000
+_ONE: Final = "/vector_stores/{store_id}"
+
+
+class StoreFileRoutes:
+    """Answers what is asked of the files of vector stores."""
+
+    def __init__(self, provider: LocalProvider) -> None:
+        self._provider = provider
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """The routes, below `/v1`."""
+        file, batch = f"{_ONE}/files/{{file_id}}", f"{_ONE}/file_batches/{{batch_id}}"
+        return [
+            Route(f"{_ONE}/files", answered(self._add), methods=["POST"]),
+            Route(f"{_ONE}/files", answered(self._list), methods=["GET"]),
+            Route(file, answered(self._retrieve), methods=["GET"]),
+            Route(file, answered(self._describe), methods=["POST"]),
+            Route(file, answered(self._remove), methods=["DELETE"]),
+            Route(f"{file}/content", answered(self._content), methods=["GET"]),
+            Route(f"{_ONE}/file_batches", answered(self._add_batch), methods=["POST"]),
+            Route(batch, answered(self._batch), methods=["GET"]),
+            Route(f"{batch}/cancel", answered(self._cancel), methods=["POST"]),
+            Route(f"{batch}/files", answered(self._batch_files), methods=["GET"]),
+        ]
+
+    async def _add(self, request: Request) -> Response:
+        store, body = await self._store(request), await read_object(request)
+        file = await self._provider.vector_stores.files.add(
+            store,
+            _text(body, "file_id"),
+            read_attributes(body.get("attributes")),
+            read_chunking(body.get("chunking_strategy")),
+        )
+        return JSONResponse(file.told)
+
+    async def _list(self, request: Request) -> Response:
+        files = await self._provider.vector_stores.files.list(await self._store(request))
+        return page(request, [each.told for each in _of_state(request, files)])
+
+    async def _retrieve(self, request: Request) -> Response:
+        return JSONResponse((await self._file(request)).told)
+
+    async def _describe(self, request: Request) -> Response:
+        file, body = await self._file(request), await read_object(request)
+        attributes = read_attributes(body.get("attributes"))
+        described = await self._provider.vector_stores.files.describe(file, attributes)
+        return JSONResponse(described.told)
+
+    async def _remove(self, request: Request) -> Response:
+        file = await self._file(request)
+        await self._provider.vector_stores.files.remove(file)
+        told = {"id": file.file_id, "object": "vector_store.file.deleted", "deleted": True}
+        return JSONResponse(told)
+
+    async def _content(self, request: Request) -> Response:
+        text = await self._provider.vector_stores.files.text(await self._file(request))
+        told: dict[str, Any] = {
+            "object": "vector_store.file_content.page",
+            "data": [{"type": "text", "text": text}],
+            "has_more": False,
+            "next_page": None,
+        }
+        return JSONResponse(told)
+
+    async def _add_batch(self, request: Request) -> Response:
+        store, body = await self._store(request), await read_object(request)
+        files = self._provider.vector_stores.files
+        wanted = _batch_of(body)
+        for each in wanted:
+            await files.check(each["file_id"])
+        batch_id = new_id("vsfb")
+        added = [
+            await files.add(
+                store,
+                each["file_id"],
+                read_attributes(each.get("attributes")),
+                read_chunking(each.get("chunking_strategy")),
+                batch_id,
+            )
+            for each in wanted
+        ]
+        return JSONResponse(_batch_told(store, batch_id, added))
+
+    async def _batch(self, request: Request) -> Response:
+        store = await self._store(request)
+        files = await self._of_batch(request, store)
+        return JSONResponse(_batch_told(store, request.path_params["batch_id"], files))
+
+    async def _cancel(self, request: Request) -> Response:
+        files = await self._of_batch(request, await self._store(request))
+        await self._provider.vector_stores.files.cancel(files)
+        return await self._batch(request)
+
+    async def _batch_files(self, request: Request) -> Response:
+        files = await self._of_batch(request, await self._store(request))
+        return page(request, [each.told for each in _of_state(request, files)])
+
+    async def _of_batch(self, request: Request, store: VectorStore) -> list[StoreFile]:
+        batch_id = request.path_params["batch_id"]
+        files = await self._provider.vector_stores.files.list(store)
+        found = [each for each in files if each.batch_id == batch_id]
+        if not found:
+            raise missing("File batch", batch_id)
+        return found
+
+    async def _store(self, request: Request) -> VectorStore:
+        return await self._provider.vector_stores.use(request.path_params["store_id"])
+
+    async def _file(self, request: Request) -> StoreFile:
+        store = await self._store(request)
+        return await self._provider.vector_stores.files.get(store, request.path_params["file_id"])
+
+
+def read_file_ids(body: Mapping[str, Any], default: list[str] | None) -> list[str]:
+    """The ids of files that a body names, each once. Raises `ApiFault`."""
+    given = body.get("file_ids", default)
+    listed = cast(list[object], given) if isinstance(given, list) else [None]
+    if len(listed) > MOST_FILES or not all(isinstance(each, str) for each in listed):
+        raise invalid(f"'file_ids' must be a list of at most {MOST_FILES} ids.", "file_ids")
+    return list(dict.fromkeys(str(each) for each in listed))
+
+
+def _batch_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The files of a batch, each with its own terms. Raises `ApiFault`."""
+    listed = body.get("files")
+    if listed is None:
+        return [{**body, "file_id": each} for each in read_file_ids(body, default=None)]
+    given = cast(list[object], listed) if isinstance(listed, list) else [None]
+    if len(given) > MOST_FILES or not all(isinstance(each, dict) for each in given):
+        raise invalid(f"'files' must be a list of at most {MOST_FILES} objects.", "files")
+    files = [cast(dict[str, Any], each) for each in given]
+    return [{**each, "file_id": _text(each, "file_id")} for each in files]
+
+
+def _text(body: Mapping[str, Any], key: str) -> str:
+    value = body.get(key)
+    if not isinstance(value, str):
+        raise invalid(f"Missing required parameter: '{key}'.", key)
+    return value
+
+
+def _of_state(request: Request, files: list[StoreFile]) -> list[StoreFile]:
+    state = request.query_params.get("filter")
+    return [each for each in files if state in (None, each.status)]
+
+
+def _batch_told(store: VectorStore, batch_id: str, files: list[StoreFile]) -> dict[str, Any]:
+    states = {each.status for each in files}
+    status = "cancelled" if "cancelled" in states else "completed"
+    return {
+        "id": batch_id,
+        "object": "vector_store.files_batch",
+        "created_at": min((each.created_at for each in files), default=store.created_at),
+        "vector_store_id": store.id,
+        "status": "in_progress" if "in_progress" in states else status,
+        "file_counts": counts_of(files),
+    }
+
+
+_MOST_QUERY: Final = 4096
+
+
+class VectorStoreRoutes:
+    """Answers what is asked of vector stores."""
+
+    def __init__(self, provider: LocalProvider) -> None:
+        self._provider = provider
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """The routes, below `/v1`."""
+        one = "/vector_stores/{store_id}"
+        return [
+            Route("/vector_stores", answered(self._create), methods=["POST"]),
+            Route("/vector_stores", answered(self._list), methods=["GET"]),
+            Route(one, answered(self._retrieve), methods=["GET"]),
+            Route(one, answered(self._change), methods=["POST"]),
+            Route(one, answered(self._delete), methods=["DELETE"]),
+            Route(f"{one}/search", answered(self._search), methods=["POST"]),
+            *StoreFileRoutes(self._provider).routes,
+        ]
+
+    async def _create(self, request: Request) -> Response:
+        body = await read_object(request)
+        chunking = read_chunking(body.get("chunking_strategy"))
+        stores, file_ids = self._provider.vector_stores, read_file_ids(body, default=[])
+        for file_id in file_ids:
+            await stores.files.check(file_id)
+        store = await stores.create(str(body.get("name") or ""), _metadata(body), _days(body))
+        for file_id in file_ids:
+            await stores.files.add(store, file_id, {}, chunking)
+        return JSONResponse(await self._told(store))
+
+    async def _list(self, request: Request) -> Response:
+        stores = await self._provider.vector_stores.list()
+        return page(request, [await self._told(each) for each in stores])
+
+    async def _retrieve(self, request: Request) -> Response:
+        return JSONResponse(await self._told(await self._store(request)))
+
+    async def _change(self, request: Request) -> Response:
+        store, body = await self._store(request), await read_object(request)
+        name = body.get("name")
+        changed = replace(
+            store,
+            name=store.name if name is None else str(name),
+            metadata=_metadata(body) if "metadata" in body else store.metadata,
+            expires_days=_days(body) if "expires_after" in body else store.expires_days,
+        )
+        await self._provider.vector_stores.change(changed)
+        return JSONResponse(await self._told(changed))
+
+    async def _delete(self, request: Request) -> Response:
+        store = await self._store(request)
+        await self._provider.vector_stores.delete(store)
+        told = {"id": store.id, "object": "vector_store.deleted", "deleted": True}
+        return JSONResponse(told)
+
+    async def _search(self, request: Request) -> Response:
+        stores = self._provider.vector_stores
+        store = await stores.use(request.path_params["store_id"])
+        body = await read_object(request)
+        queries = _queries(body)
+        terms = read_terms({"max_num_results": 10, **body}, "search")
+        found = await find(stores, [store], queries, terms)
+        told: dict[str, Any] = {
+            "object": "vector_store.search_results.page",
+            "search_query": queries,
+            "data": [_result(each) for each in found],
+            "has_more": False,
+            "next_page": None,
+        }
+        return JSONResponse(told)
+
+    async def _store(self, request: Request) -> VectorStore:
+        return await self._provider.vector_stores.get(request.path_params["store_id"])
+
+    async def _told(self, store: VectorStore) -> dict[str, Any]:
+        return await self._provider.vector_stores.told(store)
+
+
+def _queries(body: Mapping[str, Any]) -> list[str]:
+    query = body.get("query")
+    given = cast(list[object], query) if isinstance(query, list) else [query]
+    if not given or not all(isinstance(each, str) and each for each in given):
+        raise invalid("Missing required parameter: 'query', text or a list of texts.", "query")
+    return [str(each)[:_MOST_QUERY] for each in given]
+
+
+def _metadata(body: Mapping[str, Any]) -> dict[str, str]:
+    given: object = body.get("metadata") or {}
+    facts = cast(dict[str, Any], given) if isinstance(given, dict) else dict[str, Any](bad=None)
+    if len(facts) > 16 or not all(isinstance(value, str) for value in facts.values()):
+        raise invalid("Metadata is at most 16 keys with text.", "metadata")
+    return facts
+
+
+def _days(body: Mapping[str, Any]) -> int | None:
+    given = body.get("expires_after")
+    if given is None:
+        return None
+    facts = cast(dict[str, Any], given) if isinstance(given, dict) else {}
+    days = facts.get("days")
+    if facts.get("anchor") != "last_active_at" or type(days) is not int:
+        raise invalid("Give an anchor of last_active_at, and days.", "expires_after")
+    if not 1 <= days <= 365:
+        raise invalid("A vector store expires after 1 to 365 days.", "expires_after.days")
+    return days
+
+
+def _result(found: Found) -> dict[str, Any]:
+    return {
+        "file_id": found.file.file_id,
+        "filename": found.file.filename,
+        "score": round(found.score, 4),
+        "attributes": dict(found.file.attributes),
+        "content": [{"type": "text", "text": found.text}],
+    }

@@ -1,0 +1,202 @@
+"""The embedded provider: a Responses API in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from toolcrib.clock import SYSTEM_CLOCK
+from toolcrib.embedded.containers.repository import ContainerShelf
+from toolcrib.embedded.database import Database, claim_folder
+from toolcrib.embedded.file_repository import FileShelf
+from toolcrib.embedded.responses.repository import Kept
+from toolcrib.embedded.responses.service import Responses
+from toolcrib.embedded.responses.tools import Kinds
+from toolcrib.embedded.search.index import TextIndex
+from toolcrib.embedded.tools.code_interpreter import CodeInterpreter
+from toolcrib.embedded.tools.file_search import FileSearch
+from toolcrib.embedded.tools.mcp import Mcp
+from toolcrib.embedded.tools.shell import Shell
+from toolcrib.embedded.tools.web_search import WebSearch
+from toolcrib.embedded.vector_stores.repository import VectorStores
+from toolcrib.embedded.web.folder import WebFolder
+from toolcrib.errors import UsageError
+from toolcrib.portal import Portal
+
+if TYPE_CHECKING:
+    import os
+
+    from toolcrib.clock import Clock
+    from toolcrib.embedded.backend import Brain
+    from toolcrib.embedded.search.embedder import Embedder
+    from toolcrib.embedded.tools.tool import HostedKind
+    from toolcrib.embedded.web.source import WebSource
+
+
+class LocalProvider:
+    """Answers requests with the brains that it has, and runs the hosted tools itself.
+
+    State is kept in the folder `data`; without one it lives in a temporary folder that is gone
+    when the provider is closed. Use it as an async context manager, which lives in the running
+    event loop, or as a plain one, which lives in a thread of its own. `kinds` are hosted tools
+    beyond those that it has, `web` is where web search looks, and with an `embedder` searches go
+    by meaning too. Containers have no network unless `allow_network` says that they may,
+    and code runs without a sandbox only with `allow_unconfined`.
+    """
+
+    def __init__(
+        self,
+        brains: Brain | Sequence[Brain],
+        *,
+        data: str | os.PathLike[str] | None = None,
+        kinds: Sequence[HostedKind] = (),
+        web: Sequence[WebSource] = (),
+        embedder: Embedder | None = None,
+        allow_network: bool = False,
+        allow_unconfined: bool = False,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        listed = list(brains) if isinstance(brains, Sequence) else [brains]
+        self._brains: Mapping[str, Brain] = {brain.name: brain for brain in listed}
+        if len(self._brains) != len(listed) or not listed:
+            raise UsageError("a provider needs brains, each with a name of its own")
+        self._data = data
+        self._kinds = kinds
+        self._web = web
+        self._embedder = embedder
+        self._allow_network = allow_network
+        self._allow_unconfined = allow_unconfined
+        self._clock = clock
+        self._started_at = int(clock())
+        self._stack = AsyncExitStack()
+        self._responses: Responses | None = None
+        self._portal: Portal | None = None
+
+    def __enter__(self) -> Self:
+        portal = Portal(name="toolcrib-provider")
+        try:
+            portal.run_from_thread(self._start(portal))
+        except BaseException:
+            portal.close(for_good=True)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        portal = self._started_portal()
+        portal.run_from_thread(self.aclose())
+        portal.close(for_good=True)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def start(self) -> None:
+        """Open what is kept, and settle what was cut off. Raises `UsageError` when the folder is
+        another provider's now.
+        """
+        await self._start(Portal(loop=asyncio.get_running_loop()))
+
+    async def _start(self, portal: Portal) -> None:
+        if self._portal is not None:
+            raise UsageError("the provider was started already; make another one")
+        self._portal = portal
+        try:
+            await self._open()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+
+    async def _open(self) -> None:
+        folder = self._data
+        if folder is None:
+            folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="toolcrib-"))
+        self._stack.callback(claim_folder(Path(folder)).close)
+        database = Database(Path(folder) / "provider.sqlite3")
+        self._stack.callback(database.close)
+        for brain in self._brains.values():
+            self._stack.push_async_callback(brain.aclose)
+        self.files = FileShelf(database, Path(folder) / "files", self._clock)
+        self.containers = ContainerShelf(
+            database,
+            Path(folder) / "containers",
+            self.files,
+            self._clock,
+            allow_network=self._allow_network,
+            allow_unconfined=self._allow_unconfined,
+        )
+        self._stack.push_async_callback(self.containers.close)
+        await self.containers.sweep()
+        index = TextIndex(database, self._embedder)
+        self.vector_stores = VectorStores(database, index, self.files, self._clock)
+        self._stack.push_async_callback(self.vector_stores.close)
+        await self.vector_stores.recover()
+        for place in self._web:
+            if isinstance(place, WebFolder):
+                place.use(database, self._embedder)
+        kinds = Kinds(
+            [
+                CodeInterpreter(self.containers),
+                Shell(self.containers),
+                FileSearch(self.vector_stores),
+                WebSearch(self._web),
+                Mcp(),
+                *self._kinds,
+            ]
+        )
+        responses = Responses(self._brains, kinds, Kept(database), self._clock)
+        self._stack.push_async_callback(responses.close)
+        await responses.recover()
+        self._responses = responses
+
+    async def aclose(self) -> None:
+        """Stop what is being made and let go of everything."""
+        await self._stack.aclose()
+
+    @property
+    def responses(self) -> Responses:
+        """The Responses API, without its wire."""
+        if self._responses is None:
+            raise UsageError("the provider is not started; use `with` or `async with`")
+        return self._responses
+
+    @property
+    def models(self) -> list[dict[str, Any]]:
+        """The models that can be asked for."""
+        return [
+            {"id": name, "object": "model", "created": self._started_at, "owned_by": "toolcrib"}
+            for name in self._brains
+        ]
+
+    @cached_property
+    def app(self) -> Any:
+        """The provider as an ASGI application, without a gate."""
+        from toolcrib.embedded.http.app import create_provider_app
+
+        return create_provider_app(self)
+
+    def client(self) -> Any:
+        """An `openai.AsyncOpenAI` that reaches this provider in the process, without a port. Any
+        event loop may use it, as long as the provider's own runs.
+        """
+        from toolcrib.embedded.client import in_process_client
+
+        return in_process_client(self.app, self._started_portal())
+
+    def sync_client(self) -> Any:
+        """An `openai.OpenAI` for code that waits. The provider must live in another thread."""
+        from toolcrib.embedded.client import in_process_sync_client
+
+        return in_process_sync_client(self.app, self._started_portal())
+
+    def _started_portal(self) -> Portal:
+        if self._portal is None:
+            raise UsageError("the provider is not started; use `with` or `async with`")
+        return self._portal

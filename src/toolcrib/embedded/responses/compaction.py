@@ -1,0 +1,117 @@
+"""Conversations made shorter, and read again.
+
+No model is asked: what the user said stays whole, and all else is cut to its beginning.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, assert_never, cast
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.dataclasses import dataclass as checked
+
+from toolcrib.embedded.backend import Answered, Called, Said
+from toolcrib.embedded.faults import invalid
+from toolcrib.embedded.ids import new_id
+from toolcrib.embedded.responses.request import Item, items_of, read_body
+from toolcrib.embedded.responses.resource import usage_of
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.backend import Turn
+    from toolcrib.embedded.responses.conversation import History
+
+MOST_SAID: Final = 2_000
+MOST_ANSWERED: Final = 500
+_ABOUT: Final = "What was said and done before, in order and shortened:"
+_FORM: Final = "toolcrib-1"
+
+
+@checked(frozen=True, config=ConfigDict(extra="forbid", strict=True))
+class CompactResponse:
+    """What may be asked."""
+
+    model: str
+    input: str | list[Item] = field(default_factory=list[Item])
+    previous_response_id: str | None = None
+    instructions: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: dict[str, Any] | None = None
+    prompt_cache_retention: str | None = None
+    service_tier: str | None = None
+
+    @property
+    def items(self) -> list[Item]:
+        """The input as items."""
+        return items_of(self.input)
+
+
+def read_compact(body: object) -> CompactResponse:
+    """The typed request. Raises `ApiFault`."""
+    asked = read_body(_adapter(), body)
+    if not asked.items and asked.previous_response_id is None:
+        raise invalid("One of 'input' or 'previous_response_id' must be given.", "input")
+    return asked
+
+
+@cache
+def _adapter() -> TypeAdapter[CompactResponse]:
+    return TypeAdapter(CompactResponse)
+
+
+def compacted(history: History, now: float) -> dict[str, Any]:
+    """The user's messages, and one item for all that was said and done."""
+    conversation = history.conversation
+    users = [each for each in conversation.items if each.get("role") == "user"]
+    item = {
+        "id": new_id("cmp"),
+        "type": "compaction",
+        "encrypted_content": _sealed("\n".join(_lines(conversation.turns))),
+    }
+    return {
+        "id": new_id("resp"),
+        "object": "response.compaction",
+        "created_at": int(now),
+        "output": [*users, item],
+        "usage": usage_of(0, 0),
+    }
+
+
+def read_compaction(item: Mapping[str, Any], param: str) -> Said:
+    """What a compaction tells a brain. Raises `ApiFault` for one that was not made here."""
+    try:
+        read = json.loads(base64.b64decode(str(item.get("encrypted_content")), validate=True))
+    except (ValueError, RecursionError):
+        read = None
+    told = cast(dict[str, Any], read) if isinstance(read, dict) else {}
+    if told.get("form") != _FORM or not isinstance(told.get("text"), str):
+        raise invalid("This compaction was not made here.", f"{param}.encrypted_content")
+    return Said("developer", f"{_ABOUT}\n{told['text']}")
+
+
+def _sealed(text: str) -> str:
+    """The content that clients pass back as it is. It holds nothing that they have not had."""
+    return base64.b64encode(json.dumps({"form": _FORM, "text": text}).encode()).decode()
+
+
+def _lines(turns: Iterable[Turn]) -> Iterable[str]:
+    for turn in turns:
+        match turn:
+            case Said(role="developer") if turn.text.startswith(_ABOUT):
+                yield turn.text.removeprefix(_ABOUT).strip()
+            case Said():
+                yield f"{turn.role}: {_cut(turn.text, MOST_SAID)}"
+            case Called():
+                yield f"called {turn.name}: {_cut(turn.arguments, MOST_ANSWERED)}"
+            case Answered():
+                yield f"{turn.name} answered: {_cut(turn.text, MOST_ANSWERED)}"
+            case _:
+                assert_never(turn)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]} [{len(text) - most} more characters]"

@@ -1,0 +1,348 @@
+"""A conversation as a brain reads it, from the items of the wire.
+
+Items as they are kept: whole, as clients get them back.
+
+What a request goes on from: the conversation before it, and what it adds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
+
+from pydantic import TypeAdapter
+
+from toolcrib.embedded.backend import Answered, Called, Role, Said, Turn
+from toolcrib.embedded.faults import ApiFault, invalid
+from toolcrib.embedded.ids import new_id
+from toolcrib.embedded.responses.citations import Sources
+from toolcrib.embedded.responses.compaction import read_compaction
+from toolcrib.embedded.responses.request import Item
+from toolcrib.embedded.tools.tool import Source
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.responses.repository import Kept
+
+
+SILENT: Final = frozenset({"reasoning", "mcp_list_tools", "mcp_approval_request"})
+"""Items that a brain is not told of; the tools that they belong to read them."""
+
+HOSTED: Final = {
+    "web_search_call": "web_search",
+    "file_search_call": "file_search",
+    "code_interpreter_call": "python",
+    "mcp_call": "",
+    "shell_call": "shell",
+}
+"""By the type of an item: the name that brains call its tool by. An mcp call has its own."""
+
+_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
+_OUTPUTS: Final = frozenset(
+    {"function_call_output", "custom_tool_call_output", "shell_call_output"}
+)
+
+Recall = Callable[[str], Mapping[str, Any] | None]
+"""By an item's id: what its tool answered, if that was kept."""
+
+
+class Conversation:
+    """Everything that was said and done, in order."""
+
+    def __init__(self, recall: Recall) -> None:
+        self.items: list[Item] = []
+        self.turns: list[Turn] = []
+        self._recall = recall
+        self._names: dict[str, str] = {}
+
+    def read(self, items: Iterable[Item], param: str = "input") -> None:
+        """Add items. Raises `ApiFault` naming the one that cannot be read."""
+        for at, item in enumerate(items):
+            self.turns += self._turns(item, f"{param}[{at}]")
+            self.items.append(item)
+
+    def _turns(self, item: Item, param: str) -> list[Turn]:
+        kind = item.get("type", "message" if "role" in item else None)
+        if kind == "message":
+            return [_said(item, param)]
+        if kind == "mcp_approval_response":
+            return self._denied(item)
+        if kind in SILENT:
+            return []
+        if kind == "compaction":
+            return [read_compaction(item, param)]
+        if kind in _CALLS:
+            return [self._called(item, param)]
+        if kind in _OUTPUTS:
+            return self._answered(item, param)
+        if kind in HOSTED:
+            return self._hosted(item, HOSTED[kind] or _mcp_name(item))
+        raise invalid(f"Unknown type of item: {str(kind)[:80]!r}.", f"{param}.type")
+
+    def _called(self, item: Item, param: str) -> Called:
+        call_id, name = _text(item, "call_id", param), _text(item, "name", param)
+        self._names[call_id] = name
+        key = "arguments" if item["type"] == "function_call" else "input"
+        return Called(call_id, name, _text(item, key, param))
+
+    def _answered(self, item: Item, param: str) -> list[Turn]:
+        call_id = _text(item, "call_id", param)
+        if item["type"] == "shell_call_output":
+            # One with an id is of a hosted call, whose answer came with the call.
+            told = json.dumps(item.get("output"))
+            return [] if item.get("id") else [Answered(call_id, "shell", told)]
+        if call_id not in self._names:
+            raise invalid(f"No tool call found for call_id {call_id[:80]!r}.", param)
+        output = item.get("output")
+        text = output if isinstance(output, str) else _parts_text(output, f"{param}.output")
+        return [Answered(call_id, self._names[call_id], text, _parsed(text))]
+
+    def _denied(self, item: Item) -> list[Turn]:
+        """A call that a person did not allow. One that was allowed has an item of its own."""
+        asked_id = item.get("approval_request_id")
+        for asked in self.items:
+            is_asked = asked.get("type") == "mcp_approval_request" and asked.get("id") == asked_id
+            if is_asked and item.get("approve") is not True:
+                name, why = _mcp_name(asked), item.get("reason") or "no reason was given"
+                call_id, arguments = str(asked_id), str(asked.get("arguments") or "{}")
+                told = f"The user did not allow this call: {why}"
+                return [Called(call_id, name, arguments), Answered(call_id, name, told)]
+        return []
+
+    def _hosted(self, item: Item, name: str) -> list[Turn]:
+        """A call of the provider's own. What it answered is recalled, or as far as it shows."""
+        item_id = str(item.get("id", ""))
+        kept = self._recall(item_id) or {}
+        arguments = kept.get("arguments") or json.dumps(_shown_arguments(item))
+        text = kept.get("text")
+        told = text if isinstance(text, str) else json.dumps(_shown_answer(item))
+        return [
+            Called(item_id, kept.get("name", name), arguments),
+            Answered(
+                item_id,
+                kept.get("name", name),
+                told,
+                kept.get("value"),
+                tuple(kept.get("marks", ())),
+            ),
+        ]
+
+
+def _said(item: Item, param: str) -> Said:
+    role = item.get("role")
+    if role not in get_args(Role):
+        raise invalid(f"Unknown role: {str(role)[:80]!r}.", f"{param}.role")
+    content = item.get("content")
+    if isinstance(content, str):
+        return Said(cast(Role, role), content)
+    images = [
+        str(part["image_url"])
+        for part in _parts(content, f"{param}.content")
+        if part.get("type") == "input_image" and part.get("image_url")
+    ]
+    return Said(cast(Role, role), _parts_text(content, f"{param}.content"), tuple(images))
+
+
+def _parts(content: object, param: str) -> list[dict[str, Any]]:
+    if not isinstance(content, list):
+        raise invalid("Content must be text or a list of parts.", param)
+    for at, part in enumerate(cast(list[object], content)):
+        if not isinstance(part, dict):
+            raise invalid("A part must be an object.", f"{param}[{at}]")
+    return cast(list[dict[str, Any]], content)
+
+
+def _parts_text(content: object, param: str) -> str:
+    texts: list[str] = []
+    for at, part in enumerate(_parts(content, param)):
+        match part.get("type"):
+            case "input_text" | "output_text" | "text" | "refusal" as kind:
+                texts.append(str(part.get("refusal" if kind == "refusal" else "text", "")))
+            case "input_image" | "computer_screenshot":
+                continue
+            case "input_file":
+                texts.append(f"[file {part.get('filename') or part.get('file_id') or ''}]")
+            case other:
+                raise invalid(f"Unknown type of part: {str(other)[:80]!r}.", f"{param}[{at}].type")
+    return "\n".join(texts)
+
+
+def _text(item: Item, key: str, param: str) -> str:
+    value = item.get(key)
+    if not isinstance(value, str):
+        raise invalid(f"'{key}' must be text.", f"{param}.{key}")
+    return value
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _mcp_name(item: Item) -> str:
+    return f"{item.get('server_label')}__{item.get('name')}"
+
+
+def _shown_arguments(item: Item) -> Any:
+    match item.get("type"):
+        case "code_interpreter_call":
+            return {"code": item.get("code")}
+        case "file_search_call":
+            return {"queries": item.get("queries")}
+        case "mcp_call":
+            return _parsed(str(item.get("arguments"))) or {}
+        case _:
+            return item.get("action") or {}
+
+
+def _shown_answer(item: Item) -> Any:
+    shown = {key: item.get(key) for key in ("status", "outputs", "results", "output", "error")}
+    return {key: value for key, value in shown.items() if value is not None}
+
+
+_PREFIXES: Final = {
+    "message": "msg",
+    "function_call": "fc",
+    "function_call_output": "fco",
+    "custom_tool_call": "ctc",
+    "custom_tool_call_output": "ctco",
+    "reasoning": "rs",
+    "compaction": "cmp",
+}
+_WITH_STATUS: Final = frozenset(
+    {
+        "message",
+        "function_call",
+        "function_call_output",
+        "custom_tool_call",
+        "custom_tool_call_output",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptItem:
+    """An item of a conversation, and what its tool answered."""
+
+    body: Item
+    answer: Mapping[str, Any] | None = None
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        return str(self.body.get("id"))
+
+
+def whole_item(item: Item) -> Item:
+    """An item of the input in the official form: with an id, a type, and content in parts."""
+    kind = str(item.get("type") or ("message" if "role" in item else ""))
+    whole: Item = {**item, "type": kind}
+    if not isinstance(item.get("id"), str):
+        whole["id"] = new_id(_PREFIXES.get(kind, "item"))
+    if kind in _WITH_STATUS and item.get("status") is None:
+        whole["status"] = "completed"
+    if kind == "message" and "content" in item:
+        whole["content"] = _item_parts(item["content"], is_ours=item.get("role") == "assistant")
+    if kind == "reasoning":
+        whole.setdefault("summary", [])
+    return whole
+
+
+def _item_parts(content: object, *, is_ours: bool) -> object:
+    if isinstance(content, str):
+        content = [{"type": "output_text" if is_ours else "input_text", "text": content}]
+    if not isinstance(content, list):
+        return content
+    return [_part(each) for each in cast(list[object], content)]
+
+
+def _part(part: object) -> object:
+    if not isinstance(part, dict):
+        return part
+    told = cast(dict[str, Any], part)
+    match told.get("type"):
+        case "output_text":
+            return {"annotations": [], "logprobs": [], **told}
+        case "input_image":
+            return {"detail": "auto", **told}
+        case _:
+            return told
+
+
+_SOURCE: TypeAdapter[Source] = TypeAdapter(Source)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A conversation. `before` are the items of earlier responses, `given` those of this request;
+    with `is_kept` the earlier ones are kept under their own responses.
+    """
+
+    conversation: Conversation
+    sources: Sources
+    before: Sequence[KeptItem] = ()
+    given: Sequence[KeptItem] = ()
+    is_kept: bool = True
+
+    @property
+    def unkept(self) -> list[KeptItem]:
+        """What has to be kept with the response itself."""
+        return [*(() if self.is_kept else self.before), *self.given]
+
+
+class Recent:
+    """What one connection may go on from besides what is kept: the last response it has made."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, Sequence[KeptItem]] | None = None
+
+    def chain(self, response_id: str) -> Sequence[KeptItem] | None:
+        """The conversation up to this response, if it is the last one."""
+        last = self._last
+        return last[1] if last is not None and last[0] == response_id else None
+
+    def remember(self, response_id: str, items: Sequence[KeptItem]) -> None:
+        """Go on from this one from now on, and from no other."""
+        self._last = response_id, items
+
+    def forget(self) -> None:
+        """There is nothing to go on from."""
+        self._last = None
+
+
+async def read_history(
+    kept: Kept, items: Sequence[Item], previous_id: str | None, recent: Recent | None = None
+) -> History:
+    """The conversation of a request. Raises `ApiFault`."""
+    before = recent.chain(previous_id) if recent and previous_id else None
+    is_kept = before is None
+    if before is None:
+        before = await kept.chain(previous_id) if previous_id else []
+    given = [await _resolved(kept, item, f"input[{at}]") for at, item in enumerate(items)]
+    answers = {each.id: each.answer for each in (*before, *given) if each.answer}
+    conversation = Conversation(answers.get)
+    conversation.read((each.body for each in before), "previous_response_id")
+    conversation.read(each.body for each in given)
+    return History(conversation, _restored(answers), before, given, is_kept)
+
+
+async def _resolved(kept: Kept, item: Item, param: str) -> KeptItem:
+    """An item as it is kept. One that comes back, whole or by its id alone, may be one of ours."""
+    item_id = item.get("id")
+    known = await kept.item(item_id) if isinstance(item_id, str) else None
+    if item.get("type") != "item_reference":
+        return KeptItem(whole_item(item), known.answer if known else None)
+    if known is None:
+        raise ApiFault(404, "Item not found.", param=f"{param}.id")
+    return known
+
+
+def _restored(answers: Mapping[str, Mapping[str, Any] | None]) -> Sources:
+    sources = Sources()
+    for answer in answers.values():
+        for mark, source in (answer or {}).get("sources", {}).items():
+            sources.restore(mark, _SOURCE.validate_python(source))
+    return sources

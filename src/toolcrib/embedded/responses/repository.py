@@ -1,0 +1,189 @@
+"""Responses that are kept, with the items that went in and came out."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from toolcrib.embedded.database import Database
+from toolcrib.embedded.faults import ApiFault, missing
+from toolcrib.embedded.responses.conversation import History, KeptItem, whole_item
+from toolcrib.embedded.responses.request import Item
+
+
+class Kept:
+    """Reads and writes kept responses."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def begin(
+        self, response: Mapping[str, Any], request: Mapping[str, Any], history: History
+    ) -> None:
+        """Keep a response that is about to be made, with its input."""
+        previous_id = response["previous_response_id"] if history.is_kept else None
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "insert into responses values (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    response["id"],
+                    response["created_at"],
+                    response["status"],
+                    int(response["background"]),
+                    json.dumps(request),
+                    json.dumps(response),
+                    previous_id,
+                ),
+            )
+            _write_items(connection, response["id"], history.unkept, is_input=True)
+
+        await self._database.ask(write)
+
+    async def progress(self, response: Mapping[str, Any]) -> None:
+        """Keep how far a response is."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            _write_response(connection, response)
+
+        await self._database.ask(write)
+
+    async def finish(
+        self,
+        response: Mapping[str, Any],
+        answers: Mapping[str, Mapping[str, Any]],
+        events: Iterable[Mapping[str, Any]],
+    ) -> None:
+        """Keep a response that is done. Its events are kept for those who come back for them."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            _write_response(connection, response)
+            made = [KeptItem(item, answers.get(item["id"])) for item in response["output"]]
+            _write_items(connection, response["id"], made, is_input=False)
+            connection.executemany(
+                "insert or replace into events values (?, ?, ?)",
+                ((response["id"], each["sequence_number"], json.dumps(each)) for each in events),
+            )
+
+        await self._database.ask(write)
+
+    async def body(self, response_id: str) -> dict[str, Any]:
+        """A response. Raises `ApiFault`."""
+        return await self._database.ask(lambda connection: _body(connection, response_id))
+
+    async def events(self, response_id: str, after: int) -> list[dict[str, Any]]:
+        """The kept events of a response after a number."""
+        rows = await self._database.ask(
+            lambda connection: connection.execute(
+                "select body from events where response_id = ? and seq > ? order by seq",
+                (response_id, after),
+            ).fetchall()
+        )
+        return [json.loads(row["body"]) for row in rows]
+
+    async def input_items(self, response_id: str) -> list[Item]:
+        """What went into a response, with the conversation before it. Raises `ApiFault`."""
+
+        def read(connection: sqlite3.Connection) -> list[Item]:
+            _body(connection, response_id)
+            # A few fields are told of an item in a list, and not when it is made.
+            return [whole_item(kept.body) for kept in _chain(connection, response_id, False)]
+
+        return await self._database.ask(read)
+
+    async def chain(self, response_id: str) -> list[KeptItem]:
+        """A whole conversation up to a response, and with its output. Raises `ApiFault`."""
+        return await self._database.ask(lambda connection: _chain(connection, response_id, True))
+
+    async def item(self, item_id: str) -> KeptItem | None:
+        """One item by its id."""
+        row = await self._database.ask(
+            lambda connection: connection.execute(
+                "select body, answer from items where id = ? order by answer is null limit 1",
+                (item_id,),
+            ).fetchone()
+        )
+        return None if row is None else _kept(row)
+
+    async def delete(self, response_id: str) -> None:
+        """Keep it no longer. Raises `ApiFault`."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            _body(connection, response_id)
+            connection.execute("delete from responses where id = ?", (response_id,))
+
+        await self._database.ask(write)
+
+    async def unfinished(self) -> list[dict[str, Any]]:
+        """Responses that were being made when the provider last stopped."""
+        rows = await self._database.ask(
+            lambda connection: connection.execute(
+                "select body from responses where status in ('queued', 'in_progress')"
+            ).fetchall()
+        )
+        return [json.loads(row["body"]) for row in rows]
+
+
+def _write_response(connection: sqlite3.Connection, response: Mapping[str, Any]) -> None:
+    connection.execute(
+        "update responses set status = ?, body = ? where id = ?",
+        (response["status"], json.dumps(response), response["id"]),
+    )
+
+
+def _write_items(
+    connection: sqlite3.Connection, response_id: str, items: Iterable[KeptItem], *, is_input: bool
+) -> None:
+    rows = [
+        (response_id, place, int(is_input), each.id, json.dumps(each.body), _text(each.answer))
+        for place, each in enumerate(items)
+    ]
+    connection.executemany("insert or replace into items values (?, ?, ?, ?, ?, ?)", rows)
+
+
+def _text(answer: Mapping[str, Any] | None) -> str | None:
+    return None if answer is None else json.dumps(answer)
+
+
+def _body(connection: sqlite3.Connection, response_id: str) -> dict[str, Any]:
+    row = connection.execute("select body from responses where id = ?", (response_id,)).fetchone()
+    if row is None:
+        raise missing("Response", response_id, "response_id")
+    return json.loads(row["body"])
+
+
+def _chain(connection: sqlite3.Connection, response_id: str, with_last: bool) -> list[KeptItem]:
+    """Input and output of every response from the first to this one, in order."""
+    ids = _ids_of_chain(connection, response_id)
+    items: list[KeptItem] = []
+    for each in reversed(ids):
+        rows = connection.execute(
+            "select body, answer from items where response_id = ? and (? or is_input)"
+            " order by is_input desc, place",
+            (each, with_last or each != response_id),
+        )
+        items += [_kept(row) for row in rows]
+    return items
+
+
+def _ids_of_chain(connection: sqlite3.Connection, response_id: str) -> list[str]:
+    """From this response back to the first. One that is gone leaves no conversation to go on."""
+    ids: list[str] = []
+    at: str | None = response_id
+    while at is not None:
+        row = connection.execute("select previous_id from responses where id = ?", (at,)).fetchone()
+        if row is None:
+            told = f"Previous response with id '{at[:80]}' not found."
+            raise ApiFault(
+                400, told, code="previous_response_not_found", param="previous_response_id"
+            )
+        ids.append(at)
+        at = row["previous_id"]
+    return ids
+
+
+def _kept(row: sqlite3.Row) -> KeptItem:
+    answer = row["answer"]
+    return KeptItem(json.loads(row["body"]), None if answer is None else json.loads(answer))

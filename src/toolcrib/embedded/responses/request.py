@@ -1,0 +1,190 @@
+"""A request for a response, as it comes over the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Annotated, Any, Final, Literal, TypeVar, cast
+
+from annotated_types import Ge, Le, MaxLen
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as checked
+from pydantic_core import to_json
+
+from toolcrib.embedded.backend import OutputFormat
+from toolcrib.embedded.faults import ApiFault, invalid
+
+T = TypeVar("T")
+Item = dict[str, Any]
+_CONFIG: Final = ConfigDict(extra="forbid", strict=True)
+
+Metadata = Annotated[dict[Annotated[str, MaxLen(64)], Annotated[str, MaxLen(512)]], MaxLen(16)]
+Included = Literal[
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+    "reasoning.encrypted_content",
+]
+"""All but the probabilities of tokens, which no brain tells."""
+
+UNSUPPORTED: Final = {
+    "conversation": "use previous_response_id, or send the items again",
+    "prompt": "there are no stored prompts here; send the instructions",
+    "context_management": "send a shorter conversation, or ask for /responses/compact",
+}
+"""What would change the meaning of a request if it were ignored."""
+
+
+@checked(frozen=True, config=ConfigDict(extra="allow", strict=True))
+class TextOptions:
+    """How the answer's text must look."""
+
+    format: dict[str, Any] | None = None
+    verbosity: str | None = None
+
+
+@checked(frozen=True, config=_CONFIG)
+class CreateResponse:
+    """What may be asked. Nothing else may be."""
+
+    model: str
+    input: str | list[Item] = field(default_factory=list[Item])
+    instructions: str | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    text: TextOptions | None = None
+    previous_response_id: str | None = None
+    include: list[Included] | None = None
+    metadata: Metadata | None = None
+    max_output_tokens: Annotated[int, Ge(1)] | None = None
+    max_tool_calls: Annotated[int, Ge(1)] | None = None
+    temperature: Annotated[float, Ge(0), Le(2)] | None = None
+    top_p: Annotated[float, Ge(0), Le(1)] | None = None
+    parallel_tool_calls: bool | None = None
+    store: bool | None = None
+    stream: bool | None = None
+    background: bool | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+    reasoning: dict[str, Any] | None = None
+    stream_options: dict[str, Any] | None = None
+    service_tier: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: dict[str, Any] | None = None
+    prompt_cache_retention: str | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    top_logprobs: Literal[0] | None = None
+    user: str | None = None
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the response is kept. A background one always is, to be asked for."""
+        return self.store is not False
+
+    @property
+    def items(self) -> list[Item]:
+        """The input as items."""
+        return items_of(self.input)
+
+    def includes(self, what: str) -> bool:
+        """Whether an optional part of the output was asked for."""
+        return what in (self.include or ())
+
+
+def items_of(given: str | list[Item]) -> list[Item]:
+    """An input as items: text is what the user says."""
+    if isinstance(given, str):
+        return [{"type": "message", "role": "user", "content": given}]
+    return given
+
+
+def read_request(body: object) -> CreateResponse:
+    """The typed request. Raises `ApiFault` naming the first parameter that is wrong."""
+    _refuse_unsupported(body)
+    return _checked_together(read_body(_adapter(), body))
+
+
+def _refuse_unsupported(body: object) -> None:
+    sent = cast(dict[str, Any], body) if isinstance(body, dict) else {}
+    for name, instead in UNSUPPORTED.items():
+        if sent.get(name) is not None:
+            raise invalid(f"'{name}' is not supported here: {instead}.", name, "unsupported_value")
+
+
+def read_body(adapter: TypeAdapter[T], body: object) -> T:
+    """A body as what an adapter makes of it; what is null was not said. Raises `ApiFault`."""
+    if not isinstance(body, dict):
+        raise invalid("The body must be a JSON object.")
+    given = {k: v for k, v in cast(dict[str, Any], body).items() if v is not None}
+    try:
+        # Strict dataclasses are made of JSON text, not of dictionaries.
+        return adapter.validate_json(to_json(given))
+    except ValidationError as error:
+        raise _fault_of(error) from None
+    except (ValueError, RecursionError):
+        raise invalid("The body holds text that is no Unicode, or is nested too deep.") from None
+
+
+@cache
+def _adapter() -> TypeAdapter[CreateResponse]:
+    return TypeAdapter(CreateResponse)
+
+
+def _fault_of(error: ValidationError) -> ApiFault:
+    first = error.errors(include_url=False, include_input=False)[0]
+    param = ".".join(map(str, first["loc"]))
+    if first["type"] == "unexpected_keyword_argument":
+        return invalid(f"Unknown parameter: '{param[:80]}'.", param, "unknown_parameter")
+    if first["type"] == "missing":
+        told = f"Missing required parameter: '{param}'."
+        return invalid(told, param, "missing_required_parameter")
+    return invalid(f"Invalid '{param[:80]}': {first['msg']}.", param, "invalid_type")
+
+
+def _checked_together(asked: CreateResponse) -> CreateResponse:
+    if not asked.items and asked.previous_response_id is None:
+        raise invalid("One of 'input' or 'previous_response_id' must be given.", "input")
+    if asked.background and not asked.is_stored:
+        raise invalid("A background response must be stored: leave out 'store'.", "store")
+    return asked
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The output format, read, and as it is told back."""
+
+    output: OutputFormat
+    told: dict[str, Any]
+
+
+def read_format(text: TextOptions | None) -> Format:
+    """The format that a request asks for. Raises `ApiFault`."""
+    asked = (text.format if text else None) or {"type": "text"}
+    match asked.get("type"):
+        case "text" | "json_object" as kind:
+            return Format(OutputFormat(kind), {"type": kind})
+        case "json_schema":
+            return _schema_format(asked)
+        case other:
+            raise invalid(f"Unknown text format: {str(other)[:80]!r}.", "text.format.type")
+
+
+def _schema_format(asked: dict[str, Any]) -> Format:
+    name, schema = asked.get("name"), asked.get("schema")
+    if not isinstance(name, str) or not name:
+        raise invalid("A json_schema format needs a name.", "text.format.name")
+    if not isinstance(schema, dict):
+        raise invalid("A json_schema format needs a schema.", "text.format.schema")
+    read = cast(dict[str, Any], schema)
+    told: dict[str, Any] = {
+        "type": "json_schema",
+        "name": name,
+        "description": asked.get("description"),
+        "schema": read,
+        "strict": bool(asked.get("strict", False)),
+    }
+    return Format(OutputFormat("json_schema", name, read), told)

@@ -1,0 +1,221 @@
+"""The Responses API without its wire: create, retrieve, cancel, delete."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, cast
+
+from toolcrib.embedded.faults import ApiFault, invalid
+from toolcrib.embedded.responses.compaction import compacted, read_compact
+from toolcrib.embedded.responses.conversation import History, Recent, read_history
+from toolcrib.embedded.responses.loop import Answering
+from toolcrib.embedded.responses.request import CreateResponse, Item, read_format, read_request
+from toolcrib.embedded.responses.resource import new_response, told_tool, usage_of
+from toolcrib.embedded.responses.run import FINAL, EventLog, Making, Run
+from toolcrib.embedded.responses.token_count import count_of
+from toolcrib.embedded.tools.tool import Opened
+
+if TYPE_CHECKING:
+    from toolcrib.clock import Clock
+    from toolcrib.embedded.backend import Brain
+    from toolcrib.embedded.responses.repository import Kept
+    from toolcrib.embedded.responses.tools import Kinds
+
+logger = logging.getLogger(__name__)
+
+STOPPED = "The provider stopped while it made this response; ask again."
+UNKEPT = "The response was made, but could not be kept; see the provider's log."
+
+
+class Responses:
+    """Makes responses, and keeps those that are stored."""
+
+    def __init__(self, brains: Mapping[str, Brain], kinds: Kinds, kept: Kept, clock: Clock) -> None:
+        self._brains = brains
+        self._kinds = kinds
+        self._kept = kept
+        self._clock = clock
+        self._making: dict[str, Making] = {}
+
+    async def recover(self) -> None:
+        """What was being made when the provider died is told as failed: it is never lost."""
+        for response in await self._kept.unfinished():
+            log = EventLog()
+            run = Run(response, log)
+            run.begin()
+            log.end(run.end("failed", self._clock(), error=_error(STOPPED)))
+            await self._kept.finish(response, {}, log.events)
+
+    async def create(
+        self, body: object, recent: Recent | None = None, *, is_answered: bool = True
+    ) -> Making:
+        """Begin a response. Raises `ApiFault` before anything is made or kept. Without
+        `is_answered` the brain is not asked: the next response goes on from the input alone.
+        """
+        asked = read_request(body)
+        brain = self._brain(asked.model)
+        read_format(asked.text)
+        self._kinds.check(asked)
+        await self._kinds.ready(asked)
+        history = await read_history(self._kept, asked.items, asked.previous_response_id, recent)
+        response = new_response(asked, self._clock(), told_of(brain))
+        if asked.is_stored:
+            await self._kept.begin(response, _request_of(body), history)
+        run = Run(response, EventLog())
+        run.begin()
+        work = self._answered(run, brain, asked, history) if is_answered else _unasked()
+        answering = asyncio.create_task(work)
+        task = asyncio.create_task(self._finish(run, asked, answering))
+        making = Making(run, history, answering, task)
+        self._making[response["id"]] = making
+        return making
+
+    async def compact(self, body: object) -> dict[str, Any]:
+        """A conversation made shorter. Raises `ApiFault`."""
+        asked = read_compact(body)
+        self._brain(asked.model)
+        history = await read_history(self._kept, asked.items, asked.previous_response_id)
+        return compacted(history, self._clock())
+
+    async def count(self, body: object) -> int:
+        """How many tokens a request would begin with. Raises `ApiFault`."""
+        sent = cast(dict[str, Any], body) if isinstance(body, dict) else {}
+        asked = read_request({"model": next(iter(self._brains)), **sent})
+        brain = self._brain(asked.model)
+        self._kinds.check(asked)
+        history = await read_history(self._kept, asked.items, asked.previous_response_id)
+        return await count_of(brain, asked, history.conversation.turns)
+
+    async def retrieve(self, response_id: str) -> dict[str, Any]:
+        """A response as it is now. Raises `ApiFault`."""
+        making = self._stored(response_id)
+        return making.run.response if making else await self._kept.body(response_id)
+
+    async def follow(self, response_id: str, after: int) -> AsyncIterator[dict[str, Any]]:
+        """The events of a response after a number, and those to come. Raises `ApiFault`."""
+        making = self._stored(response_id)
+        if making is not None:
+            return making.run.log.after(after)
+        response = await self._kept.body(response_id)
+        if not response["background"]:
+            raise invalid("Only a background response can be streamed again.", "stream")
+        return _each(await self._kept.events(response_id, after))
+
+    async def cancel(self, response_id: str) -> dict[str, Any]:
+        """Stop a background response. One that is over stays as it is. Raises `ApiFault`."""
+        response = await self.retrieve(response_id)
+        if not response["background"]:
+            raise invalid("Only a background response can be cancelled.", "response_id")
+        making = self._making.get(response_id)
+        if making is None:
+            return response
+        await making.stop()
+        return making.run.response
+
+    async def delete(self, response_id: str) -> dict[str, Any]:
+        """Keep a response no longer. Raises `ApiFault`."""
+        making = self._stored(response_id)
+        if making is not None:
+            await making.stop()
+        await self._kept.delete(response_id)
+        return {"id": response_id, "object": "response", "deleted": True}
+
+    async def input_items(self, response_id: str) -> list[Item]:
+        """What went into a response. Raises `ApiFault`."""
+        return await self._kept.input_items(response_id)
+
+    async def close(self) -> None:
+        """Stop everything that is being made; it is kept as cancelled or failed."""
+        await asyncio.gather(*(making.stop() for making in list(self._making.values())))
+
+    def _stored(self, response_id: str) -> Making | None:
+        """A response that is being made and will be kept; no other can be asked for."""
+        making = self._making.get(response_id)
+        return making if making is not None and making.run.response["store"] else None
+
+    def _brain(self, model: str) -> Brain:
+        brain = self._brains.get(model)
+        if brain is None:
+            have = ", ".join(sorted(self._brains))
+            raise ApiFault(
+                404,
+                f"The model '{model[:80]}' does not exist here; there is {have}.",
+                code="model_not_found",
+                param="model",
+            )
+        return brain
+
+    async def _finish(
+        self, run: Run, asked: CreateResponse, answering: asyncio.Task[tuple[str, dict[str, Any]]]
+    ) -> None:
+        status, changes = await _outcome(run, answering)
+        last = run.end(status, self._clock(), **changes)
+        try:
+            if asked.is_stored:
+                events = [*run.log.events, *last] if asked.background else []
+                await self._kept.finish(run.response, run.answers, events)
+        except Exception:
+            logger.exception("response %s could not be kept", run.response["id"])
+            last = run.end("failed", self._clock(), error=_error(UNKEPT))
+        finally:
+            self._making.pop(run.response["id"], None)
+            run.log.end(last)
+
+    async def _answered(
+        self, run: Run, brain: Brain, asked: CreateResponse, history: History
+    ) -> tuple[str, dict[str, Any]]:
+        conversation = history.conversation
+        async with AsyncExitStack() as stack:
+            opened = Opened(run, tuple(conversation.items))
+            tools = await self._kinds.open(asked, opened, stack)
+            return await Answering(brain, asked, run, conversation, tools, history.sources).go()
+
+
+async def _unasked() -> tuple[str, dict[str, Any]]:
+    return "completed", {"usage": usage_of(0, 0)}
+
+
+async def _outcome(
+    run: Run, answering: asyncio.Task[tuple[str, dict[str, Any]]]
+) -> tuple[str, dict[str, Any]]:
+    """How the answering ended: the status of the response, and what changes with it."""
+    await asyncio.wait([answering])
+    if answering.cancelled():
+        return "cancelled", {}
+    match answering.exception():
+        case None:
+            return answering.result()
+        case ApiFault() as fault:
+            return "failed", {"error": _error(fault.message)}
+        case error:
+            logger.error("response %s failed", run.response["id"], exc_info=error)
+            return "failed", {"error": _error("The provider failed; see its log.")}
+
+
+def told_of(brain: Brain) -> dict[str, str]:
+    """What a response's metadata says of a brain whose answers are written beforehand."""
+    return {"toolcrib_brain": "scripted"} if brain.is_scripted else {}
+
+
+def is_over(response: Mapping[str, Any]) -> bool:
+    """Whether nothing more will happen to a response."""
+    return response["status"] in FINAL
+
+
+def _error(message: str) -> dict[str, str]:
+    return {"code": "server_error", "message": message}
+
+
+def _request_of(body: object) -> Mapping[str, Any]:
+    """The request as it is kept: without the secrets of its tools."""
+    kept = cast(dict[str, Any], body)
+    tools = cast(list[dict[str, Any]], kept.get("tools") or [])
+    return {**kept, "tools": [told_tool(each) for each in tools]}
+
+
+async def _each(events: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
+    for event in events:
+        yield event

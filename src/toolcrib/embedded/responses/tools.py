@@ -1,0 +1,237 @@
+"""The tools of one request: those that the client runs, and those that the provider runs.
+
+Which tools a request lets the brain choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from toolcrib.embedded.backend import Choice, Offer
+from toolcrib.embedded.faults import invalid
+from toolcrib.embedded.tools.tool import NeedsReady, Resumable
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.responses.request import CreateResponse
+
+
+_KEYS = ("type", "name", "server_label")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A choice. `only` are the tools that it names, if it names any; a choice that forces one
+    holds until a tool was called, a list of allowed ones holds on.
+    """
+
+    first: Choice
+    only: tuple[Mapping[str, Any], ...] | None = None
+    is_lasting: bool = False
+
+    def mode(self, *, has_called: bool) -> Choice:
+        """Whether something has to be proposed."""
+        return "auto" if has_called and self.first == "required" else self.first
+
+    def allows(self, *, has_called: bool) -> Callable[[Mapping[str, Any]], bool]:
+        """Whether a tool with these facts may be proposed."""
+        only = self.only
+        if only is None or (has_called and not self.is_lasting):
+            return lambda facts: True
+        return lambda facts: any(_is_meant(named, facts) for named in only)
+
+
+def read_choice(asked: CreateResponse) -> Chosen:
+    """The choice of a request. Raises `ApiFault`."""
+    choice = "auto" if asked.tool_choice is None else asked.tool_choice
+    if isinstance(choice, str):
+        if choice not in ("auto", "none", "required"):
+            raise invalid(f"Unknown tool_choice: {choice[:80]!r}.", "tool_choice")
+        if choice == "required" and not asked.tools:
+            raise invalid("tool_choice is 'required', and there are no tools.", "tool_choice")
+        return Chosen(choice)
+    if choice.get("type") == "allowed_tools":
+        return _allowed(choice, asked)
+    _check_named(choice, asked, "tool_choice")
+    return Chosen("required", (choice,))
+
+
+def _allowed(choice: Mapping[str, Any], asked: CreateResponse) -> Chosen:
+    mode, tools = choice.get("mode", "auto"), choice.get("tools")
+    if mode not in ("auto", "required"):
+        raise invalid("The mode must be 'auto' or 'required'.", "tool_choice.mode")
+    listed = cast(list[object], tools) if isinstance(tools, list) else [None]
+    if not all(isinstance(each, dict) for each in listed):
+        raise invalid("'tools' must be a list of tools.", "tool_choice.tools")
+    named = tuple(cast(list[dict[str, Any]], listed))
+    for at, each in enumerate(named):
+        _check_named(each, asked, f"tool_choice.tools[{at}]")
+    return Chosen(cast(Choice, mode), named, is_lasting=True)
+
+
+def _check_named(named: Mapping[str, Any], asked: CreateResponse, param: str) -> None:
+    # The name of a remote server's tool is not known before the server was asked.
+    keys = ("type", "server_label") if named.get("type") == "mcp" else _KEYS
+    if not any(_is_meant({k: named[k] for k in keys if k in named}, t) for t in asked.tools or []):
+        raise invalid("Tool choice names a tool that the request does not have.", param)
+
+
+def _is_meant(named: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
+    """Whether a tool is the one that was named; what was not said of it does not matter."""
+    type_, other = str(named.get("type")), str(facts.get("type"))
+    # A type may have a date behind it, such as web_search_2025_08_26.
+    if other != type_ and not other.startswith(f"{type_}_20"):
+        return False
+    keys = ("server_label", "name") if type_ == "mcp" else ("name",)
+    if type_ not in ("mcp", "function", "custom"):
+        return True
+    return all(named.get(key) in (None, facts.get(key)) for key in keys)
+
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.responses.request import CreateResponse
+    from toolcrib.embedded.responses.run import Run
+    from toolcrib.embedded.tools.tool import Answer, HostedKind, HostedTool, Opened, Paused, Resumed
+
+    Runner: TypeAlias = Callable[[Mapping[str, Any], Run], Awaitable[Answer | Paused]]
+
+CLIENT_TYPES: Final = frozenset({"function", "custom"})
+_NO_PARAMETERS: Final[dict[str, Any]] = {"type": "object", "properties": {}}
+_FREE: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Hosted:
+    """A hosted tool behind the name that a brain calls it by; `own` is what it calls itself."""
+
+    offer: Offer
+    own: str
+    tool: HostedTool
+    config: Mapping[str, Any]
+
+
+class Kinds:
+    """The kinds of hosted tools that there are."""
+
+    def __init__(self, kinds: Sequence[HostedKind]) -> None:
+        self._by_type = {name: kind for kind in kinds for name in kind.types}
+
+    def check(self, asked: CreateResponse) -> None:
+        """Raises `ApiFault` for a tool that is wrong or not there, before anything is made."""
+        names: set[str] = set()
+        for at, config in enumerate(asked.tools or []):
+            param, type_ = f"tools[{at}]", config.get("type")
+            if type_ in CLIENT_TYPES:
+                name = _offer_of(config, param).name
+                if name in names:
+                    raise invalid(f"Two tools are named {name[:80]!r}.", f"{param}.name")
+                names.add(name)
+            elif type_ in self._by_type:
+                self._by_type[type_].check(config, param)
+            else:
+                raise invalid(_unknown(type_, self._by_type), f"{param}.type")
+        read_choice(asked)
+
+    async def ready(self, asked: CreateResponse) -> None:
+        """Raises `ApiFault` when something that a checked request's tools need is not there."""
+        for at, config in enumerate(asked.tools or []):
+            kind = self._by_type.get(config["type"])
+            if isinstance(kind, NeedsReady):
+                await kind.ready(config, f"tools[{at}]")
+
+    async def open(self, asked: CreateResponse, opened: Opened, stack: AsyncExitStack) -> OpenTools:
+        """The tools of a request that was checked, closed with `stack`."""
+        client = [
+            _offer_of(config, "tools")
+            for config in asked.tools or []
+            if config["type"] in CLIENT_TYPES
+        ]
+        taken = {offer.name for offer in client}
+        hosted: list[_Hosted] = []
+        for config in asked.tools or []:
+            if config["type"] in CLIENT_TYPES:
+                continue
+            tool = await self._by_type[config["type"]].open(config, asked, opened)
+            stack.push_async_callback(tool.close)
+            for offer in tool.offers:
+                shown = replace(offer, name=_free_name(offer.name, taken))
+                taken.add(shown.name)
+                hosted.append(_Hosted(shown, offer.name, tool, config))
+        return OpenTools(client, hosted, read_choice(asked))
+
+
+class OpenTools:
+    """What a brain is offered, and who runs it."""
+
+    def __init__(self, client: Sequence[Offer], hosted: Sequence[_Hosted], chosen: Chosen) -> None:
+        self._client = {offer.name: offer for offer in client}
+        self._hosted = {each.offer.name: each for each in hosted}
+        self._chosen = chosen
+
+    def offers(self, *, has_called: bool, may_run: bool) -> list[Offer]:
+        """What may be proposed now. Without `may_run`, only what the client runs."""
+        allows = self._chosen.allows(has_called=has_called)
+        client = [each for each in self._client.values() if allows(_client_facts(each))]
+        if not may_run:
+            return client
+        return client + [
+            each.offer
+            for each in self._hosted.values()
+            if allows({**each.config, "name": each.own.rpartition("__")[2]})
+        ]
+
+    async def resume(self, run: Run) -> list[Resumed]:
+        """What calls came to that waited for the client. Their names are those that are shown."""
+        resumed: list[Resumed] = []
+        for tool in dict.fromkeys(each.tool for each in self._hosted.values()):
+            if isinstance(tool, Resumable):
+                resumed += await tool.resume(run)
+        return resumed
+
+    def choice(self, *, has_called: bool) -> Choice:
+        """Whether something has to be proposed."""
+        return self._chosen.mode(has_called=has_called)
+
+    def client_offer(self, name: str) -> Offer | None:
+        """The tool of this name that the client runs."""
+        return self._client.get(name)
+
+    def runner(self, name: str) -> Runner | None:
+        """What runs the hosted tool of this name."""
+        found = self._hosted.get(name)
+        return None if found is None else partial(found.tool.run, found.own)
+
+
+def _offer_of(config: Mapping[str, Any], param: str) -> Offer:
+    name = config.get("name")
+    if not isinstance(name, str) or not name:
+        raise invalid("A tool needs a name.", f"{param}.name")
+    description = config.get("description") or ""
+    if config["type"] == "custom":
+        return Offer(name, str(description), _FREE, is_freeform=True)
+    parameters = config.get("parameters") or _NO_PARAMETERS
+    if not isinstance(parameters, dict):
+        raise invalid("A function's parameters must be a JSON Schema.", f"{param}.parameters")
+    return Offer(name, str(description), cast(dict[str, Any], parameters))
+
+
+def _client_facts(offer: Offer) -> dict[str, Any]:
+    return {"type": "custom" if offer.is_freeform else "function", "name": offer.name}
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name = f"hosted_{name}"
+    return name
+
+
+def _unknown(type_: object, known: Mapping[str, Any]) -> str:
+    have = ", ".join(sorted({*known, *CLIENT_TYPES}))
+    return f"There is no tool of type {str(type_)[:80]!r} here; there are {have}."

@@ -1,0 +1,239 @@
+"""Chunks that can be searched: by their words, and by their meaning if there is a model."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sqlite3
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.database import Database
+    from toolcrib.embedded.search.embedder import Embedder
+
+SCHEMA: Final = """
+create table if not exists chunks (
+    id integer primary key,
+    collection text not null,
+    document text not null,
+    place integer not null,
+    text text not null,
+    vector blob,
+    model text
+);
+create index if not exists chunks_by_document on chunks (collection, document);
+create virtual table if not exists chunk_words using fts5 (
+    text, content = 'chunks', content_rowid = 'id', tokenize = 'porter unicode61'
+);
+create trigger if not exists chunks_in after insert on chunks begin
+    insert into chunk_words (rowid, text) values (new.id, new.text);
+end;
+create trigger if not exists chunks_out after delete on chunks begin
+    insert into chunk_words (chunk_words, rowid, text) values ('delete', old.id, old.text);
+end;
+"""
+
+_WORD: Final = re.compile(r"\w+")
+_MOST_WORDS: Final = 64
+_COMMON_WORDS: Final = """
+a an and are as at be by do does for from has have how i in is it its me my of on or our so that
+the their them they this to was we were what when where which who why will with you your
+"""
+_COMMON: Final = frozenset(_COMMON_WORDS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much words and meaning count. Without a model, words alone do."""
+
+    text: float = 0.3
+    meaning: float = 0.7
+
+
+DEFAULT_WEIGHTS: Final = Weights()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk that was found. The score is between 0 and 1, and only orders."""
+
+    chunk_id: int
+    collection: str
+    document: str
+    place: int
+    text: str
+    score: float
+
+
+class TextIndex:
+    """Keeps and finds chunks of documents, in collections."""
+
+    def __init__(self, database: Database, embedder: Embedder | None = None) -> None:
+        self._database = database
+        self.embedder = embedder
+        self._known: dict[str, tuple[int, list[int], list[str], Any]] = {}
+        self._versions: dict[str, int] = {}
+        database.extend(SCHEMA)
+
+    async def add(self, collection: str, document: str, chunks: Sequence[str]) -> None:
+        """Put a document in, in place of the one of that name."""
+        vectors: Sequence[bytes | None] = [None] * len(chunks)
+        if self.embedder is not None:
+            vectors = await asyncio.to_thread(self.embedder.embed, chunks)
+        model = self.embedder.name if self.embedder else None
+
+        def write(connection: sqlite3.Connection) -> None:
+            _remove(connection, collection, document)
+            connection.executemany(
+                "insert into chunks (collection, document, place, text, vector, model) "
+                "values (?, ?, ?, ?, ?, ?)",
+                [
+                    (collection, document, place, text, vector, model)
+                    for place, (text, vector) in enumerate(zip(chunks, vectors, strict=True))
+                ],
+            )
+
+        await self._database.ask(write)
+        self._changed(collection)
+
+    async def remove(self, collection: str, document: str) -> None:
+        """Take a document out."""
+        await self._database.ask(lambda connection: _remove(connection, collection, document))
+        self._changed(collection)
+
+    async def search(
+        self,
+        collection: str,
+        query: str,
+        most: int,
+        *,
+        documents: Collection[str] | None = None,
+        weights: Weights = DEFAULT_WEIGHTS,
+    ) -> list[Hit]:
+        """The chunks that fit best, the best first. With `documents`, only of those."""
+        words = await self._by_words(collection, query, documents)
+        if self.embedder is None:
+            scores = fused(((words, 1.0),))
+        else:
+            near = await self._by_meaning(collection, query, documents)
+            scores = fused(((words, weights.text), (near, weights.meaning)))
+        best = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))[:most]
+        return await self._database.ask(lambda connection: _hits(connection, best, scores))
+
+    async def _by_words(
+        self, collection: str, query: str, documents: Collection[str] | None
+    ) -> list[int]:
+        match = words_query(query)
+        if match is None:
+            return []
+        rows = await self._database.ask(
+            lambda connection: connection.execute(
+                "select chunks.id, chunks.document "
+                "from chunk_words join chunks on chunks.id = chunk_words.rowid "
+                "where chunk_words match ? and collection = ? order by bm25(chunk_words) limit ?",
+                (match, collection, _CANDIDATES if documents is None else -1),
+            ).fetchall()
+        )
+        found = [row for row in rows if documents is None or row["document"] in documents]
+        return [row["id"] for row in found[:_CANDIDATES]]
+
+    async def _by_meaning(
+        self, collection: str, query: str, documents: Collection[str] | None
+    ) -> list[int]:
+        import numpy as np
+
+        assert self.embedder is not None, "meaning needs a model"
+        ids, names, matrix = await self._matrix(collection)
+        if not ids:
+            return []
+        [vector] = await asyncio.to_thread(self.embedder.embed, [query])
+        likeness = matrix @ np.frombuffer(vector, dtype="<f4")
+        order = [int(place) for place in np.argsort(-likeness)]
+        kept = [place for place in order if documents is None or names[place] in documents]
+        return [ids[place] for place in kept[:_CANDIDATES]]
+
+    async def _matrix(self, collection: str) -> tuple[list[int], list[str], Any]:
+        """All vectors of a collection; read once until something changes."""
+        import numpy as np
+
+        assert self.embedder is not None, "meaning needs a model"
+        version = self._versions.get(collection, 0)
+        known = self._known.get(collection)
+        if known is not None and known[0] == version:
+            return known[1:]
+        model = self.embedder.name
+        rows = await self._database.ask(
+            lambda connection: connection.execute(
+                "select id, document, vector from chunks where collection = ? and model = ?",
+                (collection, model),
+            ).fetchall()
+        )
+        matrix = np.frombuffer(b"".join(row["vector"] for row in rows), dtype="<f4")
+        found = (
+            [row["id"] for row in rows],
+            [row["document"] for row in rows],
+            matrix.reshape(len(rows), self.embedder.size),
+        )
+        while len(self._known) >= _MOST_KNOWN:
+            self._known.pop(next(iter(self._known)))
+        self._known[collection] = (version, *found)
+        return found
+
+    def _changed(self, collection: str) -> None:
+        self._versions[collection] = self._versions.get(collection, 0) + 1
+        self._known.pop(collection, None)
+
+
+_CANDIDATES: Final = 100
+_MOST_KNOWN: Final = 16
+"""Collections whose vectors are held in memory."""
+
+_STEADY: Final = 20
+"""The larger, the less the first places count more than the next."""
+
+
+def fused(rankings: Sequence[tuple[Sequence[int], float]]) -> dict[int, float]:
+    """One ranking of several, by the places that each gives; scores are between 0 and 1."""
+    total = sum(weight for _, weight in rankings) or 1.0
+    scores: dict[int, float] = {}
+    for ranking, weight in rankings:
+        for place, chunk in enumerate(ranking):
+            part = weight / total * (_STEADY + 1) / (_STEADY + 1 + place)
+            scores[chunk] = scores.get(chunk, 0.0) + part
+    return scores
+
+
+def words_query(query: str) -> str | None:
+    """The query's words for FTS5, any of them; None when it has none."""
+    words = [word.lower() for word in _WORD.findall(query)]
+    telling = [word for word in words if word not in _COMMON] or words
+    distinct = list(dict.fromkeys(telling))[:_MOST_WORDS]
+    return " OR ".join(f'"{word}"' for word in distinct) or None
+
+
+def _remove(connection: sqlite3.Connection, collection: str, document: str) -> None:
+    connection.execute(
+        "delete from chunks where collection = ? and document = ?", (collection, document)
+    )
+
+
+def _hits(
+    connection: sqlite3.Connection, chunks: Sequence[int], scores: dict[int, float]
+) -> list[Hit]:
+    found: list[Hit] = []
+    for chunk in chunks:
+        row = connection.execute("select * from chunks where id = ?", (chunk,)).fetchone()
+        if row is not None:
+            found.append(
+                Hit(
+                    chunk,
+                    row["collection"],
+                    row["document"],
+                    row["place"],
+                    row["text"],
+                    scores[chunk],
+                )
+            )
+    return found

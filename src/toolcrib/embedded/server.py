@@ -1,0 +1,106 @@
+"""A provider served over HTTP on a real socket, behind the gate that the runtime has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from toolcrib.embedded.http.bodies import MAX_BODY
+from toolcrib.errors import Refused
+from toolcrib.serving.auth import Gate, principal_of, refuse
+from toolcrib.serving.listener import STALL_SECONDS, Listener, own_names
+from toolcrib.serving.origins import check_bind, doors
+from toolcrib.serving.tokens import Tokens, default_token_file, read_or_make_tokens
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from toolcrib.embedded.provider import LocalProvider
+
+DEFAULT_PORT: Final = 8421
+DRAIN_SECONDS: Final = 5
+"""How long responses that are being made may go on when the server stops."""
+
+_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class ProviderServer(Listener):
+    """Listens from `async with` on. The provider stays its maker's, who has started it.
+
+    Without `tokens` those of `token_file` are taken, which is made when it is not there; then only
+    loopback may be listened on. Who holds a token that may only `read` can ask for nothing new.
+    """
+
+    def __init__(
+        self,
+        provider: LocalProvider,
+        *,
+        host: str = "127.0.0.1",
+        port: int = DEFAULT_PORT,
+        tokens: Tokens | None = None,
+        token_file: Path | None = None,
+        allowed_hosts: Iterable[str] | None = None,
+        allowed_origins: Iterable[str] | None = None,
+        stall_seconds: float = STALL_SECONDS,
+    ) -> None:
+        check_bind(host, has_explicit_token=tokens is not None)
+        gate = Gate(
+            _scoped(provider.app),
+            tokens=tokens or read_or_make_tokens(token_file or default_token_file()),
+            doors=doors(allowed_hosts or own_names(host), allowed_origins),
+        )
+        super().__init__(
+            gate,
+            host,
+            port,
+            max_message=MAX_BODY,
+            drain_seconds=DRAIN_SECONDS,
+            stall_seconds=stall_seconds,
+        )
+
+    @property
+    def url(self) -> str:
+        """The base URL for clients. With port 0 it is known once the server listens."""
+        return f"{super().url}/v1"
+
+
+async def serve_provider(
+    provider: LocalProvider,
+    host: str = "127.0.0.1",
+    port: int = DEFAULT_PORT,
+    *,
+    tokens: Tokens | None = None,
+    token_file: Path | None = None,
+    allowed_hosts: Iterable[str] | None = None,
+    allowed_origins: Iterable[str] | None = None,
+    on_ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve a started provider until SIGINT or SIGTERM. `on_ready` gets the base URL."""
+    server = ProviderServer(
+        provider,
+        host=host,
+        port=port,
+        tokens=tokens,
+        token_file=token_file,
+        allowed_hosts=allowed_hosts,
+        allowed_origins=allowed_origins,
+    )
+    await server.until_stopped(on_ready)
+
+
+def _scoped(app: ASGIApp) -> ASGIApp:
+    """What is behind the gate: who may only read cannot have anything run."""
+
+    async def scoped(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if scope["type"] != "lifespan":
+                is_reading = scope["type"] == "http" and scope["method"] in _READING
+                needed = "read" if is_reading else "call"
+                principal_of(scope).check(needed, "this request")
+        except Refused as refused:
+            await refuse(scope, send, refused)
+            return
+        await app(scope, receive, send)
+
+    return scoped

@@ -1,0 +1,199 @@
+"""`code_interpreter`: Python in a container."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from toolcrib.embedded.backend import Offer
+from toolcrib.embedded.containers.container import ContainerTerms, read_terms
+from toolcrib.embedded.faults import ApiFault, invalid
+from toolcrib.embedded.ids import new_id
+from toolcrib.embedded.tools.tool import Answer, ContainerFile, InContainer
+from toolcrib.errors import SandboxFailed, SandboxUnavailable
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.containers.container import Container, FileInContainer
+    from toolcrib.embedded.containers.interpreter import Executed
+    from toolcrib.embedded.containers.repository import ContainerShelf
+    from toolcrib.embedded.responses.request import CreateResponse
+    from toolcrib.embedded.responses.run import Run
+    from toolcrib.embedded.tools.tool import HostedTool, Opened
+
+TYPE: Final = "code_interpreter"
+_PARAMETERS: Final = {
+    "type": "object",
+    "properties": {"code": {"type": "string", "description": "The Python code to run."}},
+    "required": ["code"],
+    "additionalProperties": False,
+}
+_ABOUT: Final = (
+    "Run Python. Variables are kept between calls. Files are in the current folder, /mnt/data; "
+    "save what the user should get there. pandas and matplotlib can be imported. Print what you "
+    "want to see. There is {network} network."
+)
+
+
+class CodeInterpreter:
+    """Makes code interpreters."""
+
+    types = frozenset({TYPE})
+
+    def __init__(self, containers: ContainerShelf) -> None:
+        self._containers = containers
+
+    def check(self, config: Mapping[str, Any], param: str) -> None:
+        """Raises `ApiFault`."""
+        self._terms(config.get("container"), f"{param}.container")
+
+    async def ready(self, config: Mapping[str, Any], param: str) -> None:
+        """Raises `ApiFault` when the container that is named cannot be used."""
+        container = config["container"]
+        if isinstance(container, str):
+            await self._containers.use(container)
+
+    async def open(
+        self, config: Mapping[str, Any], asked: CreateResponse, opened: Opened
+    ) -> HostedTool:
+        """The interpreter of one request."""
+        container = config["container"]
+        place = InContainer(
+            self._containers,
+            container_id=container if isinstance(container, str) else None,
+            terms=self._terms(container, "tools.container"),
+            items=opened.items,
+        )
+        shows = asked.includes("code_interpreter_call.outputs")
+        return _Interpreter(place, self._containers, shows_outputs=shows)
+
+    def _terms(self, container: object, param: str) -> ContainerTerms:
+        if isinstance(container, str):
+            return ContainerTerms()
+        facts = cast(dict[str, Any], container) if isinstance(container, dict) else {}
+        if facts.get("type") != "auto":
+            raise invalid("Give the id of a container, or {'type': 'auto'}.", param)
+        return read_terms(facts, param, allow_network=self._containers.allow_network)
+
+
+class _Interpreter:
+    def __init__(
+        self,
+        place: InContainer,
+        containers: ContainerShelf,
+        *,
+        shows_outputs: bool,
+    ) -> None:
+        self._place = place
+        self._containers = containers
+        self._shows_outputs = shows_outputs
+
+    @property
+    def offers(self) -> Sequence[Offer]:
+        """One: `python`."""
+        network = "a" if self._place.terms.has_network else "no"
+        return [Offer("python", _ABOUT.format(network=network), _PARAMETERS)]
+
+    async def close(self) -> None:
+        """The container stays for the next response."""
+
+    async def run(self, name: str, arguments: Mapping[str, Any], run: Run) -> Answer:
+        """Run code in the container."""
+        code = arguments.get("code")
+        code = code if isinstance(code, str) else json.dumps(dict(arguments))
+        container = await self._place.container()
+        index = _begin(run, container.id, code)
+        item_id: str = run.response["output"][index]["id"]
+        try:
+            executed, files, images = await self._execute(container, code)
+        except (SandboxUnavailable, SandboxFailed) as error:
+            run.done(index, status="failed")
+            return Answer(item_id, f"The code was not run: {error}")
+        is_anew = executed.is_first and self._place.has_used(container)
+        self._place.note(container)
+        run.tell("code_interpreter_call.completed", index)
+        outputs = _outputs(executed, images) if self._shows_outputs else None
+        run.done(index, status="completed", outputs=outputs)
+        return Answer(
+            item_id,
+            _told(executed, files, is_anew=is_anew),
+            _value(executed, files, container),
+            [ContainerFile(container.id, each.id, each.filename, each.path) for each in files],
+        )
+
+    async def _execute(
+        self, container: Container, code: str
+    ) -> tuple[Executed, list[FileInContainer], list[bytes]]:
+        async with self._containers.lock(container):
+            interpreter = await self._containers.interpreter(container)
+            executed = await interpreter.execute(code, self._containers.seconds)
+            files = await self._containers.files.changed(container)
+            images: list[bytes] = []
+            for figure in executed.figures:
+                # The code may have put something else where the figure was.
+                with suppress(OSError, ApiFault):
+                    kept, data = await self._containers.files.keep_figure(container, figure)
+                    files.append(kept)
+                    images.append(data)
+        return executed, files, images
+
+
+def _begin(run: Run, container_id: str, code: str) -> int:
+    index = run.add(
+        {
+            "id": new_id("ci"),
+            "type": "code_interpreter_call",
+            "status": "in_progress",
+            "code": "",
+            "container_id": container_id,
+            "outputs": [],
+        }
+    )
+    run.tell("code_interpreter_call.in_progress", index)
+    run.tell("code_interpreter_call_code.delta", index, delta=code)
+    run.tell("code_interpreter_call_code.done", index, code=code)
+    run.response["output"][index].update(code=code, status="interpreting")
+    run.tell("code_interpreter_call.interpreting", index)
+    return index
+
+
+def _outputs(executed: Executed, images: Sequence[bytes]) -> list[dict[str, Any]]:
+    outputs: list[dict[str, Any]] = []
+    if executed.logs:
+        outputs.append({"type": "logs", "logs": executed.logs})
+    for image in images:
+        url = f"data:image/png;base64,{base64.b64encode(image).decode()}"
+        outputs.append({"type": "image", "url": url})
+    return outputs
+
+
+def _told(executed: Executed, files: Sequence[FileInContainer], *, is_anew: bool) -> str:
+    parts = ["(Python was started anew: what earlier calls defined is gone.)"] if is_anew else []
+    parts.append(executed.logs or "(no output)")
+    if executed.was_cut:
+        parts.append("(the output was longer and was cut)")
+    if files:
+        parts.append("Files: " + ", ".join(each.path for each in files))
+    return "\n".join(parts)
+
+
+def _value(
+    executed: Executed, files: Sequence[FileInContainer], container: Container
+) -> dict[str, Any]:
+    """What a scenario can use; `json` is the last line of the output, if that is JSON."""
+    lines = executed.logs.strip().splitlines()
+    try:
+        last = json.loads(lines[-1]) if lines else None
+    except ValueError:
+        last = None
+    return {
+        "logs": executed.logs,
+        "json": last,
+        "succeeded": executed.succeeded,
+        "container_id": container.id,
+        "files": [
+            {"file_id": each.id, "filename": each.filename, "path": each.path} for each in files
+        ],
+    }

@@ -1,0 +1,317 @@
+"""`mcp`: the tools of a remote server, with approvals.
+
+What a request says of an MCP server: where it is, which tools, and who approves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import urlsplit
+
+from toolcrib.embedded.backend import Offer
+from toolcrib.embedded.faults import invalid
+from toolcrib.embedded.ids import new_id
+from toolcrib.embedded.tools.tool import Answer, Paused, Resumed
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.responses.request import CreateResponse
+    from toolcrib.embedded.responses.run import Run
+    from toolcrib.embedded.tools.tool import HostedTool, Opened
+    from toolcrib.mcp_client.connection import Connection
+    from toolcrib.tools.redaction import Scrubber
+
+
+_ELSEWHERE: Final = ("connector_id", "tunnel_id")
+
+
+@dataclass(frozen=True, slots=True)
+class McpTerms:
+    """A server and its terms. Without `allowed` every tool may be called."""
+
+    label: str
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    allowed: frozenset[str] | None
+    is_read_only: bool
+    asks_never: bool
+    asks_not_for: frozenset[str]
+    """The tools that need no approval, unless none does."""
+
+    def allows(self, tool: Mapping[str, Any]) -> bool:
+        """Whether a tool of the server may be called at all."""
+        if self.allowed is not None and tool["name"] not in self.allowed:
+            return False
+        annotations = cast(dict[str, Any], tool.get("annotations") or {})
+        return not self.is_read_only or annotations.get("readOnlyHint") is True
+
+    def needs_approval(self, name: str) -> bool:
+        """Whether a person has to say yes first."""
+        return not self.asks_never and name not in self.asks_not_for
+
+
+def read_terms(config: Mapping[str, Any], param: str) -> McpTerms:
+    """The terms of a request. Raises `ApiFault`."""
+    label, url = config.get("server_label"), config.get("server_url")
+    if not isinstance(label, str) or not label:
+        raise invalid("Missing required parameter: 'server_label'.", f"{param}.server_label")
+    for key in _ELSEWHERE:
+        if config.get(key):
+            raise invalid(f"'{key}' is not here; give a server_url.", f"{param}.{key}")
+    if not isinstance(url, str) or urlsplit(url).scheme not in ("http", "https"):
+        raise invalid("'server_url' must be an http or https address.", f"{param}.server_url")
+    allowed, is_read_only = _allowed(config.get("allowed_tools"), param)
+    asks_never, asks_not_for = _approval(config.get("require_approval"), param)
+    headers = _headers(config, param)
+    return McpTerms(label, url, headers, allowed, is_read_only, asks_never, asks_not_for)
+
+
+def _headers(config: Mapping[str, Any], param: str) -> dict[str, str]:
+    given: object = config.get("headers") or {}
+    facts = cast(dict[str, Any], given) if isinstance(given, dict) else {"": None}
+    if not all(isinstance(value, str) for value in facts.values()):
+        raise invalid("'headers' must be names with text.", f"{param}.headers")
+    headers = {name: str(value) for name, value in facts.items()}
+    token = config.get("authorization")
+    if isinstance(token, str):
+        headers["Authorization"] = f"Bearer {token}"
+    return headers
+
+
+def _allowed(given: object, param: str) -> tuple[frozenset[str] | None, bool]:
+    if given is None:
+        return None, False
+    if isinstance(given, list):
+        return _names(cast(list[object], given), f"{param}.allowed_tools"), False
+    if not isinstance(given, dict):
+        raise invalid("It must be names, or a filter.", f"{param}.allowed_tools")
+    facts = cast(dict[str, Any], given)
+    names = facts.get("tool_names")
+    listed = None if names is None else _names(names, f"{param}.allowed_tools")
+    return listed, facts.get("read_only") is True
+
+
+def _approval(given: object, param: str) -> tuple[bool, frozenset[str]]:
+    """Which tools need approval. Whatever is not said does."""
+    at = f"{param}.require_approval"
+    if given is None or given == "always":
+        return False, frozenset()
+    if given == "never":
+        return True, frozenset()
+    if not isinstance(given, dict):
+        raise invalid("It must be 'always', 'never' or a filter.", at)
+    facts = cast(dict[str, Any], given)
+    never = cast(dict[str, Any], facts.get("never") or {})
+    return False, _names(never.get("tool_names") or [], at)
+
+
+def _names(given: object, param: str) -> frozenset[str]:
+    listed = cast(list[object], given) if isinstance(given, list) else [None]
+    if not all(isinstance(each, str) for each in listed):
+        raise invalid("It must be a list of names.", param)
+    return frozenset(map(str, listed))
+
+
+MOST_OUTPUT: Final = 100_000
+LIST_SECONDS: Final = 30.0
+CALL_SECONDS: Final = 600.0
+
+
+class Mcp:
+    """Connects to MCP servers by their address."""
+
+    types = frozenset({"mcp"})
+
+    def check(self, config: Mapping[str, Any], param: str) -> None:
+        """Raises `ApiFault`."""
+        read_terms(config, param)
+
+    async def open(
+        self, config: Mapping[str, Any], asked: CreateResponse, opened: Opened
+    ) -> HostedTool:
+        """The server of one request. Its tools are listed once in a conversation."""
+        remote = _Remote(read_terms(config, "tools"), opened.items)
+        await remote.list(opened.run)
+        return remote
+
+
+class _Remote:
+    def __init__(self, terms: McpTerms, items: Sequence[Mapping[str, Any]]) -> None:
+        self._terms = terms
+        self._items = [item for item in items if item.get("server_label") == terms.label]
+        self._responses = {
+            item.get("approval_request_id"): item
+            for item in items
+            if item.get("type") == "mcp_approval_response"
+        }
+        self._tools: list[Mapping[str, Any]] = []
+        self._hidden = _hidden(terms)
+        self._stack = AsyncExitStack()
+        self._connection: Connection | None = None
+
+    @property
+    def offers(self) -> Sequence[Offer]:
+        """The server's tools, each under the server's label."""
+        return [
+            Offer(
+                f"{self._terms.label}__{tool['name']}",
+                str(tool.get("description") or ""),
+                cast(dict[str, Any], tool["input_schema"]),
+            )
+            for tool in self._tools
+        ]
+
+    async def close(self) -> None:
+        """End the connection."""
+        await self._stack.aclose()
+
+    async def list(self, run: Run) -> None:
+        """Take the tools that were listed before, or ask the server and tell of it."""
+        for item in self._items:
+            if item.get("type") == "mcp_list_tools" and not item.get("error"):
+                self._tools = [t for t in item["tools"] if self._terms.allows(t)]
+                return
+        base: dict[str, Any] = {"id": new_id("mcpl"), "type": "mcp_list_tools"}
+        index = run.add({**base, "server_label": self._terms.label, "tools": []})
+        run.tell("mcp_list_tools.in_progress", index)
+        try:
+            async with asyncio.timeout(LIST_SECONDS):
+                connection = await self._connected()
+                listed = [_told_tool(tool) for tool in await connection.tools()]
+        except Exception as error:
+            run.tell("mcp_list_tools.failed", index)
+            run.done(index, error=self._reason(error))
+            return
+        self._tools = [tool for tool in listed if self._terms.allows(tool)]
+        run.tell("mcp_list_tools.completed", index)
+        run.done(index, tools=list(self._tools))
+
+    async def resume(self, run: Run) -> Sequence[Resumed]:
+        """Run what a person has approved since. What was denied is in the conversation."""
+        done = {item.get("approval_request_id") for item in self._items}
+        resumed: list[Resumed] = []
+        for item in self._items:
+            if item.get("type") != "mcp_approval_request" or item["id"] in done:
+                continue
+            response = self._responses.get(item["id"])
+            if response is not None and response.get("approve") is True:
+                answer = await self._call(item["name"], item["arguments"], run, item["id"])
+                shown = f"{self._terms.label}__{item['name']}"
+                resumed.append(Resumed(shown, item["arguments"], answer))
+        return resumed
+
+    async def run(self, name: str, arguments: Mapping[str, Any], run: Run) -> Answer | Paused:
+        """Call a tool, or ask for approval first."""
+        tool, text = name.removeprefix(f"{self._terms.label}__"), json.dumps(dict(arguments))
+        if self._terms.needs_approval(tool):
+            base: dict[str, Any] = {"id": new_id("mcpr"), "type": "mcp_approval_request"}
+            told = {"server_label": self._terms.label, "name": tool, "arguments": text}
+            run.done(run.add({**base, **told}))
+            return Paused()
+        return await self._call(tool, text, run, None)
+
+    async def _call(self, tool: str, arguments: str, run: Run, approval_id: str | None) -> Answer:
+        base: dict[str, Any] = {
+            "id": new_id("mcp"),
+            "type": "mcp_call",
+            "status": "in_progress",
+            "approval_request_id": approval_id,
+            "server_label": self._terms.label,
+            "name": tool,
+        }
+        index = run.add({**base, "arguments": "", "output": None, "error": None})
+        run.tell("mcp_call.in_progress", index)
+        run.tell("mcp_call_arguments.delta", index, delta=arguments)
+        run.tell("mcp_call_arguments.done", index, arguments=arguments)
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                connection = await self._connected()
+                answer = await connection.call(tool, json.loads(arguments), _no_progress)
+        except Exception as error:
+            reason = self._reason(error)
+            fault = {"type": "mcp_protocol_error", "code": _code(error), "message": reason}
+            run.tell("mcp_call.failed", index)
+            run.done(index, arguments=arguments, status="failed", error=fault)
+            return Answer(base["id"], f"The call failed: {reason}")
+        return self._ended(index, base["id"], arguments, answer, run)
+
+    def _ended(self, index: int, item_id: str, arguments: str, answer: Any, run: Run) -> Answer:
+        from toolcrib.mcp_client.results import result_of, without_secrets
+
+        told = result_of(answer, run.response["output"][index]["name"], MOST_OUTPUT)
+        result = without_secrets(told, self._hidden)
+        output = result.message or _as_text(result.value)
+        if answer.is_error:
+            content = [{"type": "text", "text": output}]
+            fault = {"type": "mcp_tool_execution_error", "content": content}
+            run.tell("mcp_call.failed", index)
+            run.done(index, arguments=arguments, status="failed", error=fault)
+            return Answer(item_id, output)
+        run.tell("mcp_call.completed", index)
+        run.done(index, arguments=arguments, status="completed", output=output)
+        return Answer(item_id, output, _value(result.value))
+
+    async def _connected(self) -> Connection:
+        from toolcrib.mcp_client.config import Address
+        from toolcrib.mcp_client.connection import connected
+
+        if self._connection is None:
+            address = Address(self._terms.url, self._terms.headers, self._hidden)
+            self._connection = await self._stack.enter_async_context(connected(address))
+        return self._connection
+
+    def _reason(self, error: BaseException) -> str:
+        from toolcrib.mcp_client.config import presentable
+        from toolcrib.mcp_client.errors import reason_of
+
+        if isinstance(error, TimeoutError):
+            return "the server took too long"
+        return presentable(reason_of(error), self._hidden)
+
+
+def _told_tool(tool: Any) -> dict[str, Any]:
+    annotations = tool.annotations
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": dict(tool.input_schema),
+        "annotations": None
+        if annotations is None
+        else annotations.model_dump(mode="json", by_alias=True, exclude_none=True),
+    }
+
+
+async def _no_progress(progress: float, total: float | None, message: str | None) -> None:
+    """The Responses API has no event for it."""
+
+
+def _hidden(terms: McpTerms) -> Scrubber:
+    """Takes out of whatever a server says what it was given to keep to itself."""
+    from toolcrib.tools.mcp.credentials import SHORTEST_SECRET, secrets_in
+    from toolcrib.tools.redaction import Scrubber
+
+    given = [value for value in terms.headers.values() if len(value) >= SHORTEST_SECRET]
+    return Scrubber([*secrets_in(terms.url, *given)])
+
+
+def _code(error: BaseException) -> int:
+    code = getattr(error, "code", None)
+    return code if isinstance(code, int) else -32000
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _value(value: Any) -> Any:
+    """Text that is JSON is its value too."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return None

@@ -1,0 +1,220 @@
+"""`shell`: commands in a container."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from toolcrib.embedded.backend import Offer
+from toolcrib.embedded.containers.container import ContainerTerms, read_terms
+from toolcrib.embedded.containers.interpreter import WORK_AT
+from toolcrib.embedded.faults import invalid
+from toolcrib.embedded.ids import new_id
+from toolcrib.embedded.tools.tool import Answer, ContainerFile, InContainer
+from toolcrib.errors import SandboxFailed, SandboxUnavailable
+from toolcrib.sandbox.command import Command
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.containers.container import Container
+    from toolcrib.embedded.containers.repository import ContainerShelf
+    from toolcrib.embedded.responses.request import CreateResponse
+    from toolcrib.embedded.responses.run import Run
+    from toolcrib.embedded.tools.tool import HostedTool, Opened
+    from toolcrib.sandbox.command import Finished
+
+TYPE: Final = "shell"
+MOST_COMMANDS: Final = 16
+MOST_OUTPUT: Final = 100_000
+_PARAMETERS: Final = {
+    "type": "object",
+    "properties": {
+        "commands": {
+            "type": "array",
+            "items": {"type": "string"},
+            "minItems": 1,
+            "maxItems": MOST_COMMANDS,
+            "description": "Commands, each for a shell of its own, run one after the other.",
+        },
+        "timeout_ms": {"type": "integer", "minimum": 1},
+        "max_output_length": {"type": "integer", "minimum": 1},
+    },
+    "required": ["commands"],
+    "additionalProperties": False,
+}
+_ABOUT: Final = (
+    "Run shell commands. Files are in the current folder, /mnt/data. There is {network} network."
+)
+
+
+class Shell:
+    """Makes shells."""
+
+    types = frozenset({TYPE})
+
+    def __init__(self, containers: ContainerShelf) -> None:
+        self._containers = containers
+
+    def check(self, config: Mapping[str, Any], param: str) -> None:
+        """Raises `ApiFault`."""
+        self._place(config, f"{param}.environment")
+
+    async def ready(self, config: Mapping[str, Any], param: str) -> None:
+        """Raises `ApiFault` when the container that is named cannot be used."""
+        container_id, _ = self._place(config, f"{param}.environment")
+        if container_id is not None:
+            await self._containers.use(container_id)
+
+    async def open(
+        self, config: Mapping[str, Any], asked: CreateResponse, opened: Opened
+    ) -> HostedTool:
+        """The shell of one request."""
+        container_id, terms = self._place(config, "tools.environment")
+        place = InContainer(
+            self._containers, container_id=container_id, terms=terms, items=opened.items
+        )
+        return _Shell(place, self._containers)
+
+    def _place(self, config: Mapping[str, Any], param: str) -> tuple[str | None, ContainerTerms]:
+        environment = config.get("environment")
+        facts = cast(dict[str, Any], environment) if isinstance(environment, dict) else {}
+        match facts.get("type"):
+            case "container_reference" if isinstance(facts.get("container_id"), str):
+                return facts["container_id"], ContainerTerms()
+            case "container_auto":
+                allow = self._containers.allow_network
+                return None, read_terms(facts, param, allow_network=allow)
+            case _:
+                raise invalid(
+                    "The environment must be container_auto or container_reference: this provider "
+                    "runs shells in containers only.",
+                    param,
+                )
+
+
+class _Shell:
+    def __init__(self, place: InContainer, containers: ContainerShelf) -> None:
+        self._place = place
+        self._containers = containers
+
+    @property
+    def offers(self) -> Sequence[Offer]:
+        """One: `shell`."""
+        network = "a" if self._place.terms.has_network else "no"
+        return [Offer(TYPE, _ABOUT.format(network=network), _PARAMETERS)]
+
+    async def close(self) -> None:
+        """The container stays for the next response."""
+
+    async def run(self, name: str, arguments: Mapping[str, Any], run: Run) -> Answer:
+        """Run commands in the container."""
+        container = await self._place.container()
+        action = _action(arguments)
+        call_id = new_id("call")
+        index = _begin(run, call_id, action, container)
+        item_id: str = run.response["output"][index]["id"]
+        try:
+            async with self._containers.lock(container):
+                ended = [
+                    await self._command(container, each, action) for each in action["commands"]
+                ]
+                files = await self._containers.files.changed(container)
+        except (SandboxUnavailable, SandboxFailed) as error:
+            run.done(index, status="incomplete")
+            return Answer(item_id, f"Nothing was run: {error}")
+        run.done(index, status="completed")
+        outputs = [_output(each, action["max_output_length"] or MOST_OUTPUT) for each in ended]
+        _finish(run, call_id, action, outputs)
+        return Answer(
+            item_id,
+            _told(outputs),
+            {"outputs": outputs, "container_id": container.id},
+            [ContainerFile(container.id, each.id, each.filename, each.path) for each in files],
+        )
+
+    async def _command(
+        self, container: Container, text: str, action: Mapping[str, Any]
+    ) -> Finished:
+        most = self._containers.seconds
+        seconds = min(most, action["timeout_ms"] / 1000) if action["timeout_ms"] else most
+        sandbox = await self._containers.sandbox()
+        work = self._containers.files.work(container)
+        if sandbox.backend != "bubblewrap":
+            # It cannot show the folder anywhere else than where it is.
+            text = text.replace(str(WORK_AT), shlex.quote(str(work.path)))
+        command = Command(
+            argv=("/bin/sh", "-c", text),
+            env={"HOME": "/tmp", "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"},
+            network=container.has_network,
+            limits=self._containers.limits(container, seconds),
+            work_at=WORK_AT,
+        )
+        return await sandbox.run(command, work=work)
+
+
+def _action(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    commands = arguments.get("commands")
+    if isinstance(commands, str):
+        commands = [commands]
+    listed = cast(list[object], commands) if isinstance(commands, list) else []
+    return {
+        "commands": [str(each) for each in listed][:MOST_COMMANDS],
+        "timeout_ms": _whole(arguments.get("timeout_ms")),
+        "max_output_length": _whole(arguments.get("max_output_length")),
+    }
+
+
+def _whole(value: object) -> int | None:
+    return value if type(value) is int and value > 0 else None
+
+
+def _begin(run: Run, call_id: str, action: dict[str, Any], container: Container) -> int:
+    index = run.add(
+        {
+            "id": new_id("sh"),
+            "type": "shell_call",
+            "status": "in_progress",
+            "call_id": call_id,
+            "action": {**action, "commands": []},
+            "environment": {"type": "container_reference", "container_id": container.id},
+        }
+    )
+    for at, command in enumerate(action["commands"]):
+        run.tell("shell_call_command.added", index, command_index=at, command="")
+        run.tell("shell_call_command.delta", index, command_index=at, delta=command)
+        run.tell("shell_call_command.done", index, command_index=at, command=command)
+    run.response["output"][index]["action"] = action
+    return index
+
+
+def _finish(
+    run: Run, call_id: str, action: Mapping[str, Any], outputs: list[dict[str, Any]]
+) -> None:
+    base: dict[str, Any] = {
+        "id": new_id("sho"),
+        "type": "shell_call_output",
+        "status": "in_progress",
+        "call_id": call_id,
+        "max_output_length": action["max_output_length"],
+    }
+    index = run.add({**base, "output": []})
+    run.tell("shell_call_output_content.done", index, command_index=0, output=outputs)
+    run.done(index, status="completed", output=outputs)
+
+
+def _output(finished: Finished, most: int) -> dict[str, Any]:
+    outcome: dict[str, Any] = {"type": "exit", "exit_code": finished.exit_code}
+    return {
+        "stdout": finished.stdout.decode("utf-8", "replace")[:most],
+        "stderr": finished.stderr.decode("utf-8", "replace")[:most],
+        "outcome": {"type": "timeout"} if finished.timed_out else outcome,
+    }
+
+
+def _told(outputs: Sequence[Mapping[str, Any]]) -> str:
+    parts: list[str] = []
+    for each in outputs:
+        outcome = each["outcome"]
+        ended = outcome.get("exit_code", "timed out")
+        parts.append(f"{each['stdout']}{each['stderr']}(exit code: {ended})")
+    return "\n".join(parts)

@@ -1,0 +1,171 @@
+"""`web_search`: over the sources that the user configured, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from toolcrib.embedded.backend import Offer
+from toolcrib.embedded.faults import invalid
+from toolcrib.embedded.ids import new_id
+from toolcrib.embedded.tools.file_search import read_queries
+from toolcrib.embedded.tools.tool import Answer, WebSource
+from toolcrib.embedded.web.source import Domains, Page, WebUnavailable
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.responses.request import CreateResponse
+    from toolcrib.embedded.responses.run import Run
+    from toolcrib.embedded.tools.tool import HostedTool, Opened
+    from toolcrib.embedded.web.source import WebSource as Place
+
+TYPES: Final = frozenset(
+    {
+        "web_search",
+        "web_search_2025_08_26",
+        "web_search_preview",
+        "web_search_preview_2025_03_11",
+    }
+)
+MOST_DOMAINS: Final = 100
+_RESULTS: Final = {"low": 3, "medium": 5, "high": 10}
+_PAGE_TEXT: Final = 20_000
+_NOTHING_SAVED: Final = "Nothing was searched: without external access there are no pages here."
+_SEARCH: Final = {
+    "type": "object",
+    "properties": {"query": {"type": "string", "description": "What to look for."}},
+    "required": ["query"],
+    "additionalProperties": False,
+}
+_OPEN: Final = {
+    "type": "object",
+    "properties": {"url": {"type": "string", "description": "The address of a page."}},
+    "required": ["url"],
+    "additionalProperties": False,
+}
+
+
+class WebSearch:
+    """Makes web searches."""
+
+    types = TYPES
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self._places = places
+
+    def check(self, config: Mapping[str, Any], param: str) -> None:
+        """Raises `ApiFault`."""
+        if not self._places:
+            raise invalid(
+                "This provider has nothing to search the web in: give it a folder of pages or a "
+                "SearXNG endpoint.",
+                f"{param}.type",
+            )
+        _domains(config, param)
+        if str(config.get("search_context_size") or "medium") not in _RESULTS:
+            raise invalid("It must be low, medium or high.", f"{param}.search_context_size")
+
+    async def open(
+        self, config: Mapping[str, Any], asked: CreateResponse, opened: Opened
+    ) -> HostedTool:
+        """The search of one request."""
+        may_go_out = config.get("external_web_access") is not False
+        places = [each for each in self._places if may_go_out or not each.is_external]
+        most = _RESULTS[config.get("search_context_size") or "medium"]
+        shows = asked.includes("web_search_call.action.sources")
+        return _Search(places, _domains(config, "tools"), most, shows_sources=shows)
+
+
+class _Search:
+    def __init__(
+        self, places: Sequence[Place], domains: Domains, most: int, *, shows_sources: bool
+    ) -> None:
+        self._places = places
+        self._domains = domains
+        self._most = most
+        self._shows_sources = shows_sources
+
+    @property
+    def offers(self) -> Sequence[Offer]:
+        """Two: to search, and to open a page."""
+        return [
+            Offer("web_search", "Search the web. Cite pages by the marks of the sources.", _SEARCH),
+            Offer("open_page", "Read a page that a search has found.", _OPEN),
+        ]
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+    async def run(self, name: str, arguments: Mapping[str, Any], run: Run) -> Answer:
+        """Search, or open a page."""
+        item_id = new_id("ws")
+        index = run.add({"id": item_id, "type": "web_search_call", "status": "in_progress"})
+        run.tell("web_search_call.in_progress", index)
+        run.tell("web_search_call.searching", index)
+        if name == "open_page":
+            url = str(arguments.get("url", ""))
+            action: dict[str, Any] = {"type": "open_page", "url": url}
+            pages, faults = await self._open(url)
+        else:
+            queries = read_queries(arguments)
+            pages, faults = await self._search(queries)
+            action = {"type": "search", "query": queries[0] if queries else "", "queries": queries}
+            if self._shows_sources:
+                action["sources"] = [{"type": "url", "url": page.url} for page in pages]
+        status = "failed" if faults and not pages else "completed"
+        if status == "completed":
+            run.tell("web_search_call.completed", index)
+        run.done(index, status=status, action=action)
+        return _answer(item_id, pages, faults)
+
+    async def _search(self, queries: Sequence[str]) -> tuple[list[Page], list[str]]:
+        """Pages of all places, in turns, each once; and why some could not be asked."""
+        lists: list[Sequence[Page]] = []
+        faults = [] if self._places else [_NOTHING_SAVED]
+        for query in queries:
+            for place in self._places:
+                try:
+                    lists.append(await place.search(query, self._most, self._domains))
+                except WebUnavailable as error:
+                    faults.append(str(error))
+        found: dict[str, Page] = {}
+        for at in range(self._most):
+            for pages in lists:
+                if at < len(pages):
+                    found.setdefault(pages[at].url, pages[at])
+        return list(found.values())[: self._most], faults
+
+    async def _open(self, url: str) -> tuple[list[Page], list[str]]:
+        """The page, if a place has it, which must not be left out by the filters."""
+        if not self._domains.admit(url):
+            return [], ["The page is not of the domains that are let in."]
+        faults: list[str] = []
+        for place in self._places:
+            try:
+                page = await place.open(url)
+            except WebUnavailable as error:
+                faults.append(str(error))
+                continue
+            if page is not None:
+                return [Page(page.url, page.title, page.text[:_PAGE_TEXT])], []
+        return [], faults
+
+
+def _domains(config: Mapping[str, Any], param: str) -> Domains:
+    filters = config.get("filters")
+    facts = cast(dict[str, Any], filters) if isinstance(filters, dict) else {}
+    lists: list[tuple[str, ...]] = []
+    for key in ("allowed_domains", "blocked_domains"):
+        given: object = facts.get(key) or []
+        listed = cast(list[object], given) if isinstance(given, list) else [None]
+        if len(listed) > MOST_DOMAINS or not all(isinstance(each, str) for each in listed):
+            raise invalid(f"'{key}' must be at most {MOST_DOMAINS} domains.", f"{param}.{key}")
+        lists.append(tuple(map(str, listed)))
+    return Domains(*lists)
+
+
+def _answer(item_id: str, pages: Sequence[Page], faults: Sequence[str]) -> Answer:
+    texts = [f"{page.title} ({page.url})\n{page.text}" for page in pages]
+    told = "\n\n".join([*texts, *faults]) or "Nothing was found."
+    results = [{"url": page.url, "title": page.title, "text": page.text} for page in pages]
+    sources = [WebSource(page.url, page.title) for page in pages]
+    return Answer(item_id, told, {"results": results}, sources)

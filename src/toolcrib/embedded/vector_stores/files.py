@@ -1,0 +1,204 @@
+"""The files of vector stores, and the work of reading them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.embedded.faults import ApiFault, missing
+from toolcrib.embedded.search.chunks import chunks_of
+from toolcrib.embedded.search.documents import Unreadable, read_document
+from toolcrib.embedded.vector_stores.store import StoreFile, VectorStore
+
+if TYPE_CHECKING:
+    from toolcrib.clock import Clock
+    from toolcrib.embedded.database import Database
+    from toolcrib.embedded.file_repository import FileShelf
+    from toolcrib.embedded.search.chunks import Chunking
+    from toolcrib.embedded.search.index import TextIndex
+    from toolcrib.embedded.vector_stores.store import FileStatus
+
+logger = logging.getLogger(__name__)
+
+
+class StoreFiles:
+    """Reads files into stores while the client does other things."""
+
+    def __init__(
+        self, database: Database, index: TextIndex, uploads: FileShelf, clock: Clock
+    ) -> None:
+        self._database = database
+        self._index = index
+        self._uploads = uploads
+        self._clock = clock
+        self._reading: set[asyncio.Task[None]] = set()
+
+    async def check(self, file_id: str) -> None:
+        """Raises `ApiFault` when there is no such file."""
+        await self._uploads.get(file_id, "file_id")
+
+    async def add(
+        self,
+        store: VectorStore,
+        file_id: str,
+        attributes: Mapping[str, str | float | bool],
+        chunking: Chunking,
+        batch_id: str | None = None,
+    ) -> StoreFile:
+        """Begin to read a file into a store. Raises `ApiFault`."""
+        stored = await self._uploads.get(file_id, "file_id")
+        file = StoreFile(
+            store_id=store.id,
+            file_id=file_id,
+            filename=stored.filename,
+            created_at=int(self._clock()),
+            status="in_progress",
+            bytes=0,
+            error=None,
+            attributes=attributes,
+            chunking=chunking,
+            batch_id=batch_id,
+        )
+        await self._database.ask(lambda connection: _put(connection, file))
+        self._begin(file)
+        return file
+
+    async def list(self, store: VectorStore) -> list[StoreFile]:
+        """The files of a store, the oldest first."""
+        return await self._where("store_id = ?", store.id)
+
+    async def get(self, store: VectorStore, file_id: str) -> StoreFile:
+        """One file of a store. Raises `ApiFault`."""
+        found = await self._where("store_id = ? and file_id = ?", store.id, file_id)
+        if not found:
+            raise missing("File", file_id, "file_id")
+        return found[0]
+
+    async def text(self, file: StoreFile) -> str:
+        """What was read from a file. Raises `ApiFault`."""
+        try:
+            data = await self._uploads.read(file.file_id, "file_id")
+            return (await asyncio.to_thread(read_document, file.filename, data)).text
+        except Unreadable as error:
+            raise ApiFault(400, f"The file cannot be read: {error}.", param="file_id") from None
+
+    async def describe(self, file: StoreFile, attributes: Mapping[str, Any]) -> StoreFile:
+        """Give a file other attributes."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "update vector_store_files set attributes = ? where store_id = ? and file_id = ?",
+                (json.dumps(dict(attributes)), file.store_id, file.file_id),
+            )
+
+        await self._database.ask(write)
+        return replace(file, attributes=attributes)
+
+    async def cancel(self, files: Sequence[StoreFile]) -> None:
+        """Do not read those that are not read yet."""
+        for file in files:
+            if file.status == "in_progress":
+                await self._settle(file, "cancelled", 0, None)
+
+    async def remove(self, file: StoreFile) -> None:
+        """Take a file out of a store; the file itself stays."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "delete from vector_store_files where store_id = ? and file_id = ?",
+                (file.store_id, file.file_id),
+            )
+
+        await self._database.ask(write)
+        await self._index.remove(file.store_id, file.file_id)
+
+    async def forget(self, file_id: str) -> None:
+        """Take a file that is no more out of every store."""
+        for file in await self._where("file_id = ?", file_id):
+            await self.remove(file)
+
+    async def recover(self) -> None:
+        """Read again what was being read when the provider last stopped."""
+        for file in await self._where("status = 'in_progress'"):
+            self._begin(file)
+
+    async def close(self) -> None:
+        """Stop reading; it begins again with the next start."""
+        for task in self._reading:
+            task.cancel()
+        if self._reading:
+            await asyncio.wait(self._reading)
+
+    def _begin(self, file: StoreFile) -> None:
+        task = asyncio.create_task(self._read(file))
+        self._reading.add(task)
+        task.add_done_callback(self._reading.discard)
+
+    async def _read(self, file: StoreFile) -> None:
+        try:
+            data = await self._uploads.read(file.file_id)
+            chunks = await asyncio.to_thread(_chunked, file, data)
+            await self._index.add(file.store_id, file.file_id, chunks)
+        except (Unreadable, ApiFault) as error:
+            await self._settle(file, "failed", 0, str(error))
+        except Exception:
+            logger.exception("file %s could not be read", file.file_id)
+            await self._settle(file, "failed", 0, "the provider could not read it; see its log")
+        else:
+            size = sum(len(chunk.encode()) for chunk in chunks)
+            if not await self._settle(file, "completed", size, None):
+                # It was taken out, or called off, while it was read.
+                await self._index.remove(file.store_id, file.file_id)
+
+    async def _settle(
+        self, file: StoreFile, status: FileStatus, size: int, error: str | None
+    ) -> bool:
+        """Say how the reading ended; False when nobody waits for it any more."""
+
+        def write(connection: sqlite3.Connection) -> bool:
+            changed = connection.execute(
+                "update vector_store_files set status = ?, bytes = ?, error = ? "
+                "where store_id = ? and file_id = ? and status = 'in_progress'",
+                (status, size, error, file.store_id, file.file_id),
+            )
+            return changed.rowcount == 1
+
+        return await self._database.ask(write)
+
+    async def _where(self, condition: str, *values: str) -> list[StoreFile]:
+        rows = await self._database.ask(
+            lambda connection: connection.execute(
+                f"select * from vector_store_files where {condition} order by created_at, rowid",
+                values,
+            ).fetchall()
+        )
+        return [StoreFile.of(row) for row in rows]
+
+
+def _chunked(file: StoreFile, data: bytes) -> Sequence[str]:
+    document = read_document(file.filename, data)
+    return list(chunks_of(document.text, file.chunking))
+
+
+def _put(connection: sqlite3.Connection, file: StoreFile) -> None:
+    connection.execute(
+        "insert or replace into vector_store_files values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            file.store_id,
+            file.file_id,
+            file.filename,
+            file.created_at,
+            file.status,
+            file.bytes,
+            file.error,
+            json.dumps(dict(file.attributes)),
+            file.chunking.most_tokens,
+            file.chunking.overlap_tokens,
+            file.batch_id,
+        ),
+    )

@@ -1,0 +1,138 @@
+"""All vector stores of a provider."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from toolcrib.embedded.faults import ApiFault, missing
+from toolcrib.embedded.ids import new_id
+from toolcrib.embedded.interval import NowAndThen
+from toolcrib.embedded.vector_stores.files import StoreFiles
+from toolcrib.embedded.vector_stores.store import SCHEMA, VectorStore
+
+if TYPE_CHECKING:
+    from toolcrib.clock import Clock
+    from toolcrib.embedded.database import Database
+    from toolcrib.embedded.file_repository import FileShelf
+    from toolcrib.embedded.search.index import TextIndex
+
+_SWEEP_SECONDS: Final = 3600.0
+
+
+class VectorStores:
+    """Makes vector stores. `files` are those in the stores, `index` is what is searched."""
+
+    def __init__(
+        self, database: Database, index: TextIndex, uploads: FileShelf, clock: Clock
+    ) -> None:
+        database.extend(SCHEMA)
+        self._database = database
+        self._clock = clock
+        self._sweeps = NowAndThen(clock, _SWEEP_SECONDS)
+        self.index = index
+        self.files = StoreFiles(database, index, uploads, clock)
+        uploads.when_gone(self.files.forget)
+
+    async def create(
+        self, name: str, metadata: Mapping[str, str], expires_days: int | None
+    ) -> VectorStore:
+        """A new store without files."""
+        if self._sweeps.is_due():
+            await self.sweep()
+        now = int(self._clock())
+        store = VectorStore(new_id("vs"), name, now, now, expires_days, metadata)
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "insert into vector_stores values (?, ?, ?, ?, ?, ?)",
+                (store.id, name, now, now, expires_days, json.dumps(dict(metadata))),
+            )
+
+        await self._database.ask(write)
+        return store
+
+    async def get(self, store_id: str, param: str | None = None) -> VectorStore:
+        """A store, over its time or not. Raises `ApiFault`."""
+        row = await self._database.ask(
+            lambda connection: connection.execute(
+                "select * from vector_stores where id = ?", (store_id,)
+            ).fetchone()
+        )
+        if row is None:
+            raise missing("Vector store", store_id, param)
+        return VectorStore.of(row)
+
+    async def use(self, store_id: str, param: str | None = None) -> VectorStore:
+        """A store to work with. Raises `ApiFault`, also when it is over its time."""
+        store = await self.get(store_id, param)
+        if store.is_expired(self._clock()):
+            raise ApiFault(400, f"Vector store '{store_id[:80]}' is expired.", param=param)
+        return store
+
+    async def list(self) -> list[VectorStore]:
+        """All stores, the oldest first."""
+        rows = await self._database.ask(
+            lambda connection: connection.execute(
+                "select * from vector_stores order by created_at, rowid"
+            ).fetchall()
+        )
+        return [VectorStore.of(row) for row in rows]
+
+    async def told(self, store: VectorStore) -> dict[str, Any]:
+        """A store as clients see it now."""
+        return store.told(await self.files.list(store), self._clock())
+
+    async def change(self, store: VectorStore) -> None:
+        """Keep a store under its id with another name, other metadata or another time."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "update vector_stores set name = ?, metadata = ?, expires_days = ? where id = ?",
+                (store.name, json.dumps(dict(store.metadata)), store.expires_days, store.id),
+            )
+
+        await self._database.ask(write)
+
+    async def delete(self, store: VectorStore) -> None:
+        """Let go of a store; its files stay."""
+        await self._empty(store)
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("delete from vector_stores where id = ?", (store.id,))
+
+        await self._database.ask(write)
+
+    async def touch(self, store: VectorStore) -> VectorStore:
+        """It was used."""
+        now = int(self._clock())
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "update vector_stores set last_active_at = ? where id = ?", (now, store.id)
+            )
+
+        await self._database.ask(write)
+        return replace(store, last_active_at=now)
+
+    async def sweep(self) -> None:
+        """Forget what was read into stores that are over their time."""
+        now = self._clock()
+        for store in await self.list():
+            if store.is_expired(now):
+                await self._empty(store)
+
+    async def recover(self) -> None:
+        """Read again what was being read when the provider last stopped."""
+        await self.files.recover()
+
+    async def close(self) -> None:
+        """Stop reading; it begins again with the next start."""
+        await self.files.close()
+
+    async def _empty(self, store: VectorStore) -> None:
+        for file in await self.files.list(store):
+            await self.files.remove(file)

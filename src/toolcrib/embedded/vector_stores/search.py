@@ -1,0 +1,182 @@
+"""Searching vector stores, as the tool and the API do it.
+
+Filters on the attributes of files.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
+
+from toolcrib.embedded.faults import invalid
+from toolcrib.embedded.search.index import DEFAULT_WEIGHTS, Weights
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.vector_stores.repository import VectorStores
+    from toolcrib.embedded.vector_stores.store import StoreFile, VectorStore
+
+
+Attributes = Mapping[str, str | float | bool]
+Filter = Callable[[Attributes], bool]
+
+_DEEPEST: Final = 16
+_ORDERS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
+}
+
+
+def read_filter(told: object, param: str, depth: int = 0) -> Filter:
+    """What a filter lets through. Raises `ApiFault` naming what is wrong with it."""
+    if told is None:
+        return lambda attributes: True
+    if not isinstance(told, dict) or depth > _DEEPEST:
+        raise invalid("A filter must be an object, and not too deep.", param)
+    facts = cast(dict[str, Any], told)
+    if facts.get("type") in ("and", "or"):
+        return _compound(facts, param, depth)
+    return _comparison(facts, param)
+
+
+def _compound(facts: Mapping[str, Any], param: str, depth: int) -> Filter:
+    members = facts.get("filters")
+    if not isinstance(members, list) or not members:
+        raise invalid("A compound filter needs a list of filters.", f"{param}.filters")
+    listed = cast(list[object], members)
+    filters = [
+        read_filter(each, f"{param}.filters[{at}]", depth + 1) for at, each in enumerate(listed)
+    ]
+    combine = all if facts["type"] == "and" else any
+    return lambda attributes: combine(each(attributes) for each in filters)
+
+
+def _comparison(facts: Mapping[str, Any], param: str) -> Filter:
+    kind, key, value = facts.get("type"), facts.get("key"), facts.get("value")
+    if not isinstance(key, str):
+        raise invalid("A comparison needs a key.", f"{param}.key")
+    match kind:
+        case "eq" | "ne":
+            _check_scalar(value, f"{param}.value")
+            return lambda attributes: _equal(attributes.get(key), value) == (kind == "eq")
+        case "in" | "nin":
+            if not isinstance(value, list):
+                raise invalid("'in' and 'nin' need a list.", f"{param}.value")
+            listed = cast(list[Any], value)
+            return lambda attributes: (
+                any(_equal(attributes.get(key), each) for each in listed) == (kind == "in")
+            )
+        case "gt" | "gte" | "lt" | "lte":
+            _check_scalar(value, f"{param}.value")
+            return lambda attributes: _ordered(_ORDERS[kind], attributes.get(key), value)
+        case _:
+            raise invalid(f"Unknown type of filter: {str(kind)[:80]!r}.", f"{param}.type")
+
+
+def _check_scalar(value: object, param: str) -> None:
+    if not isinstance(value, str | int | float | bool):
+        raise invalid("The value must be text, a number or a boolean.", param)
+
+
+def _equal(have: Any, value: Any) -> bool:
+    """Without taking true for 1."""
+    return isinstance(have, bool) == isinstance(value, bool) and have == value
+
+
+def _ordered(compare: Callable[[Any, Any], bool], have: Any, value: Any) -> bool:
+    """A file without the attribute, or with one of another type, is not let through."""
+    if isinstance(have, bool) or isinstance(value, bool):
+        return False
+    if isinstance(have, str) != isinstance(value, str) or have is None:
+        return False
+    return compare(have, value)
+
+
+MOST_RESULTS: Final = 50
+DEFAULT_RESULTS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a search wants."""
+
+    most: int
+    passes: Filter
+    threshold: float
+    weights: Weights
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A chunk of a file that fits."""
+
+    file: StoreFile
+    text: str
+    score: float
+
+
+def read_terms(config: Mapping[str, Any], param: str) -> Terms:
+    """The terms of a request. Raises `ApiFault`."""
+    most = config.get("max_num_results")
+    if most is not None and not (type(most) is int and 1 <= most <= MOST_RESULTS):
+        raise invalid(
+            f"'max_num_results' must be from 1 to {MOST_RESULTS}.", f"{param}.max_num_results"
+        )
+    ranking: object = config.get("ranking_options") or dict[str, Any]()
+    if not isinstance(ranking, dict):
+        raise invalid("'ranking_options' must be an object.", f"{param}.ranking_options")
+    options = cast(dict[str, Any], ranking)
+    return Terms(
+        most or DEFAULT_RESULTS,
+        read_filter(config.get("filters"), f"{param}.filters"),
+        _fraction(options.get("score_threshold"), f"{param}.ranking_options.score_threshold"),
+        _weights(options.get("hybrid_search"), f"{param}.ranking_options.hybrid_search"),
+    )
+
+
+async def find(
+    stores: VectorStores, chosen: Sequence[VectorStore], queries: Sequence[str], terms: Terms
+) -> list[Found]:
+    """The chunks that fit any of the queries best, each once."""
+    best: dict[int, Found] = {}
+    for store in chosen:
+        await stores.touch(store)
+        files = {file.file_id: file for file in await stores.files.list(store)}
+        passing = {name for name, file in files.items() if terms.passes(file.attributes)}
+        for query in queries:
+            hits = await stores.index.search(
+                store.id, query, terms.most, documents=passing, weights=terms.weights
+            )
+            for hit in hits:
+                known = best.get(hit.chunk_id)
+                if known is None or known.score < hit.score:
+                    best[hit.chunk_id] = Found(files[hit.document], hit.text, hit.score)
+    ranked = sorted(best.values(), key=lambda found: -found.score)
+    return [each for each in ranked if each.score >= terms.threshold][: terms.most]
+
+
+def _fraction(value: object, param: str) -> float:
+    if value is None:
+        return 0.0
+    if not _is_number(value) or not 0 <= value <= 1:
+        raise invalid("The threshold must be from 0 to 1.", param)
+    return float(value)
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _weights(told: object, param: str) -> Weights:
+    if told is None:
+        return DEFAULT_WEIGHTS
+    facts = cast(dict[str, Any], told) if isinstance(told, dict) else {}
+    text, meaning = facts.get("text_weight"), facts.get("embedding_weight")
+    if not _is_number(text) or not _is_number(meaning):
+        raise invalid("Both 'embedding_weight' and 'text_weight' must be numbers.", param)
+    if min(text, meaning) < 0 or text + meaning <= 0:
+        raise invalid("The weights must not be negative, and not both zero.", param)
+    return Weights(float(text), float(meaning))

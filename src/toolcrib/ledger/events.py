@@ -1,0 +1,448 @@
+"""What every event has.
+
+Everything that happens in a session, as typed facts.
+
+Each event has a `kind`: the name it carries in the ledger and on every wire. Events hold the
+redacted view of arguments and results, never a secret.
+
+What happens while a model answers a prompt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from toolcrib.approval.decision import Actor, Decided
+from toolcrib.approval.request import ApprovalRequest
+from toolcrib.failures import Failure
+from toolcrib.tools.identity import ToolRef
+from toolcrib.vfs.staged import StagedFile
+
+ModelStatus = Literal["completed", "paused", "incomplete", "failed", "refused", "empty"]
+"""What came of a model request: an answer or calls, a pause after which the provider goes on, or
+why nothing can follow from it.
+"""
+
+
+TurnOutcome = Literal["completed", "waiting", "failed", "cancelled"]
+"""How it stands with a prompt when nobody works on it here any more."""
+
+
+__all__ = [
+    "ALL_EVENTS",
+    "PASSING",
+    "ApprovalDecided",
+    "ApprovalRequested",
+    "CallInDoubt",
+    "CallStarted",
+    "CallUnrecorded",
+    "Event",
+    "FilesStaged",
+    "GrantChanged",
+    "HostedToolProgress",
+    "ModelAsked",
+    "ModelResponded",
+    "ModelStatus",
+    "Origin",
+    "PayloadsDeleted",
+    "PromptAnswered",
+    "PromptResumed",
+    "PromptStarted",
+    "SessionOpened",
+    "SessionRestored",
+    "TextDelta",
+    "ToolEmitted",
+    "ToolInvoked",
+    "ToolOutput",
+    "ToolProgress",
+    "ToolUnavailable",
+    "ToolWithheld",
+    "ToolsChanged",
+    "TurnEnded",
+    "TurnOutcome",
+    "TurnStarted",
+    "idempotency_key",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened in `session_id` at `at` (seconds since the epoch)."""
+
+    kind: ClassVar[str]
+    session_id: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptStarted(Event):
+    """A prompt goes to a model. `digest` is of all that was rendered, attachments included."""
+
+    kind: ClassVar[str] = "prompt.started"
+    turn: int
+    prompt_name: str
+    text: str
+    digest: str
+    adapter: str
+    model: str
+    parent_call_id: str | None = None
+    """The call that evaluates the prompt: in its handler, in a hook, or in an approver."""
+    parent_turn: int | None = None
+    """The turn of that call."""
+    token_limits: dict[str, int] | None = None
+    """`max_tokens` of its budget and `max_output_tokens` of each request, where they are set."""
+    principal: str | None = None
+    """Who asked, and so who stands behind every call that the model makes."""
+    transport: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptResumed(Event):
+    """Somebody goes on with a prompt that waited or was cut off; perhaps somebody else."""
+
+    kind: ClassVar[str] = "prompt.resumed"
+    turn: int
+    prompt_name: str
+    adapter: str
+    model: str
+    parent_call_id: str | None = None
+    principal: str | None = None
+    transport: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolWithheld(Event):
+    """A tool was not offered to the model: one that the provider runs, because the session forbids
+    it or the provider has no such kind, or one of the host's that could not be mounted.
+    """
+
+    kind: ClassVar[str] = "tool.withheld"
+    turn: int
+    tool: ToolRef
+    reason: str
+    replaced_by: ToolRef | None = None
+    """The local tool that is offered in its place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesStaged(Event):
+    """Files of the host were given to a tool that the provider runs. Going on with the turn uses
+    them again.
+    """
+
+    kind: ClassVar[str] = "files.staged"
+    turn: int
+    tool: str
+    container_id: str | None
+    """None for a container that the provider makes itself."""
+    files: tuple[StagedFile, ...]
+    empty: tuple[str, ...] = ()
+    """Files of no bytes: there was nothing to give."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAsked(Event):
+    """A request goes to the model. On the bus only; the ledger keeps what is answered."""
+
+    kind: ClassVar[str] = "model.asked"
+    turn: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelResponded(Event):
+    """One model request was answered. `items` are the provider's own, verbatim: they are what a
+    conversation is replayed from. Unless the `status` is `completed`, it is asked again.
+    """
+
+    kind: ClassVar[str] = "model.responded"
+    turn: int
+    step: int
+    status: ModelStatus
+    response_id: str | None
+    request_id: str | None
+    model: str | None
+    items: list[Any]
+    usage: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptAnswered(Event):
+    """A prompt is done: the model gave its answer."""
+
+    kind: ClassVar[str] = "prompt.answered"
+    turn: int
+    prompt_name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded(Event):
+    """Nobody works on a prompt here any more. On the bus only: the ledger has the answer, or what
+    is waited for.
+    """
+
+    kind: ClassVar[str] = "turn.ended"
+    turn: int
+    outcome: TurnOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta(Event):
+    """A piece of an answer while it is produced. On the bus only; the ledger keeps the whole."""
+
+    kind: ClassVar[str] = "model.text_delta"
+    turn: int
+    step: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostedToolProgress(Event):
+    """A provider-run call moves on while the answer is produced. On the bus only."""
+
+    kind: ClassVar[str] = "model.hosted_progress"
+    turn: int
+    step: int
+    item_id: str
+    item_type: str
+    what: str
+
+
+Origin = Literal["local", "provider"]
+
+
+def idempotency_key(session_id: str, call_id: str) -> str:
+    """Names one call, and only that one, wherever and however often it is tried."""
+    return f"{session_id}:{call_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOpened(Event):
+    """A process became the session's writer. `fence` grows with every writer."""
+
+    kind: ClassVar[str] = "session.opened"
+    fence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRestored(Event):
+    """The session goes on from an exported state whose ledger ended at `head`."""
+
+    kind: ClassVar[str] = "session.restored"
+    head: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayloadsDeleted(Event):
+    """The payloads of all records before this one were deleted; their digests stay."""
+
+    kind: ClassVar[str] = "session.payloads_deleted"
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStarted(Event):
+    """A new turn began; the tools are pinned until it ends."""
+
+    kind: ClassVar[str] = "turn.started"
+    turn: int
+    parent_call_id: str | None = None
+    """The call that the turn is part of: of a prompt that a handler or a hook evaluates."""
+    parent_turn: int | None = None
+    """The turn of that call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsChanged(Event):
+    """A tool was added (`old` is None), replaced, or removed (`new` is None)."""
+
+    kind: ClassVar[str] = "tools.changed"
+    name: str
+    old: ToolRef | None
+    new: ToolRef | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUnavailable(Event):
+    """An open call names a tool that is gone or is not what it was when the call was frozen."""
+
+    kind: ClassVar[str] = "tool.unavailable"
+    call_id: str
+    tool: ToolRef
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequested(Event):
+    """A call waits for a decision."""
+
+    kind: ClassVar[str] = "approval.requested"
+    call_id: str
+    request: ApprovalRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalDecided(Event):
+    """A decision was taken on a waiting call."""
+
+    kind: ClassVar[str] = "approval.decided"
+    call_id: str
+    decided: Decided
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantChanged(Event):
+    """A standing grant was made, used or revoked."""
+
+    kind: ClassVar[str] = "grant.changed"
+    grant_id: str
+    tool_id: str
+    change: Literal["made", "used", "revoked"]
+    actor: Actor
+    call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallStarted(Event):
+    """The handler is about to run. Without a later `ToolInvoked` the call is in doubt."""
+
+    kind: ClassVar[str] = "call.started"
+    call_id: str
+    tool: ToolRef
+    arguments_digest: str
+    attempt: int = 1
+
+    @property
+    def idempotency_key(self) -> str:
+        """Stable over every attempt at this call; handlers get it in their context."""
+        return idempotency_key(self.session_id, self.call_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallInDoubt(Event):
+    """A process died between start and finish of this call; nobody knows whether it took effect."""
+
+    kind: ClassVar[str] = "call.in_doubt"
+    call_id: str
+    tool: ToolRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallUnrecorded(Event):
+    """A call is over and its end could not be written down: the store failed, or another process
+    writes the session by now. On the bus only, for there is nowhere else to say it.
+    """
+
+    kind: ClassVar[str] = "call.unrecorded"
+    call_id: str
+    tool: ToolRef | None
+    reason: str
+    """The class of what went wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolProgress(Event):
+    """How far a running call is. Rapid updates are coalesced: only the latest is kept."""
+
+    kind: ClassVar[str] = "tool.progress"
+    call_id: str
+    tool: str
+    current: float
+    total: float | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput(Event):
+    """A piece of output of a running call, for people to watch; never shown to the model."""
+
+    kind: ClassVar[str] = "tool.output"
+    call_id: str
+    tool: str
+    chunk: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolEmitted(Event):
+    """An event of the tool's own; `type` starts with `tool.<name>.`."""
+
+    kind: ClassVar[str] = "tool.emitted"
+    call_id: str
+    tool: str
+    type: str
+    data: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolInvoked(Event):
+    """A call is over, whatever its end: the one record that every attempt leaves.
+
+    Consumers that know nothing of provider-run tools read it like any other: `origin`, `provider`
+    and `capability` are defaulted.
+    """
+
+    kind: ClassVar[str] = "tool.invoked"
+    call_id: str
+    name: str
+    params: Any
+    """The arguments that ran (redacted), or None when they could not be read."""
+    message: str
+    """What the model sees."""
+    success: bool
+    value: Any = None
+    """The typed value for subscribers in this process; plain JSON when read from a ledger."""
+    failure: Failure | None = None
+    tool: ToolRef | None = None
+    arguments_digest: str = ""
+    decided_by: Actor | None = None
+    was_edited: bool = False
+    duration_seconds: float = 0.0
+    waited_seconds: float = 0.0
+    parent_call_id: str | None = None
+    depth: int = 0
+    turn: int = 0
+    principal: str | None = None
+    transport: str | None = None
+    artifact_id: str | None = None
+    origin: Origin = "local"
+    provider: str | None = None
+    capability: str | None = None
+    raw: Any = None
+    """The provider's own item, verbatim, when the provider ran the call."""
+
+
+ALL_EVENTS: tuple[type[Event], ...] = (
+    SessionOpened,
+    SessionRestored,
+    PayloadsDeleted,
+    TurnStarted,
+    ToolsChanged,
+    ToolUnavailable,
+    ApprovalRequested,
+    ApprovalDecided,
+    GrantChanged,
+    CallStarted,
+    CallInDoubt,
+    PromptStarted,
+    PromptResumed,
+    ToolWithheld,
+    FilesStaged,
+    ModelResponded,
+    PromptAnswered,
+    ToolProgress,
+    ToolOutput,
+    ToolEmitted,
+    ToolInvoked,
+)
+"""Every event that a ledger keeps."""
+
+PASSING: tuple[type[Event], ...] = (
+    CallUnrecorded,
+    HostedToolProgress,
+    ModelAsked,
+    TextDelta,
+    TurnEnded,
+)
+"""Events that are shown and not kept."""

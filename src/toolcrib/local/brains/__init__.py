@@ -1,1 +1,0 @@
-"""The brains that come with the provider."""

@@ -1,1 +1,0 @@
-"""Files that clients upload."""

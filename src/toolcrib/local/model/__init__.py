@@ -1,1 +1,0 @@
-"""Models that run in the process: which there are, and how they come to this machine."""

@@ -1,1 +1,0 @@
-"""Search in text: reading documents, cutting them into chunks, and finding those that answer."""

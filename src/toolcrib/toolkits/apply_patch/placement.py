@@ -1,0 +1,274 @@
+"""Finds the place of a hunk in a file.
+
+Applies a diff of one file to its text.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from toolcrib.errors import PatchFailed
+from toolcrib.toolkits.apply_patch.hunks import Hunk, read_hunks, shown, split_lines
+
+MOST_COMPARED = 20_000_000
+"""Lines compared for one diff. Only a diff made to take forever needs more."""
+
+
+class Places:
+    """The lines of a file, ready to be searched.
+
+    Lines that differ only in space at their end count as equal when no exact match is found:
+    models often lose it.
+    """
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self._bare = [line.rstrip() for line in lines]
+        self._where: dict[str, list[int]] = {}
+        for index, line in enumerate(self._bare):
+            self._where.setdefault(line, []).append(index)
+        self._left = MOST_COMPARED
+
+    def find(self, hunk: Hunk, start: int) -> tuple[int, Hunk]:
+        """Where the hunk belongs at or after `start`, as an index, and the hunk that fits there.
+
+        Raises `PatchFailed` when there is no such place, or no telling which one is meant.
+        """
+        anchor = self._anchor(hunk, start)
+        if not hunk.old:
+            return self._insertion(hunk, start, anchor), hunk
+        begin = start if anchor is None else anchor
+        found = self._matches(hunk.old, begin)
+        if hunk.is_at_end:
+            found = self._at_end(hunk, found)
+        if not found:
+            return self._find_shorter(hunk, start, begin)
+        return self._choose(hunk, found, anchor), hunk
+
+    def _find_shorter(self, hunk: Hunk, start: int, begin: int) -> tuple[int, Hunk]:
+        """The last newline of a file looks to some like an empty line after it."""
+        shorter = replace(hunk, lines=hunk.lines[:-1])
+        if hunk.lines[-1] == (" ", "") and shorter.old:
+            found = self._at_end(shorter, self._matches(shorter.old, begin))
+            if found:
+                return found[0], shorter
+        raise PatchFailed(self._explain(hunk, start, begin))
+
+    def _at_end(self, hunk: Hunk, found: list[int]) -> list[int]:
+        return [index for index in found if index + len(hunk.old) == len(self.lines)]
+
+    def _choose(self, hunk: Hunk, found: list[int], anchor: int | None) -> int:
+        if hunk.old_start is not None:
+            wanted = hunk.old_start - 1
+            return min(found, key=lambda index: abs(index - wanted))
+        if len(found) > 1 and anchor is None:
+            places = ", ".join(str(index + 1) for index in found[:5])
+            raise PatchFailed(
+                f"{hunk.where} fits in more than one place (lines {places}"
+                f"{', ...' if len(found) > 5 else ''}); add more context, or an '@@' line with "
+                "a line of the file that comes before"
+            )
+        return found[0]
+
+    def _insertion(self, hunk: Hunk, start: int, anchor: int | None) -> int:
+        """Where lines go that come without any context."""
+        if hunk.is_at_end or not self.lines:
+            return len(self.lines)
+        if hunk.old_start is not None and start <= hunk.old_start <= len(self.lines):
+            return hunk.old_start
+        if anchor is not None:
+            return anchor + 1
+        raise PatchFailed(
+            f"{hunk.where} adds lines but does not say where; add a line of context before or "
+            f"after them{self._lost_anchor(hunk)}"
+        )
+
+    def _anchor(self, hunk: Hunk, start: int) -> int | None:
+        """The line that the anchors lead to; None when there is none or it is not in the file.
+
+        A lost anchor is no failure yet: the context may be enough to find the one place.
+        """
+        index: int | None = None
+        for anchor in hunk.anchors:
+            begin = start if index is None else index + 1
+            index = self._line(anchor, begin)
+            if index is None:
+                return None
+        return index
+
+    def _line(self, text: str, start: int) -> int | None:
+        exact = self._matches([text], start)
+        if exact:
+            return exact[0]
+        wanted = text.strip()
+        later = range(start, len(self.lines))
+        self._spend(len(later))
+        return next((index for index in later if self._bare[index].strip() == wanted), None)
+
+    def _matches(self, old: Sequence[str], start: int) -> list[int]:
+        """Every place at or after `start` that has these lines: exactly, else loosely."""
+        bare = [line.rstrip() for line in old]
+        # The line that is rarest in the file leaves the fewest places to look at.
+        offset = min(range(len(bare)), key=lambda i: len(self._where.get(bare[i], ())))
+        rare = self._where.get(bare[offset], [])
+        candidates = rare[bisect_left(rare, start + offset) :]
+        self._spend(len(candidates) * len(old))
+        size = len(old)
+        starts = [index - offset for index in candidates]
+        loose = [i for i in starts if self._bare[i : i + size] == bare]
+        exact = [i for i in loose if self.lines[i : i + size] == list(old)]
+        return exact or loose
+
+    def _spend(self, lines: int) -> None:
+        self._left -= lines
+        if self._left < 0:
+            raise PatchFailed("the diff takes too long to place; split it into smaller ones")
+
+    def _explain(self, hunk: Hunk, start: int, begin: int) -> str:
+        """What of the hunk did not match, and where it came closest."""
+        elsewhere = self._matches(hunk.old, 0)
+        if elsewhere:
+            return f"{hunk.where} fits at line {elsewhere[0] + 1}, " + _misfit(
+                elsewhere[0], start, begin
+            )
+        begins = self._matches(hunk.old[:1], begin)
+        if begins:
+            return self._first_difference(hunk, begins)
+        after = f" from line {begin + 1} on" if begin else ""
+        return (
+            f"{hunk.where} does not match: the file has no line {shown(hunk.old[0])}{after}"
+            f"{self._lost_anchor(hunk)}"
+        )
+
+    def _first_difference(self, hunk: Hunk, begins: Sequence[int]) -> str:
+        index, length = self._closest(hunk.old, begins[:100])
+        end = index + length
+        has = shown(self.lines[end]) if end < len(self.lines) else "no more lines"
+        return (
+            f"{hunk.where} does not match: its first {length} line(s) fit at line {index + 1}, "
+            f"but at line {end + 1} the file has {has} where the diff has "
+            f"{shown(hunk.old[length])}"
+        )
+
+    def _closest(self, old: Sequence[str], begins: Sequence[int]) -> tuple[int, int]:
+        """The start that fits for the most lines, and how many fit there."""
+        lengths = [(self._common(old, index), -index) for index in begins]
+        length, index = max(lengths)
+        return -index, length
+
+    def _common(self, old: Sequence[str], index: int) -> int:
+        here = self._bare[index : index + len(old)]
+        self._spend(len(here))
+        pairs = zip(old, here, strict=False)
+        return next((n for n, (a, b) in enumerate(pairs) if a.rstrip() != b), len(here))
+
+    def _lost_anchor(self, hunk: Hunk) -> str:
+        lost = [anchor for anchor in hunk.anchors if self._line(anchor, 0) is None]
+        return f"; nor is there a line {shown(lost[0])} to start from" if lost else ""
+
+
+def _misfit(found: int, start: int, begin: int) -> str:
+    if found < start:
+        return (
+            f"but the hunk before it reaches to line {start}; put the hunks in the order of the "
+            "file, without overlap"
+        )
+    if found < begin:
+        return f"which is before its '@@' line, at line {begin + 1}"
+    return "but that is not the end of the file"
+
+
+def apply_diff(text: str, diff: str) -> str:
+    """`text` with the diff applied, all of it or none. Raises `PatchFailed`.
+
+    Line ends stay as they are in the file; lines added to a file that uses CR LF get it too.
+    """
+    lines, is_terminated = split_lines(text)
+    hunks = read_hunks(diff)
+    changed = list(_changed(lines, hunks))
+    if any(hunk.is_new_unterminated for hunk in hunks):
+        is_terminated = False
+    elif any(hunk.is_old_unterminated for hunk in hunks):
+        is_terminated = True
+    return _joined(changed, is_terminated)
+
+
+def text_of_new(diff: str) -> str:
+    """The text of the file that the diff creates. Raises `PatchFailed`."""
+    if not any(line.startswith("@@") for line in diff.split("\n")):
+        return _text_of_plus_lines(diff)
+    hunks = read_hunks(diff)
+    for hunk in hunks:
+        if hunk.old or hunk.anchors:
+            raise PatchFailed(
+                f"{hunk.where} expects lines that are there already, but the file is new; "
+                "start every line of it with '+'"
+            )
+    added = [text for hunk in hunks for _, text in hunk.lines]
+    return _joined(added, not any(hunk.is_new_unterminated for hunk in hunks))
+
+
+def _text_of_plus_lines(diff: str) -> str:
+    added: list[str] = []
+    lines, _ = split_lines(diff.rstrip("\n"))
+    for number, line in enumerate(lines if diff else (), start=1):
+        if not line.startswith("+"):
+            raise PatchFailed(
+                f"line {number} of the diff is {shown(line)}; in a new file every line starts "
+                "with '+'"
+            )
+        added.append(line[1:])
+    # A last '+' alone stands for the newline at the end, which every new file gets once.
+    if added and added[-1] in ("", "\r"):
+        added.pop()
+    return _joined(added, is_terminated=True)
+
+
+def _changed(lines: list[str], hunks: Sequence[Hunk]) -> Iterator[str]:
+    places = Places(lines)
+    done = 0
+    for found in hunks:
+        start, hunk = places.find(found, done)
+        end = start + len(hunk.old)
+        yield from lines[done:start]
+        yield from _replaced(hunk, lines, start)
+        done = end
+    yield from lines[done:]
+
+
+def _replaced(hunk: Hunk, lines: Sequence[str], start: int) -> Iterator[str]:
+    """The lines in the hunk's place. Those it keeps are taken from the file, not from the diff."""
+    has_returns = _has_returns(hunk, lines, start)
+    index = start
+    for mark, text in hunk.lines:
+        if mark == "+":
+            yield text if has_returns is None else _ended(text, has_returns)
+            continue
+        if mark == " ":
+            yield lines[index]
+        index += 1
+
+
+def _has_returns(hunk: Hunk, lines: Sequence[str], start: int) -> bool | None:
+    """Whether the file ends its lines with CR LF, where the diff differs; None when they agree
+    and added lines can be taken as they are.
+    """
+    old = hunk.old
+    if not old:
+        is_dos = bool(lines) and all(line.endswith("\r") for line in lines)
+        return True if is_dos else None
+    for offset, line in enumerate(old):
+        in_file = lines[start + offset].endswith("\r")
+        if in_file != line.endswith("\r"):
+            return in_file
+    return None
+
+
+def _ended(text: str, has_return: bool) -> str:
+    return text.removesuffix("\r") + ("\r" if has_return else "")
+
+
+def _joined(lines: Sequence[str], is_terminated: bool) -> str:
+    return "\n".join(lines) + ("\n" if lines and is_terminated else "")

@@ -1,0 +1,203 @@
+"""Carries out one memory command. The words are those of Anthropic's own implementation: the model
+knows them.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Final, assert_never
+
+from toolcrib.errors import UsageError
+from toolcrib.toolkits.memory import shown
+from toolcrib.toolkits.memory.files import MemoryFiles, Names
+from toolcrib.toolkits.memory.types import MemoryConfig, MemoryParams, MemoryResult
+from toolcrib.tools.result import ToolResult
+from toolcrib.vfs import VfsPath
+
+ROOT: Final = "memories"
+"""What the model calls the root."""
+_MOST_PLACES: Final = 100
+_LINKS: Final = frozenset({errno.ELOOP, errno.ENOTDIR})
+_FULL: Final = frozenset({errno.EDQUOT, errno.EFBIG, errno.ENOSPC})
+
+
+class MemoryKeeper:
+    """The handler of the tool. What cannot be done is a failed result, and changes nothing."""
+
+    def __init__(self, config: MemoryConfig) -> None:
+        self._files = MemoryFiles(config)
+
+    def __call__(self, params: MemoryParams) -> ToolResult[MemoryResult]:
+        """Carry out the command."""
+        try:
+            text = self._run(params)
+        except UsageError as error:
+            return ToolResult(message=str(error), success=False)
+        except OSError as error:
+            return ToolResult(message=_said(error, params), success=False)
+        return ToolResult(value=MemoryResult(params.command, text))
+
+    def _run(self, params: MemoryParams) -> str:
+        match params.command:
+            case "view":
+                return self._view(_text(params, "path"), params.view_range)
+            case "create":
+                return self._create(_text(params, "path"), _text(params, "file_text"))
+            case "str_replace":
+                old, new = _text(params, "old_str"), params.new_str or ""
+                return self._replace(_text(params, "path"), old, new)
+            case "insert":
+                return self._insert(
+                    _text(params, "path"), params.insert_line, _text(params, "insert_text")
+                )
+            case "delete":
+                return self._delete(_text(params, "path"))
+            case "rename":
+                return self._rename(_text(params, "old_path"), _text(params, "new_path"))
+            case _:
+                assert_never(params.command)
+
+    def _view(self, path: str, wanted: list[int] | None) -> str:
+        names = _names(path)
+        if self._files.is_directory(names):
+            size, entries = self._files.size(names), self._files.entries(names, depth=2)
+            return shown.directory(path.rstrip("/"), size, entries)
+        lines = self._text_of(names, path).split("\n")
+        if len(lines) > shown.MOST_LINES:
+            raise UsageError(f"File {path} exceeds maximum line limit of 999,999 lines.")
+        first, last = _range(wanted, len(lines))
+        text = shown.numbered(lines[first - 1 : last], first)
+        return f"Here's the content of {path} with line numbers:\n{text}"
+
+    def _create(self, path: str, text: str) -> str:
+        names = _inside(path, "create")
+        self._files.create(names, _encoded(text))
+        return f"File created successfully at: {path}"
+
+    def _replace(self, path: str, old: str, new: str) -> str:
+        names = self._file(path)
+        text = self._text_of(names, path)
+        count = text.count(old) if old else 0
+        if count == 0:
+            raise UsageError(
+                f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
+            )
+        if count > 1:
+            raise UsageError(
+                f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: "
+                f"{_places(text, old)}. Please ensure it is unique"
+            )
+        changed = text.replace(old, new)
+        self._files.replace(names, text.encode(), _encoded(changed))
+        snippet = shown.around(changed, text[: text.find(old)].count("\n"))
+        return (
+            "The memory file has been edited. Here is the snippet showing the change "
+            f"(with line numbers):\n{snippet}"
+        )
+
+    def _insert(self, path: str, line: int | None, added: str) -> str:
+        names = self._file(path)
+        text = self._text_of(names, path)
+        lines = text.removesuffix("\n").split("\n") if text else []
+        if line is None or not 0 <= line <= len(lines):
+            raise UsageError(
+                f"Invalid `insert_line` parameter: {line}. "
+                f"It should be within the range [0, {len(lines)}]."
+            )
+        lines.insert(line, added.rstrip("\n"))
+        changed = "\n".join(lines)
+        changed += "" if changed.endswith("\n") else "\n"
+        self._files.replace(names, text.encode(), _encoded(changed))
+        return f"The file {path} has been edited."
+
+    def _delete(self, path: str) -> str:
+        self._files.delete(_inside(path, "delete"))
+        return f"Successfully deleted {path}"
+
+    def _rename(self, old: str, new: str) -> str:
+        self._files.rename(_inside(old, "rename"), _inside(new, "rename"))
+        return f"Successfully renamed {old} to {new}"
+
+    def _file(self, path: str) -> Names:
+        names = _names(path)
+        if self._files.is_directory(names):
+            raise UsageError(f"The path {path} is not a file.")
+        return names
+
+    def _text_of(self, names: Names, path: str) -> str:
+        try:
+            return self._files.read(names).decode()
+        except UnicodeDecodeError:
+            raise UsageError(f"The file {path} is not text in UTF-8.") from None
+
+
+def _text(params: MemoryParams, field: str) -> str:
+    value: str | None = getattr(params, field)
+    if value is None:
+        raise UsageError(f"The command {params.command} needs `{field}`.")
+    return value
+
+
+def _names(path: str) -> Names:
+    try:
+        first, *names = VfsPath.parse(path.rstrip("/")).segments or ("",)
+    except UsageError as error:
+        raise UsageError(f"Path {path} is not a path inside /{ROOT}: {error}") from None
+    if not path.startswith("/") or first != ROOT:
+        raise UsageError(f"Path must start with /{ROOT}, got: {path}")
+    return tuple(names)
+
+
+def _inside(path: str, command: str) -> Names:
+    names = _names(path)
+    if not names:
+        raise UsageError(f"Cannot {command} the /{ROOT} directory itself")
+    return names
+
+
+def _range(wanted: list[int] | None, length: int) -> tuple[int, int]:
+    if wanted is None:
+        return 1, length
+    if len(wanted) != 2:
+        raise UsageError(
+            f"Invalid `view_range` parameter: {wanted}. It should be the first and the last line."
+        )
+    first, last = wanted
+    return max(1, first), length if last == -1 else max(0, last)
+
+
+def _places(text: str, old: str) -> str:
+    """The lines where a text occurs; not all of very many."""
+    lines: list[str] = []
+    at, line = text.find(old), 1
+    seen = 0
+    while at != -1 and len(lines) < _MOST_PLACES:
+        line += text.count("\n", seen, at)
+        lines.append(str(line))
+        seen, at = at, text.find(old, at + 1)
+    return ", ".join([*lines, *(["..."] if at != -1 else [])])
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise UsageError("The text has characters that cannot be written as UTF-8.") from None
+
+
+def _said(error: OSError, params: MemoryParams) -> str:
+    path = params.old_path if params.command == "rename" else params.path
+    number = error.errno
+    if isinstance(error, FileNotFoundError):
+        hint = " Please provide a valid path." if params.command not in ("delete", "rename") else ""
+        return f"The path {path} does not exist" + (f".{hint}" if hint else "")
+    if isinstance(error, FileExistsError):
+        is_rename = params.command == "rename"
+        what = f"The destination {params.new_path}" if is_rename else f"File {path}"
+        return f"{what} already exists"
+    if number in _LINKS:
+        either = " or ".join(filter(None, (path, params.new_path)))
+        return f"The path {either} leads through a symbolic link or something that is no directory."
+    if number in _FULL:
+        return f"Nothing was changed, there is no room for it: {error.strerror}."
+    return f"The path {path} cannot be used: {error.strerror or type(error).__name__}."

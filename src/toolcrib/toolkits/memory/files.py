@@ -1,0 +1,235 @@
+"""The files under the root of the memories, and nothing outside it.
+
+Every step of a path is opened from the directory before it, without following links, so that
+neither a link nor a directory swapped at the last moment leads out of the root.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+from toolcrib.toolkits.memory.types import MemoryConfig
+
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Not to block on a pipe that pretends to be a file.
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+Names = tuple[str, ...]
+"""A place below the root; the root itself has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or a directory, with its name below the place that was listed."""
+
+    name: str
+    size: int
+    is_directory: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFiles:
+    """Reads and changes regular files under the root. A file changes as a whole or not at all.
+
+    Raises `OSError`, whose number says what is wrong: `EFBIG` for a file that is too large,
+    `EDQUOT` when the memories are full.
+    """
+
+    config: MemoryConfig
+
+    def is_directory(self, names: Names) -> bool:
+        """Whether the place is a directory; raises when there is nothing."""
+        if not names:
+            return True
+        with self._parent(names) as parent:
+            return stat.S_ISDIR(_facts(parent, names[-1]).st_mode)
+
+    def size(self, names: Names) -> int:
+        """The size that the system tells of a directory."""
+        with self._directory(names) as here:
+            return os.fstat(here).st_size
+
+    def entries(self, names: Names, depth: int) -> list[Entry]:
+        """What is in a directory and, `depth` levels deep, below it; hidden names and links are
+        left out.
+        """
+        with self._directory(names) as here:
+            return list(_entries(here, "", depth))
+
+    def read(self, names: Names) -> bytes:
+        """A file. One byte more than allowed is read: it may grow meanwhile."""
+        with self._parent(names) as parent:
+            data = _read(parent, names[-1], self.config.max_bytes + 1)
+        self._check_size(data)
+        return data
+
+    def create(self, names: Names, data: bytes) -> None:
+        """Write a new file, and the directories that it needs."""
+        self._check_size(data)
+        self._check_room(len(data), entries=self._missing(names))
+        with self._parent(names, create=True) as parent, _temporary(parent, data) as made:
+            # A link, unlike a rename, never replaces what is there already.
+            os.link(made, names[-1], src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+
+    def replace(self, names: Names, old: bytes, new: bytes) -> None:
+        """Put `new` in the place of a file that holds `old`."""
+        self._check_size(new)
+        self._check_room(len(new) - len(old), entries=0)
+        with self._parent(names) as parent, _temporary(parent, new) as made:
+            if self.read(names) != old:
+                raise OSError(errno.EBUSY, "it was changed by somebody else meanwhile")
+            os.rename(made, names[-1], src_dir_fd=parent, dst_dir_fd=parent)
+
+    def delete(self, names: Names) -> None:
+        """Delete a file, or a directory with all that is in it."""
+        with self._parent(names) as parent:
+            if stat.S_ISDIR(_facts(parent, names[-1]).st_mode):
+                shutil.rmtree(names[-1], dir_fd=parent)
+            else:
+                os.unlink(names[-1], dir_fd=parent)
+
+    def rename(self, old: Names, new: Names) -> None:
+        """Move a file or a directory; never onto something else."""
+        with self._parent(old) as source:
+            is_directory = stat.S_ISDIR(_facts(source, old[-1]).st_mode)
+            if new[: len(old)] == old and is_directory:
+                raise OSError(errno.EINVAL, "a directory cannot be moved into itself")
+            self._check_room(0, entries=self._missing(new[:-1]))
+            with self._parent(new, create=True) as target:
+                if is_directory:
+                    _move_directory(source, old[-1], target, new[-1])
+                else:
+                    _move_file(source, old[-1], target, new[-1])
+
+    @contextmanager
+    def _parent(self, names: Names, *, create: bool = False) -> Generator[int]:
+        with self._directory(names[:-1], create=create) as here:
+            yield here
+
+    @contextmanager
+    def _directory(self, names: Names, *, create: bool = False) -> Generator[int]:
+        """A directory, as an open descriptor."""
+        os.makedirs(self.config.root, mode=0o700, exist_ok=True)
+        # The root is the user's own choice and may be a link.
+        here = os.open(self.config.root, _DIRECTORY & ~os.O_NOFOLLOW)
+        try:
+            for name in names:
+                here = _step(here, name, create)
+            yield here
+        finally:
+            os.close(here)
+
+    def _check_size(self, data: bytes) -> None:
+        if len(data) > self.config.max_bytes:
+            raise OSError(errno.EFBIG, f"a file has at most {self.config.max_bytes} bytes")
+
+    def _missing(self, names: Names) -> int:
+        """How many names on the way to a place are not there yet."""
+        for length in range(1, len(names) + 1):
+            try:
+                with self._parent(names[:length]) as parent:
+                    _facts(parent, names[length - 1])
+            except FileNotFoundError:
+                return len(names) - length + 1
+        return 0
+
+    def _check_room(self, more: int, *, entries: int) -> None:
+        """Refuse what would make the memories too large."""
+        with self._directory(()) as root:
+            count, total = _extent(root, self.config.max_entries)
+        if entries and count + entries > self.config.max_entries:
+            raise OSError(errno.EDQUOT, f"there are at most {self.config.max_entries} entries")
+        if more > 0 and total + more > self.config.max_total_bytes:
+            most = self.config.max_total_bytes
+            raise OSError(errno.EDQUOT, f"all files together have at most {most} bytes")
+
+
+def _step(here: int, name: str, create: bool) -> int:
+    """Open a directory and close the one that it is in."""
+    if create:
+        with suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=here)
+    following = os.open(name, _DIRECTORY, dir_fd=here)
+    os.close(here)
+    return following
+
+
+def _facts(parent: int, name: str) -> os.stat_result:
+    return os.stat(name, dir_fd=parent, follow_symlinks=False)
+
+
+def _read(parent: int, name: str, most: int) -> bytes:
+    descriptor = os.open(name, _READ, dir_fd=parent)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EISDIR, "it is not a file")
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(most)
+    finally:
+        os.close(descriptor)
+
+
+def _entries(here: int, prefix: str, depth: int) -> Iterator[Entry]:
+    for name in sorted(os.listdir(here)):
+        with suppress(FileNotFoundError):
+            facts = _facts(here, name)
+            is_directory = stat.S_ISDIR(facts.st_mode)
+            if name.startswith(".") or not (is_directory or stat.S_ISREG(facts.st_mode)):
+                continue
+            yield Entry(f"{prefix}{name}", facts.st_size, is_directory)
+            if is_directory and depth > 1:
+                below = os.open(name, _DIRECTORY, dir_fd=here)
+                try:
+                    yield from _entries(below, f"{prefix}{name}/", depth - 1)
+                finally:
+                    os.close(below)
+
+
+def _extent(root: int, most: int) -> tuple[int, int]:
+    """How many entries there are, and the bytes of all files; counted no further than needed."""
+    count, total = 0, 0
+    for _, folders, files, here in os.fwalk(".", dir_fd=root):
+        count += len(folders) + len(files)
+        for name in files:
+            with suppress(FileNotFoundError):
+                total += _facts(here, name).st_size
+        if count > most:
+            break
+    return count, total
+
+
+def _move_file(source: int, old: str, target: int, new: str) -> None:
+    os.link(old, new, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
+    os.unlink(old, dir_fd=source)
+
+
+def _move_directory(source: int, old: str, target: int, new: str) -> None:
+    with suppress(FileNotFoundError):
+        _facts(target, new)
+        raise FileExistsError(errno.EEXIST, "it exists already")
+    os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
+
+
+@contextmanager
+def _temporary(parent: int, data: bytes) -> Generator[str]:
+    """A complete file beside the one it will become; it is gone afterwards unless renamed."""
+    name = f".toolcrib-{secrets.token_hex(8)}"
+    descriptor = os.open(name, _NEW, 0o600, dir_fd=parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        yield name
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=parent)

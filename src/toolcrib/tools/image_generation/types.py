@@ -1,0 +1,185 @@
+"""The options of image generation, in words that no provider owns.
+
+What image generation gives back, whoever ran it.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+from toolcrib.errors import InvalidTool
+from toolcrib.tools.options import check_choice, check_count, check_text
+
+Action: TypeAlias = Literal["generate", "edit", "auto"]
+Background: TypeAlias = Literal["transparent", "opaque", "auto"]
+Complexity: TypeAlias = Literal["low", "medium", "high"]
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Fidelity: TypeAlias = Literal["high", "low"]
+ImageFormat: TypeAlias = Literal["png", "webp", "jpeg", "gif", "svg"]
+Moderation: TypeAlias = Literal["auto", "low"]
+Quality: TypeAlias = Literal["low", "medium", "high", "xhigh", "max", "auto"]
+
+_SIZE = re.compile(r"auto|[1-9][0-9]{0,4}x[1-9][0-9]{0,4}")
+_LONGEST_MS = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class ImageMask:
+    """Which part of an image may change: an uploaded file or an image as a `data:` URL."""
+
+    file_id: str | None = None
+    image_url: str | None = None
+
+    def __post_init__(self) -> None:
+        check_text("ImageMask.file_id", self.file_id)
+        check_text("ImageMask.image_url", self.image_url)
+        if self.file_id is None and self.image_url is None:
+            raise InvalidTool("ImageMask needs a file_id or an image_url")
+
+
+@dataclass(frozen=True, slots=True)
+class SvgAuthor:
+    """The model that writes an SVG, and how much it thinks about it."""
+
+    model: str | None = None
+    effort: Effort | None = None
+
+    def __post_init__(self) -> None:
+        check_text("SvgAuthor.model", self.model)
+        check_choice("SvgAuthor.effort", self.effort, get_args(Effort))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageGenerationConfig:
+    """What images to make, and how. None leaves it to the provider, and so does which of its
+    models can do what.
+    """
+
+    kind: ClassVar[str] = "image_generation"
+    action: Action | None = None
+    model: str | None = None
+    size: str | None = None
+    """`auto`, or width and height in pixels: `1536x1024`."""
+    quality: Quality | None = None
+    complexity: Complexity | None = None
+    """How much to plan before drawing."""
+    background: Background | None = None
+    output_format: ImageFormat | None = None
+    output_compression: int | None = None
+    """From 0 to 100."""
+    input_fidelity: Fidelity | None = None
+    """How closely to follow the images given."""
+    mask: ImageMask | None = None
+    moderation: Moderation | None = None
+    partial_images: int | None = None
+    """How many unfinished images to stream, at most 3."""
+    frame_count: int | None = None
+    frame_duration_ms: int | None = None
+    svg: SvgAuthor | None = None
+
+    def __post_init__(self) -> None:
+        self._check_words()
+        self._check_numbers()
+        _check_type("mask", self.mask, ImageMask)
+        _check_type("svg", self.svg, SvgAuthor)
+        self._check_format()
+
+    def _check_words(self) -> None:
+        check_choice(_option("action"), self.action, get_args(Action))
+        check_choice(_option("background"), self.background, get_args(Background))
+        check_choice(_option("complexity"), self.complexity, get_args(Complexity))
+        check_choice(_option("input_fidelity"), self.input_fidelity, get_args(Fidelity))
+        check_choice(_option("moderation"), self.moderation, get_args(Moderation))
+        check_choice(_option("output_format"), self.output_format, get_args(ImageFormat))
+        check_choice(_option("quality"), self.quality, get_args(Quality))
+        check_text(_option("model"), self.model)
+        check_text(_option("size"), self.size)
+        if self.size is not None and not _SIZE.fullmatch(self.size):
+            raise InvalidTool(f"{_option('size')} must be 'auto' or like '1536x1024'")
+
+    def _check_numbers(self) -> None:
+        check_count(_option("output_compression"), self.output_compression, 0, 100)
+        check_count(_option("partial_images"), self.partial_images, 0, 3)
+        check_count(_option("frame_count"), self.frame_count, 1, 1000)
+        check_count(_option("frame_duration_ms"), self.frame_duration_ms, 10, _LONGEST_MS)
+
+    def _check_format(self) -> None:
+        """Refuse options that the chosen format cannot have."""
+        made = self.output_format or "png"
+        if self.background == "transparent" and made not in ("png", "webp"):
+            raise InvalidTool(f"a transparent background needs png or webp, not {made}")
+        moving = self.frame_count, self.frame_duration_ms
+        if made != "gif" and moving != (None, None):
+            raise InvalidTool(f"frame_count and frame_duration_ms need gif, not {made}")
+        if made != "svg" and self.svg is not None:
+            raise InvalidTool(f"{_option('svg')} needs output_format='svg', not {made}")
+        has_compression = self.output_compression is not None
+        if made == "gif" and (self.partial_images or self.mask or has_compression):
+            raise InvalidTool("gif takes no partial_images, no mask and no output_compression")
+
+
+def _check_type(name: str, found: object, kind: type[Any]) -> None:
+    if found is not None and not isinstance(found, kind):
+        raise InvalidTool(f"{_option(name)} must be None or an {kind.__name__}, not {found!r}")
+
+
+def _option(name: str) -> str:
+    return f"ImageGenerationConfig.{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRequest:
+    """What one call was asked to draw, in the provider's own last wording where it tells."""
+
+    prompt: str | None = None
+    action: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedImage:
+    """An image, as the base64 text it came in."""
+
+    base64: str = field(repr=False)
+    format: str | None = None
+    """`png`, `webp`, `jpeg`, `gif` or `svg`; None when nobody knows."""
+    size: str | None = None
+    quality: str | None = None
+    background: str | None = None
+    prompt: str | None = None
+
+    @property
+    def data(self) -> bytes:
+        """The image itself. Raises ValueError when the provider's text is not base64."""
+        return base64.b64decode(self.base64, validate=True)
+
+    def render(self) -> str:
+        """One line about the image; the image is not text."""
+        facts = ", ".join(filter(None, (self.format, self.size)))
+        about = f": {self.prompt}" if self.prompt else ""
+        return f"an image ({facts or 'of unknown format'}){about}"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageError:
+    """Why there is no image."""
+
+    message: str
+    code: str | None = None
+    type: str | None = None
+    param: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageGenerationResult:
+    """The images of all calls, in order, and why others are missing."""
+
+    images: tuple[GeneratedImage, ...] = ()
+    errors: tuple[ImageError, ...] = ()
+
+    def render(self) -> str:
+        """One line for each."""
+        lines = [image.render() for image in self.images]
+        return "\n".join([*lines, *(error.message for error in self.errors)])

@@ -1,0 +1,177 @@
+"""Which MCP server the provider connects to, with what rights, and when it must ask.
+
+What a remote MCP server is asked to do, and what came of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias, cast
+
+from toolcrib.errors import InvalidTool
+from toolcrib.tools.mcp.credentials import check_headers, check_token, check_url, secrets_in
+from toolcrib.tools.options import check_flag, check_names, check_text
+
+_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFilter:
+    """Some of a server's tools: by name, by whether they only read, or both."""
+
+    names: tuple[str, ...] = ()
+    read_only: bool | None = None
+
+    def __post_init__(self) -> None:
+        check_names("ToolFilter.names", self.names)
+        check_flag("ToolFilter.read_only", self.read_only)
+        if not self.names and self.read_only is None:
+            raise InvalidTool("ToolFilter picks nothing; give it names or read_only")
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalFilter:
+    """Which tools a person is always asked about, and which never."""
+
+    always: ToolFilter | None = None
+    never: ToolFilter | None = None
+
+    def __post_init__(self) -> None:
+        for side, found in (("always", self.always), ("never", self.never)):
+            if not isinstance(found, ToolFilter | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InvalidTool(f"ApprovalFilter.{side} must be a ToolFilter, not {found!r}")
+        if self.always is None and self.never is None:
+            raise InvalidTool("ApprovalFilter says nothing; give it always or never")
+
+
+RequireApproval: TypeAlias = Literal["always", "never"] | ApprovalFilter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpConfig:
+    """An MCP server, named by exactly one of `server_url`, `connector_id` and `tunnel_id`.
+
+    `authorization` and `headers` are secrets: they go to the provider and nowhere else. An address
+    may hold a secret too, so none is shown.
+    """
+
+    kind: ClassVar[str] = "mcp"
+    server_label: str
+    """The server's name towards the model; unique in a prompt."""
+    server_url: str | None = field(default=None, repr=False)
+    connector_id: str | None = None
+    """A service that the provider itself connects to."""
+    tunnel_id: str | None = None
+    description: str | None = None
+    authorization: str | None = field(default=None, repr=False)
+    """An access token, without the word `Bearer`."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, hash=False)
+    allowed_tools: tuple[str, ...] | ToolFilter | None = None
+    """None allows all."""
+    require_approval: RequireApproval = "always"
+    defer_loading: bool = False
+    """Whether the model must search for the server's tools before it sees them."""
+
+    def __post_init__(self) -> None:
+        _check_label(self.server_label)
+        self._check_place()
+        check_text("McpConfig.description", self.description)
+        check_token("McpConfig.authorization", self.authorization)
+        # A copy: headers changed after the check would not be those that were checked.
+        headers = check_headers("McpConfig.headers", self.headers)
+        object.__setattr__(self, "headers", headers)
+        _check_allowed(self.allowed_tools)
+        _check_approval(self.require_approval)
+        check_flag("McpConfig.defer_loading", self.defer_loading)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be written down, however others may spell it."""
+        return secrets_in(self.server_url or "", self.authorization or "", *self.headers.values())
+
+    def _check_place(self) -> None:
+        check_url("McpConfig.server_url", self.server_url)
+        check_text("McpConfig.connector_id", self.connector_id)
+        check_text("McpConfig.tunnel_id", self.tunnel_id)
+        given = [
+            name
+            for name in ("server_url", "connector_id", "tunnel_id")
+            if getattr(self, name) is not None
+        ]
+        if len(given) != 1:
+            raise InvalidTool(
+                "McpConfig needs exactly one of server_url, connector_id and tunnel_id; "
+                f"it has {' and '.join(given) or 'none'}"
+            )
+
+
+def _check_label(label: object) -> None:
+    if not isinstance(label, str) or not _LABEL.fullmatch(label):
+        raise InvalidTool(f"McpConfig.server_label must match {_LABEL.pattern}; {label!r} does not")
+
+
+def _check_allowed(allowed: object) -> None:
+    if allowed is None or isinstance(allowed, ToolFilter):
+        return
+    check_names("McpConfig.allowed_tools", allowed)
+    if not cast("tuple[Any, ...]", allowed):
+        raise InvalidTool(
+            "McpConfig.allowed_tools allows no tool at all; leave the server out, or pass None to "
+            "allow all"
+        )
+
+
+def _check_approval(approval: object) -> None:
+    if approval not in ("always", "never") and not isinstance(approval, ApprovalFilter):
+        raise InvalidTool(
+            "McpConfig.require_approval must be 'always', 'never' or an ApprovalFilter, "
+            f"not {approval!r}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class McpRequest:
+    """A call of one tool of a server."""
+
+    server: str
+    tool: str
+    arguments: dict[str, Any] = field(default_factory=dict[str, Any], hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class McpAnswer:
+    """What a call gave back. With an `error` the tool itself failed, or could not be reached."""
+
+    tool: str
+    output: str = ""
+    error: str | None = None
+    approval_request_id: str | None = None
+    """The question that was answered before the call ran."""
+
+    def render(self) -> str:
+        """The output, and what went wrong."""
+        return "\n".join(filter(None, (self.output, self.error)))
+
+
+@dataclass(frozen=True, slots=True)
+class McpTool:
+    """A tool as its server describes it."""
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class McpResult:
+    """All calls in order, the tools that the server offered, and why it could not offer any."""
+
+    calls: tuple[McpAnswer, ...] = ()
+    tools: tuple[McpTool, ...] = ()
+    error: str | None = None
+
+    def render(self) -> str:
+        """What the calls gave back."""
+        return "\n".join(filter(None, (self.error, *(call.render() for call in self.calls))))

@@ -1,0 +1,207 @@
+"""A tool that the model's provider runs.
+
+A provider-run tool with options, described in words that no provider owns.
+
+A tool that exists on one provider only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, is_dataclass
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    cast,
+    runtime_checkable,
+)
+
+from toolcrib.errors import InvalidTool
+from toolcrib.tools import rules
+from toolcrib.tools.fallback import AnyFallback, check_fallback
+from toolcrib.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.identity import Place
+    from toolcrib.tools.result import ToolResult
+
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeTool(Tool[P, R], Generic[P, R]):
+    """A capability of the provider, declared like any tool but without a handler.
+
+    It adds no field to `Tool`: its name says which capability it is. Use `HostedTool` when the
+    capability has options.
+    """
+
+    accepts_overrides: bool = False
+
+    def __post_init__(self) -> None:
+        # Bare super() looks for the class that slots=True has replaced.
+        super(NativeTool, self).__post_init__()
+        if self.handler is not None:
+            raise InvalidTool(
+                f"tool {self.name!r}: a provider runs this tool, so it takes no handler; "
+                "declare a Tool or a ProviderTool to run code of your own"
+            )
+        self._check_types()
+
+    @property
+    def place(self) -> Place:
+        """Always the provider."""
+        return "provider"
+
+    def _check_types(self) -> None:
+        if self.params_type is not None and not _is_dataclass_type(self.params_type):
+            raise InvalidTool(
+                f"tool {self.name!r}: params_type must be a dataclass or None, "
+                f"not {self.params_type!r}"
+            )
+        if not _is_dataclass_type(self.result_type):
+            raise InvalidTool(
+                f"tool {self.name!r}: result_type must be a dataclass, not {self.result_type!r}; "
+                "keep the provider's raw payload in a field of it"
+            )
+
+
+def _is_dataclass_type(found: Any) -> bool:
+    return isinstance(found, type) and is_dataclass(found)
+
+
+LONGEST_DESCRIPTION = 200
+
+
+@runtime_checkable
+class HostedToolConfig(Protocol):
+    """Marks a type as the options of a hosted tool; any frozen dataclass is one."""
+
+
+@runtime_checkable
+class HostedToolOutput(Protocol):
+    """Marks a type as what a hosted tool's answer is parsed into."""
+
+
+HostedC = TypeVar("HostedC", bound=HostedToolConfig)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostedTool(NativeTool[None, Any], Generic[HostedC]):
+    """A capability that adapters map to their provider by `kind`.
+
+    It has no params and no handler: the provider runs it, and the adapter's codec parses what
+    comes back. `fallback` names a local tool to offer instead where the provider cannot do it;
+    without one, that is an error.
+    """
+
+    _type_fields: ClassVar[tuple[str, ...]] = ()
+
+    kind: str
+    config: HostedC = field(hash=False)
+    fallback: AnyFallback[HostedC] = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        super(HostedTool, self).__post_init__()
+        self._check_kind()
+        check_frozen_config(self.name, self.config)
+        check_fallback(self.name, self.fallback)
+        if not self.description.isascii() or len(self.description) > LONGEST_DESCRIPTION:
+            raise InvalidTool(
+                f"tool {self.name!r}: a hosted tool's description must be 1 to "
+                f"{LONGEST_DESCRIPTION} ASCII characters; this one has {len(self.description)}"
+            )
+
+    def _check_kind(self) -> None:
+        if not isinstance(self.kind, str) or not self.kind.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidTool(
+                f"tool {self.name!r}: kind must name a capability, like 'web_search'; "
+                f"it is {self.kind!r}"
+            )
+
+    def _check_types(self) -> None:
+        if self.params_type is not None:
+            raise InvalidTool(
+                f"tool {self.name!r}: a hosted tool takes no params; put its options in config"
+            )
+
+
+def check_frozen_config(name: str, config: object) -> None:
+    """Refuse options that are not a frozen dataclass instance: they could change after the check.
+
+    The marker protocol is empty, so being an instance of it says nothing.
+    """
+    is_instance = is_dataclass(config) and not isinstance(config, type)
+    if is_instance and type(config).__dataclass_params__.frozen:  # pyright: ignore
+        return
+    raise InvalidTool(
+        f"tool {name!r}: config must be an instance of a frozen dataclass, "
+        f"not {type(config).__name__}; declare it with @dataclass(frozen=True, slots=True)"
+    )
+
+
+C = TypeVar("C")
+
+OutputHook: TypeAlias = "Callable[[R, ToolContext], ToolResult[R] | None]"
+"""Turns the provider's typed output into the tool's result; None leaves it to the default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderTool(Tool[P, R], Generic[P, R, C]):
+    """A tool bound to one provider.
+
+    Without a handler the provider runs it. With a handler the provider only defines its shape and
+    this process runs it, as with a patch or a local shell.
+    """
+
+    accepts_overrides: bool = False
+    provider: str
+    config: C = field(hash=False)
+    handle_provider_output: OutputHook[R] | None = None
+
+    def __post_init__(self) -> None:
+        super(ProviderTool, self).__post_init__()
+        if not isinstance(self.provider, str) or not self.provider.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidTool(
+                f"tool {self.name!r}: provider must name a provider, like 'openai'; "
+                f"it is {self.provider!r}"
+            )
+        if self.config is not None:
+            check_frozen_config(self.name, self.config)
+        rules.check_callable(self.name, "handle_provider_output", self.handle_provider_output)
+
+    @property
+    def place(self) -> Place:
+        """Here when there is a handler, else the provider."""
+        return "provider" if self.handler is None else "local"
+
+
+def kind_of(tool: Tool[Any, Any]) -> str | None:
+    """The kind of capability, whatever the tool is called; None for a tool of our own.
+
+    A native tool's capability is its name. A provider tool's follows from its options, and is its
+    name where they say nothing.
+    """
+    if isinstance(tool, HostedTool):
+        return cast("HostedTool[Any]", tool).kind
+    if isinstance(tool, NativeTool):
+        return tool.name
+    if isinstance(tool, ProviderTool):
+        told = getattr(cast("ProviderTool[Any, Any, Any]", tool).config, "kind", None)
+        return told if isinstance(told, str) else tool.name
+    return None
+
+
+def provider_of(tool: Tool[Any, Any]) -> str | None:
+    """The provider that a tool is bound to; None when it is bound to none."""
+    if isinstance(tool, ProviderTool):
+        return cast("ProviderTool[Any, Any, Any]", tool).provider
+    return None

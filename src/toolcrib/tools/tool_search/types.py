@@ -1,0 +1,54 @@
+"""The options of a search among tools that were not shown to the model: there are none.
+
+What a search for tools looks for, and what it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSearchConfig:
+    """Marks a search that the provider makes, among the tools whose loading is deferred."""
+
+    kind: ClassVar[str] = "tool_search"
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerToolSearchConfig:
+    """Marks a search that runs here."""
+
+    kind: ClassVar[str] = "tool_search"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolQuery:
+    """What to search for. Words that tools' names and descriptions may have in them."""
+
+    queries: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTool:
+    """A tool that the model may call from now on."""
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    """Its arguments, as JSON Schema."""
+    namespace: str | None = None
+    """The group that it belongs to, where tools come in groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSearchResult:
+    """The tools that were found."""
+
+    tools: tuple[FoundTool, ...] = ()
+
+    def render(self) -> str:
+        """Their names."""
+        return "\n".join(tool.name for tool in self.tools)

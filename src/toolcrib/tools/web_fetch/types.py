@@ -1,0 +1,81 @@
+"""The options of a web fetch, in words that no provider owns.
+
+What a web fetch gives back, whoever ran it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from toolcrib.errors import InvalidTool
+from toolcrib.tools.options import check_count, check_flag
+from toolcrib.tools.web_search import Citation, DomainFilter
+
+_MOST: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class WebFetchConfig:
+    """Which pages may be read, how many and how much of each. None leaves it to the provider."""
+
+    kind: ClassVar[str] = "web_fetch"
+    domain_filter: DomainFilter | None = None
+    max_uses: int | None = None
+    """How many fetches one request may make."""
+    citations: bool = False
+    """Whether the answer cites the pages."""
+    max_content_tokens: int | None = None
+    """How much of a page the model is shown, more or less."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain_filter, DomainFilter | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidTool(
+                "WebFetchConfig.domain_filter must be a DomainFilter or None, "
+                f"not {self.domain_filter!r}"
+            )
+        check_count("WebFetchConfig.max_uses", self.max_uses, 1, _MOST)
+        if self.citations is None:  # pyright: ignore[reportUnnecessaryComparison]
+            raise InvalidTool("WebFetchConfig.citations must be True or False, not None")
+        check_flag("WebFetchConfig.citations", self.citations)
+        check_count("WebFetchConfig.max_content_tokens", self.max_content_tokens, 1, _MOST)
+
+
+@dataclass(frozen=True, slots=True)
+class WebFetchRequest:
+    """The addresses that one call was asked to read."""
+
+    urls: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedPage:
+    """A page, or why there is none. Some providers keep the page's text to themselves."""
+
+    url: str
+    title: str = ""
+    text: str = ""
+    """Empty for what is no text, such as a PDF."""
+    media_type: str | None = None
+    retrieved_at: str | None = None
+    """When the page was read, as the provider writes times; it may come from a cache."""
+    status: str = "success"
+    """`success`, or in the provider's word what went wrong: `paywall`, `url_not_allowed`."""
+    error: str | None = None
+
+    def render(self) -> str:
+        """The page under its address, or what went wrong with it."""
+        return "\n".join(filter(None, (self.url, self.title, self.error or self.text)))
+
+
+@dataclass(frozen=True, slots=True)
+class WebFetchResult:
+    """The pages in the order in which they were read, and the answer with what it cites."""
+
+    pages: tuple[FetchedPage, ...] = ()
+    text: str = ""
+    citations: tuple[Citation, ...] = ()
+
+    def render(self) -> str:
+        """The answer, or the pages as long as there is none."""
+        return self.text or "\n\n".join(page.render() for page in self.pages)

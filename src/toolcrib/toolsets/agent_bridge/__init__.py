@@ -1,0 +1,1 @@
+"""The bridge into pydantic-ai agents. Imported only when an agent uses a toolset."""

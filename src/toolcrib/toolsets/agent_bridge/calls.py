@@ -1,0 +1,247 @@
+"""The calls that pydantic-ai agents make, as calls and turns of the session.
+
+Call ids come from models, and some models count from one in every conversation. An id alone does
+not identify a call: a call that waits for a decision must never be taken for another one.
+A turn of the session is a prompt and all runs that follow from it.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from pydantic_ai.exceptions import ApprovalRequired
+
+from toolcrib.calls.call import Caller
+from toolcrib.calls.executor import MAX_ID_CHARS
+from toolcrib.calls.nested_calls import begin_turn
+from toolcrib.errors import InvalidDecision
+from toolcrib.session.turns import OpenTurn, in_turn
+from toolcrib.store.store import ask_store
+from toolcrib.toolsets.agent_bridge import approvals
+from toolcrib.toolsets.agent_bridge.tools import encode
+from toolcrib.toolsets.agent_bridge.values import RunSignal, result_of
+
+if TYPE_CHECKING:
+    from pydantic_ai import RunContext
+
+    from toolcrib.calls.outcome import Outcome
+    from toolcrib.session.session import Session
+    from toolcrib.store.store import OpenCall
+    from toolcrib.toolsets.run_executor import RunExecutor
+
+
+TRANSPORT = "pydantic-ai"
+
+logger = logging.getLogger(__name__)
+
+
+def caller_of(run: RunContext[Any]) -> Caller:
+    """The caller in the audit: the conversation of an agent."""
+    return Caller(f"conversation:{run.conversation_id}", TRANSPORT)
+
+
+def plain_id(run: RunContext[Any]) -> str:
+    """The model's call id, or a digest of it where a store would not take it."""
+    call_id = run.tool_call_id or f"call_{uuid.uuid4().hex}"
+    return call_id if _is_usable(call_id) else f"call_{_digest(call_id)}"
+
+
+def qualified_id(run: RunContext[Any]) -> str:
+    """The call id with the conversation's id, for when another call has the plain one."""
+    qualified = f"{plain_id(run)}@{run.conversation_id}"
+    return qualified if _is_usable(qualified) else f"call_{_digest(qualified)}"
+
+
+async def waiting_calls(
+    session: Session, run: RunContext[Any], name: str, arguments: bytes
+) -> list[OpenCall]:
+    """The open calls that this call of the agent may continue, the likeliest first."""
+    ids = [qualified_id(run), plain_id(run)]
+    if session.waiting.isdisjoint(ids):
+        return []
+    calls = [
+        call
+        for call in await ask_store(session.store, session.open_calls)
+        if call.call_id in ids and call.tool.name == name and is_of(call, run, arguments)
+    ]
+    return sorted(calls, key=lambda call: ids.index(call.call_id))
+
+
+def is_of(call: OpenCall, run: RunContext[Any], arguments: bytes | None = None) -> bool:
+    """Whether an open call was made in this conversation or with these arguments."""
+    return call.principal == caller_of(run).principal or call.arguments == arguments
+
+
+def free_id(session: Session, run: RunContext[Any]) -> str:
+    """An id for a new call: the model's, unless another open call has it."""
+    for call_id in (plain_id(run), qualified_id(run)):
+        if call_id not in session.waiting and call_id not in session.claimed:
+            return call_id
+    return f"call_{uuid.uuid4().hex}"
+
+
+def _is_usable(call_id: str) -> bool:
+    return len(call_id) <= MAX_ID_CHARS and call_id.isprintable()
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class _RunTurn:
+    """The turn of a run. It holds no session: the session could never be collected then."""
+
+    run_id: str | None
+    number: int
+    parent_call_id: str | None = None
+    parent_turn: int | None = None
+    depth: int = 0
+
+
+_last_turns: WeakKeyDictionary[Session, dict[str | None, _RunTurn]] = WeakKeyDictionary()
+"""The turn of the last run of each conversation, by session: toolsets may share one."""
+
+
+def turn_of(executor: RunExecutor, run: RunContext[Any], waiting: OpenCall | None) -> OpenTurn:
+    """The turn that a call of a run belongs to, for this one call.
+
+    A run without a prompt continues the turn before it. Where another process began that turn, the
+    `waiting` call has its number.
+    """
+    session = executor.session
+    conversations = _last_turns.setdefault(session, {})
+    last = conversations.get(run.conversation_id)
+    if last is not None and (last.run_id == run.run_id or run.prompt is None):
+        turn = replace(last, run_id=run.run_id)
+    elif waiting is not None and run.prompt is None:
+        turn = _RunTurn(run.run_id, waiting.turn)
+    else:
+        turn = _begin(executor, run)
+    conversations[run.conversation_id] = turn
+    # No caller, even in an agent that a tool runs: the agent reports waiting calls to the tool.
+    return OpenTurn(session, turn.number, turn.parent_call_id, turn.parent_turn, depth=turn.depth)
+
+
+def _begin(executor: RunExecutor, run: RunContext[Any]) -> _RunTurn:
+    turn = begin_turn(executor.session, executor.limits.max_depth)
+    return _RunTurn(run.run_id, turn.number, turn.parent_call_id, turn.parent_turn, turn.depth)
+
+
+class AgentCalls:
+    """Makes the calls of agents on the executor and returns their results to the agent."""
+
+    def __init__(self, executor: RunExecutor) -> None:
+        self._executor = executor
+        self._session = executor.session
+        self._sent: dict[str, bytes] = {}
+        """The arguments of waiting calls by call id, as the agent passed them to the hooks."""
+
+    async def call(self, name: str, args: dict[str, Any], run: RunContext[Any]) -> Any:
+        """Call a tool for an agent, or continue a call that waited for a decision.
+
+        Raises pydantic-ai's `ApprovalRequired` when a person must decide first.
+        """
+        arguments = encode(args)
+        session = self._session
+        waiting = await self._waiting_call(name, arguments, run) if session.waiting else None
+        problem = None
+        if waiting is not None and run.tool_call_approved:
+            problem = await self._approve(run, waiting, arguments)
+        call_id = free_id(session, run) if waiting is None else waiting.call_id
+        try:
+            with in_turn(turn_of(self._executor, run, waiting)):
+                outcome = await self._executor.call_in_run(
+                    run, name, arguments, call_id=call_id, caller=caller_of(run)
+                )
+        except RunSignal as error:
+            raise error.signal from None
+        return self._result(outcome, arguments, problem)
+
+    async def refuse(self, name: str, raw: bytes, run: RunContext[Any]) -> None:
+        """Record a call whose arguments are invalid; nothing runs."""
+        with in_turn(turn_of(self._executor, run, None)):
+            await self._executor.call(
+                name, raw, call_id=free_id(self._session, run), caller=caller_of(run)
+            )
+
+    async def settle(self, run: RunContext[Any]) -> None:
+        """End the waiting calls that have a result in the conversation.
+
+        An application that denies a call, or answers in its place, tells the agent and not the
+        toolset.
+        """
+        session = self._session
+        if not session.waiting:
+            return
+        calls = [
+            call
+            for call in await ask_store(session.store, session.open_calls)
+            if call.tool.name in self._executor.tools
+            and call.call_id not in session.claimed
+            and is_of(call, run)
+        ]
+        ids = {call.call_id.removesuffix(f"@{run.conversation_id}"): call.call_id for call in calls}
+        for tool_call_id, answer in approvals.answers_to(run.messages, set(ids)).items():
+            await self._end(run, ids[tool_call_id], answer.outcome, answer.model_response_str())
+
+    async def _end(self, run: RunContext[Any], call_id: str, outcome: str, text: str) -> None:
+        self._sent.pop(call_id, None)
+        if outcome == "denied" and await approvals.deny(self._session, run, call_id, text):
+            await self._executor.resume([call_id])
+        else:
+            await self._executor.withdraw(call_id)
+
+    async def _waiting_call(
+        self, name: str, arguments: bytes, run: RunContext[Any]
+    ) -> OpenCall | None:
+        calls = await waiting_calls(self._session, run, name, arguments)
+        for call in calls:
+            if self._has_same_arguments(run, call, arguments):
+                return call
+        # Only an approval may edit the arguments. A model that sends others has used the id of a
+        # waiting call for a new one.
+        return calls[0] if calls and run.tool_call_approved else None
+
+    async def _approve(
+        self, run: RunContext[Any], waiting: OpenCall, arguments: bytes
+    ) -> str | None:
+        """Decide as the run context says; returns why the decision was not accepted, if so."""
+        edited = None
+        if not self._has_same_arguments(run, waiting, arguments):
+            edited = approvals.edit_of(self._executor.tools[waiting.tool.name], waiting, arguments)
+        try:
+            await approvals.approve(self._session, run, waiting, edited)
+        except InvalidDecision as error:
+            logger.warning("an approval of call %s was not accepted: %s", waiting.call_id, error)
+            return str(error)
+        return None
+
+    def _has_same_arguments(
+        self, run: RunContext[Any], waiting: OpenCall, arguments: bytes
+    ) -> bool:
+        """Whether a waiting call was made with these arguments; others are an edit.
+
+        Hooks may have rewritten the frozen arguments. Another process knows those that the model
+        sent only from the conversation.
+        """
+        if waiting.call_id in self._sent:
+            return arguments in (waiting.arguments, self._sent[waiting.call_id])
+        if arguments == waiting.arguments or not self._executor.has_pre_hooks(waiting.tool.name):
+            return arguments == waiting.arguments
+        return arguments == approvals.sent_arguments(run.messages, run.tool_call_id)
+
+    def _result(self, outcome: Outcome, arguments: bytes, problem: str | None) -> Any:
+        tool = self._executor.tools.get(outcome.tool)
+        if outcome.status != "waiting":
+            self._sent.pop(outcome.call_id, None)
+            return result_of(outcome, tool)
+        self._sent.setdefault(outcome.call_id, arguments)
+        if outcome.approval is None or tool is None:
+            raise ApprovalRequired
+        raise ApprovalRequired(approvals.metadata_for(outcome.approval, tool, arguments, problem))

@@ -1,1 +1,0 @@
-"""Toolsets inside pydantic-ai agents. Imported only when such an agent asks for something."""

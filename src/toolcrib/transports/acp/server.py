@@ -1,0 +1,272 @@
+"""A runtime as an agent of the Agent Client Protocol on standard input and output.
+
+What a client of the Agent Client Protocol is told when something is not done.
+
+Which method of the Agent Client Protocol is whose, and how its errors are told.
+
+`$/cancel_request`, which names a request, as the cancel of a session, which the agent knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from acp import schema
+from acp.connection import Connection
+from acp.exceptions import RequestError
+from acp.meta import AGENT_METHODS
+from pydantic import BaseModel, ValidationError
+
+from toolcrib.errors import Refused
+from toolcrib.runtime.live_session import wait_at_most
+from toolcrib.runtime.principal import OWNER
+from toolcrib.serving.refusals import REFUSALS, as_refused
+from toolcrib.serving.stop_signals import on_stop_signals
+from toolcrib.transports.acp.agent import Agent
+from toolcrib.transports.acp.editor import Editor, as_wire
+from toolcrib.transports.acp.extension import PREFIX
+from toolcrib.transports.acp.line_transport import LineTransport
+from toolcrib.transports.acp.updates import object_in, text_in
+from toolcrib.transports.jsonrpc import is_request_id
+from toolcrib.transports.peer import LONG
+
+if TYPE_CHECKING:
+    from toolcrib.errors import RefusalKind
+    from toolcrib.runtime.principal import Principal
+    from toolcrib.runtime.runtime import Runtime
+    from toolcrib.transports.pipes import Pipes
+
+
+_OWN_CODES: Final[dict[RefusalKind, int]] = {
+    "unauthorized": -32000,
+    "forbidden": -32003,
+    "not_found": -32002,
+}
+"""Where the protocol itself has a code, or means something else by ours."""
+
+MOST_FAULTS: Final = 20
+
+
+def request_error(error: Exception, method: str) -> RequestError:
+    """The error for a method of the protocol. What nobody foresaw is logged, and told without its
+    text, which may hold what the client must not see.
+    """
+    refused = _refused(error, method)
+    code = _OWN_CODES.get(refused.kind, REFUSALS[refused.kind].code)
+    return _made(code, refused)
+
+
+def operation_error(error: Exception, method: str) -> RequestError:
+    """The error for an operation of the runtime, with the code that it has everywhere."""
+    refused = _refused(error, method)
+    return _made(REFUSALS[refused.kind].code, refused)
+
+
+def _made(code: int, refused: Refused) -> RequestError:
+    return RequestError(code, refused.message, {"kind": refused.kind, "facts": refused.facts})
+
+
+def _refused(error: Exception, method: str) -> Refused:
+    if isinstance(error, ValidationError):
+        faults = [
+            {"pointer": "/" + "/".join(map(str, each["loc"])), "message": each["msg"]}
+            for each in error.errors(include_url=False, include_input=False)[:MOST_FAULTS]
+        ]
+        first = faults[0]
+        told = f"{method}: {first['pointer']}: {first['message']}"
+        return Refused("invalid", told, {"faults": faults})
+    return as_refused(error, method)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What a method takes, and who answers it."""
+
+    params: type[BaseModel]
+    answer: Callable[[Agent, Any], Awaitable[BaseModel | None]]
+
+
+INITIALIZE: Final = AGENT_METHODS["initialize"]
+REQUESTS: Final[dict[str, Route]] = {
+    INITIALIZE: Route(schema.InitializeRequest, Agent.initialize),
+    AGENT_METHODS["session_new"]: Route(schema.NewSessionRequest, Agent.new_session),
+    AGENT_METHODS["session_load"]: Route(schema.LoadSessionRequest, Agent.load_session),
+    AGENT_METHODS["session_resume"]: Route(schema.ResumeSessionRequest, Agent.resume_session),
+    AGENT_METHODS["session_fork"]: Route(schema.ForkSessionRequest, Agent.fork_session),
+    AGENT_METHODS["session_list"]: Route(schema.ListSessionsRequest, Agent.list_sessions),
+    AGENT_METHODS["session_close"]: Route(schema.CloseSessionRequest, Agent.close_session),
+    AGENT_METHODS["session_delete"]: Route(schema.DeleteSessionRequest, Agent.delete_session),
+    AGENT_METHODS["session_prompt"]: Route(schema.PromptRequest, Agent.prompt),
+}
+NOTIFICATIONS: Final[dict[str, Route]] = {
+    AGENT_METHODS["session_cancel"]: Route(schema.CancelNotification, Agent.cancel),
+}
+
+LONG_REQUESTS: Final = frozenset({"session/prompt", *(PREFIX + each for each in LONG)})
+"""What may take as long as a tool, a model or a person does."""
+MOST_LONG: Final = 1_000
+"""How many of those a client may have in flight; what ends them is always taken."""
+
+
+class Routing:
+    """What the SDK's connection calls for each message. It raises nothing but `RequestError`: of
+    any other exception the SDK would tell the client the text.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._in_flight = 0
+        self._long = 0
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+
+    async def handle(self, method: str, params: Any, is_notification: bool) -> Any:
+        """Answer a request, or take a notification. One that is not known is ignored."""
+        is_long = method in LONG_REQUESTS
+        if is_long and self._long >= MOST_LONG:
+            told = f"{self._long} calls and prompts are in flight; wait for some of them"
+            raise request_error(Refused("unavailable", told), method)
+        self._in_flight += 1
+        self._long += is_long
+        self._is_idle.clear()
+        try:
+            return await self._routed(method, params, is_notification)
+        finally:
+            self._in_flight -= 1
+            self._long -= is_long
+            if not self._in_flight:
+                self._is_idle.set()
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until all that was asked is answered, or for `seconds`."""
+        await wait_at_most(self._is_idle, seconds)
+
+    async def _routed(self, method: str, params: Any, is_notification: bool) -> Any:
+        route = (NOTIFICATIONS if is_notification else REQUESTS).get(method)
+        if route is not None:
+            return await _answer(self._agent, method, route, params)
+        if is_notification:
+            return None
+        if method.startswith(PREFIX):
+            return await _operate(self._agent, method.removeprefix(PREFIX), params or {})
+        raise RequestError.method_not_found(method)
+
+
+async def _answer(agent: Agent, method: str, route: Route, params: Any) -> Any:
+    try:
+        if method != INITIALIZE and not agent.is_initialized:
+            raise Refused("invalid", "send initialize first")
+        answer = await route.answer(agent, route.params.model_validate(params or {}))
+    except RequestError:
+        raise
+    except Exception as error:
+        raise request_error(error, method) from None
+    return {} if answer is None else as_wire(answer)
+
+
+async def _operate(agent: Agent, operation: str, params: Any) -> Any:
+    try:
+        return await agent.extension.answer(operation, params)
+    except Exception as error:
+        raise operation_error(error, operation) from None
+
+
+CANCEL_REQUEST: Final = "$/cancel_request"
+
+
+class CancellingTransport:
+    """Lines whose prompts can be cancelled by the id of their request. Other requests are left to
+    end by themselves, as the protocol allows.
+    """
+
+    def __init__(self, lines: LineTransport) -> None:
+        self._lines = lines
+        self._prompts: dict[Any, str] = {}
+
+    async def receive(self) -> dict[str, Any] | None:
+        """The next message; None when no more will come."""
+        message = await self._lines.receive()
+        if message is None:
+            return None
+        match message.get("method"):
+            case "session/prompt" if "id" in message:
+                self._prompts[message["id"]] = text_in(object_in(message, "params"), "sessionId")
+            case "$/cancel_request":
+                return self._cancel(object_in(message, "params"))
+            case _:
+                pass
+        return message
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Send a message; with the answer to a prompt there is nothing left to cancel."""
+        if "method" not in message:
+            self._prompts.pop(message.get("id"), None)
+        await self._lines.send(message)
+
+    async def close(self) -> None:
+        """Take no more to send."""
+        await self._lines.close()
+
+    def _cancel(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        named = params.get("requestId")
+        session_id = self._prompts.get(named) if is_request_id(named) else None
+        if session_id is None:
+            return {"method": CANCEL_REQUEST, "params": {}}
+        return {"method": AGENT_METHODS["session_cancel"], "params": {"sessionId": session_id}}
+
+
+FLUSH_SECONDS: Final = 5.0
+"""How long a client may take to read the last answers."""
+
+
+async def serve_acp(runtime: Runtime, pipes: Pipes, who: Principal = OWNER) -> None:
+    """Start the runtime and serve one editor until it ends its input, leaves, or the process is
+    asked to stop; then let what runs end, cancel what lasts, and close the runtime.
+
+    `pipes` come from `claim_pipes`, which is for the program to call before it loads any tool.
+    """
+    await runtime.start()
+    transport = LineTransport(pipes, runtime.config.max_payload_bytes)
+    served = Served(runtime, transport, who)
+    stopped = asyncio.Event()
+    listening = asyncio.ensure_future(served.connection.main_loop())
+    waiting = asyncio.ensure_future(stopped.wait())
+    try:
+        with on_stop_signals(stopped.set):
+            ends = [listening, waiting, transport.ending]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if not stopped.is_set():
+                served.agent.close()
+            # Who is still there is heard meanwhile: it may have calls of ours to answer.
+            await runtime.close()
+            await served.routing.drain(FLUSH_SECONDS)
+            served.agent.close()
+            await transport.written(FLUSH_SECONDS)
+    finally:
+        await _end(served.connection, listening, waiting)
+        pipes.close()
+
+
+class Served:
+    """An agent, and the connection to the client at the other end of the lines. Run the
+    connection's `main_loop`; close both when it ends.
+    """
+
+    def __init__(self, runtime: Runtime, transport: LineTransport, who: Principal = OWNER) -> None:
+        lines = CancellingTransport(transport)
+        self.connection = Connection(self._handle, lines, listening=False)
+        self.agent = Agent(runtime, replace(who, transport="acp"), Editor(self.connection))
+        self.routing = Routing(self.agent)
+
+    async def _handle(self, method: str, params: Any, is_notification: bool) -> Any:
+        return await self.routing.handle(method, params, is_notification)
+
+
+async def _end(connection: Connection, *tasks: asyncio.Future[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await connection.close()

@@ -1,0 +1,331 @@
+"""The events of a session as the updates of the Agent Client Protocol.
+
+What is inside the data of an event, which may have been deleted from the ledger.
+
+The events of calls as `tool_call` and `tool_call_update`.
+
+The words of a model in the items of its answer, whichever provider they are from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from acp.schema import (
+    AgentMessageChunk,
+    AgentThoughtChunk,
+    ToolCallProgress,
+    ToolCallStart,
+    ToolKind,
+    UserMessageChunk,
+)
+
+from toolcrib.transports.acp.tool_calls import (
+    locations_of,
+    proposed_edit,
+    text_block,
+    text_content,
+    title_of,
+)
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.envelope import Envelope
+    from toolcrib.transports.acp.editor import Update
+
+
+def object_in(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An object; empty when there is none."""
+    found = data.get(name)
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def list_in(data: Mapping[str, Any], name: str) -> list[Any]:
+    """A list; empty when there is none."""
+    found = data.get(name)
+    return cast("list[Any]", found) if isinstance(found, list) else []
+
+
+def text_in(data: Mapping[str, Any], name: str) -> str:
+    """A text; empty when there is none."""
+    found = data.get(name)
+    return found if isinstance(found, str) else ""
+
+
+MOST_SHOWN: Final = 20_000
+"""How many characters of a running call's output an editor is shown, the last ones."""
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What the editor was told of a call that is not over."""
+
+    name: str
+    output: str = ""
+    progress: str = ""
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class CallUpdates:
+    """Tells of each call from its first event to its end. One that was cut off is told anew when it
+    is taken up.
+    """
+
+    def __init__(self, kind_of: Callable[[str], ToolKind]) -> None:
+        self._kind_of = kind_of
+        self._open: dict[str, _Shown] = {}
+
+    def tell(
+        self, kind: str, data: Mapping[str, Any]
+    ) -> Iterator[ToolCallStart | ToolCallProgress]:
+        """The updates for one event of a call; none for other events."""
+        call_id = data.get("call_id")
+        if not isinstance(call_id, str):
+            return
+        match kind:
+            case "approval.requested":
+                yield self._waits(call_id, object_in(data, "request"))
+            case "call.started":
+                yield self._runs(call_id, _name(data))
+            case "tool.progress" | "tool.output" | "tool.emitted":
+                yield from self._moves(call_id, kind, data)
+            case "call.in_doubt":
+                yield from self._ends(call_id, _name(data), {**data, "message": _IN_DOUBT})
+            case "tool.invoked":
+                yield from self._ends(call_id, text_in(data, "name"), data)
+            case _:
+                return
+
+    def _waits(self, call_id: str, request: Mapping[str, Any]) -> ToolCallStart | ToolCallProgress:
+        arguments = object_in(request, "arguments")
+        name = _name(request)
+        waiting = f"Waiting for approval {request.get('approval_id')}: {request.get('reason')}"
+        return self._told(
+            call_id,
+            name,
+            status="pending",
+            title=title_of(name, arguments),
+            raw_input=arguments,
+            content=[*proposed_edit(name, arguments), text_content(waiting)],
+            locations=locations_of(arguments),
+        )
+
+    def _runs(self, call_id: str, name: str) -> ToolCallStart | ToolCallProgress:
+        return self._told(call_id, name, status="in_progress")
+
+    def _moves(
+        self, call_id: str, kind: str, data: Mapping[str, Any]
+    ) -> Iterator[ToolCallStart | ToolCallProgress]:
+        shown = self._open.get(call_id)
+        if shown is None:
+            return
+        if kind == "tool.output":
+            shown.output = (shown.output + text_in(data, "chunk"))[-MOST_SHOWN:]
+        elif kind == "tool.progress":
+            shown.progress = _progress(data)
+            shown.meta = {key: data.get(key) for key in ("current", "total", "message")}
+        else:
+            event = {"type": data.get("type"), "data": data.get("data")}
+            yield self._told(call_id, shown.name, field_meta=_meta(event=event))
+            return
+        content = [text_content(each) for each in (shown.output, shown.progress) if each]
+        meta = _meta(progress=shown.meta) if shown.meta else None
+        yield self._told(call_id, shown.name, content=content, field_meta=meta)
+
+    def _ends(
+        self, call_id: str, name: str, data: Mapping[str, Any]
+    ) -> Iterator[ToolCallStart | ToolCallProgress]:
+        arguments = object_in(data, "params")
+        if call_id not in self._open:
+            yield self._told(call_id, name, status="pending", title=title_of(name, arguments))
+        yield self._told(
+            call_id,
+            name,
+            status="completed" if data.get("success") else "failed",
+            title=title_of(name, arguments),
+            raw_input=data.get("params"),
+            raw_output=_result(data),
+            content=[text_content(text_in(data, "message"))],
+            locations=locations_of(arguments),
+            field_meta=_ending(data),
+        )
+        del self._open[call_id]
+
+    def _told(self, call_id: str, name: str, **changes: Any) -> ToolCallStart | ToolCallProgress:
+        if call_id in self._open:
+            return ToolCallProgress(
+                session_update="tool_call_update", tool_call_id=call_id, **changes
+            )
+        self._open[call_id] = _Shown(name)
+        facts: dict[str, Any] = {"title": name, "kind": self._kind_of(name), **changes}
+        return ToolCallStart(session_update="tool_call", tool_call_id=call_id, **facts)
+
+
+_IN_DOUBT: Final = "The process ended during this call; whether it took effect is not known."
+
+
+def _name(data: Mapping[str, Any]) -> str:
+    return text_in(object_in(data, "tool"), "name")
+
+
+def _progress(data: Mapping[str, Any]) -> str:
+    current, total, message = (data.get(key) for key in ("current", "total", "message"))
+    how_far = f"{current:g}" if total is None else f"{current:g}/{total:g}"
+    return f"{how_far} {message}" if message else how_far
+
+
+def _result(data: Mapping[str, Any]) -> Any:
+    """The value for programs. A failure is typed; a value too large for the ledger is not here."""
+    if not data.get("success"):
+        return data.get("failure")
+    return None if data.get("artifact_id") else data.get("value")
+
+
+def _ending(data: Mapping[str, Any]) -> dict[str, Any] | None:
+    told = {
+        "parentCallId": data.get("parent_call_id"),
+        "artifactId": data.get("artifact_id"),
+        "decidedBy": data.get("decided_by"),
+    }
+    found = {key: value for key, value in told.items() if value is not None}
+    return _meta(**found) if found else None
+
+
+def _meta(**facts: Any) -> dict[str, Any]:
+    return {"toolcrib": facts}
+
+
+_TEXT: Final = frozenset({"text", "output_text", "model_output"})
+_THOUGHT: Final = frozenset({"thinking", "thought", "summary_text", "reasoning_text"})
+
+
+def answer_in(items: Sequence[Any]) -> str:
+    """What the model says to the person; empty when it says nothing."""
+    return "".join(_words(items, _is_text))
+
+
+def thought_in(items: Sequence[Any]) -> str:
+    """What the model lets see of its reasoning."""
+    return "\n\n".join(_words(items, _is_thought))
+
+
+def _words(items: Sequence[Any], is_wanted: Any) -> Iterator[str]:
+    for item in items:
+        if not isinstance(item, Mapping):
+            continue
+        facts = cast("Mapping[str, Any]", item)
+        text = _own_text(facts)
+        if text and is_wanted(facts):
+            yield text
+        for name in ("content", "summary", "parts"):
+            inner = facts.get(name)
+            if isinstance(inner, list):
+                yield from _words(cast("list[Any]", inner), is_wanted)
+
+
+def _own_text(facts: Mapping[str, Any]) -> str:
+    for name in ("text", "thinking", "content"):
+        text = facts.get(name)
+        if isinstance(text, str):
+            return text
+    return ""
+
+
+def _kind(facts: Mapping[str, Any]) -> str:
+    # Gemini's parts have no type: a thought has a mark, and the rest is text.
+    kind = facts.get("type") or facts.get("part_kind")
+    if isinstance(kind, str):
+        return kind
+    return "thought" if facts.get("thought") is True else "text" if "text" in facts else ""
+
+
+def _is_text(facts: Mapping[str, Any]) -> bool:
+    return _kind(facts) in _TEXT
+
+
+def _is_thought(facts: Mapping[str, Any]) -> bool:
+    return _kind(facts) in _THOUGHT
+
+
+_TASK: Final = "## Task\n\n"
+"""What stands before a person's words in a prompt of a runtime."""
+
+
+class Transcript:
+    """Tells the events of one session, in order. While it is replayed, what the person said is told
+    too; a client knows what it has just sent.
+    """
+
+    def __init__(self, kind_of: Callable[[str], ToolKind]) -> None:
+        self._calls = CallUpdates(kind_of)
+        self._inner: set[int] = set()
+        self._said: tuple[int, int] | None = None
+        self._asked: tuple[int, int] = (0, 0)
+
+    def tell(self, event: Envelope, *, is_replay: bool) -> Iterator[Update]:
+        """The updates for one event; most events have none, or one."""
+        data = event.data
+        match event.kind:
+            case "turn.started":
+                if data.get("parent_call_id") is not None:
+                    # A prompt that a tool evaluates: its words are not for the person.
+                    self._inner.add(data.get("turn", 0))
+            case "prompt.started" if is_replay and not self._is_inner(data):
+                yield _user(words_of(text_in(data, "text")), data)
+            case "model.text_delta" if not self._is_inner(data):
+                self._said = _step(data)
+                yield _message(text_in(data, "text"), data)
+            case "model.responded" if not self._is_inner(data):
+                yield from self._responded(data)
+            case "prompt.answered" if not self._is_inner(data):
+                if self._said != self._asked and (text := text_in(data, "text")):
+                    self._said = self._asked
+                    yield _message(text, data)
+            case _:
+                yield from self._calls.tell(event.kind, data)
+
+    def _responded(self, data: Mapping[str, Any]) -> Iterator[Update]:
+        self._asked = _step(data)
+        if text_in(data, "status") not in ("completed", "paused"):
+            return
+        items = list_in(data, "items")
+        if thought := thought_in(items):
+            yield AgentThoughtChunk(
+                session_update="agent_thought_chunk", content=text_block(thought)
+            )
+        if self._said != self._asked and (text := answer_in(items)):
+            self._said = self._asked
+            yield _message(text, data)
+
+    def _is_inner(self, data: Mapping[str, Any]) -> bool:
+        return data.get("turn") in self._inner or data.get("parent_call_id") is not None
+
+
+def words_of(prompt: str) -> str:
+    """What the person wrote, of a prompt as it was sent to the model."""
+    if prompt.startswith(_TASK):
+        return prompt[len(_TASK) :]
+    _, found, words = prompt.partition("\n\n" + _TASK)
+    return words if found else prompt
+
+
+def _user(text: str, data: Mapping[str, Any]) -> UserMessageChunk:
+    return UserMessageChunk(
+        session_update="user_message_chunk",
+        content=text_block(text),
+        message_id=f"prompt-{data.get('turn', 0)}",
+    )
+
+
+def _message(text: str, data: Mapping[str, Any]) -> AgentMessageChunk:
+    turn, step = _step(data)
+    return AgentMessageChunk(
+        session_update="agent_message_chunk",
+        content=text_block(text),
+        message_id=f"answer-{turn}-{step}" if step else f"answer-{turn}",
+    )
+
+
+def _step(data: Mapping[str, Any]) -> tuple[int, int]:
+    return data.get("turn", 0), data.get("step", 0)
