@@ -32,7 +32,7 @@ _WIRE = (
     "adapters/openai",
     "adapters/pydantic_ai",
     "conformance",
-    "local",
+    "embedded",
     "mcp_client",
     "toolsets/agent_bridge",
     "sandbox",

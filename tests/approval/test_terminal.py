@@ -15,10 +15,9 @@ from tests.approval.samples import request
 from tests.helpers.child_process import PYTHON_PATH
 from tests.helpers.patience import PATIENCE
 from toolcrib.approval.approvers import Reply
-from toolcrib.approval.decision import Actor, Answer, Approve, Deny
+from toolcrib.approval.decision import Actor, Answer, ApprovalRequest, Approve, Deny
 from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.pattern import Equals, Glob
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.approval.terminal import TerminalApprover
 
 JO = Actor("person", "jo")

@@ -25,7 +25,7 @@ from toolcrib import (
     ToolInvoked,
     tool,
 )
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.calls.execute import cancel
 from toolcrib.ledger.events import CallStarted
 from toolcrib.testing import FakeClock, Recorder, run_in_virtual_time

@@ -13,8 +13,7 @@ import pytest
 from tests.calls.places import DEADLINE_SECONDS, PLACES, Trace, Where, executor_at, history
 from tests.helpers.patience import PATIENCE
 from toolcrib.approval.approvers import Approver, Reply
-from toolcrib.approval.decision import Actor, Answer, Approve, Decision, Deny
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import Actor, Answer, ApprovalRequest, Approve, Decision, Deny
 from toolcrib.calls.executor import Executor
 from toolcrib.errors import InvalidDecision
 from toolcrib.ledger.events import ApprovalDecided, ToolInvoked

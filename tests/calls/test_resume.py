@@ -11,8 +11,7 @@ import pytest
 from tests.calls.payments import JO, Desk, kind_of
 from tests.helpers.patience import PATIENCE
 from toolcrib.approval.approvers import Reply
-from toolcrib.approval.decision import Approve, Deny
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest, Approve, Deny
 from toolcrib.calls.call import Caller
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks

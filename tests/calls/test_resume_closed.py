@@ -9,10 +9,9 @@ import pytest
 from tests.calls.payments import Desk, kind_of
 from tests.calls.places import Trace, executor_at, history, pay_tool
 from toolcrib.approval.approvers import Reply
-from toolcrib.approval.decision import Approve
+from toolcrib.approval.decision import ApprovalRequest, Approve
 from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.policy import Policy, Rule
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.executor import Executor
 from toolcrib.ledger.events import ApprovalDecided, CallStarted
 from toolcrib.session.session import Session

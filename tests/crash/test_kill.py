@@ -11,8 +11,7 @@ from tests.crash.invariants import Books
 from tests.crash.reaper import Death, Reaper, reaper
 from tests.crash.workload import IDEMPOTENT, POINTS, SESSION, Plan, make_tools
 from toolcrib import Actor, CallbackApprover, Deny, Executor, Reply, Session, SqliteStore
-from toolcrib.approval.decision import Decided
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest, Decided
 
 pytestmark = pytest.mark.crash
 

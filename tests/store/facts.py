@@ -6,9 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from tests.helpers.patience import PATIENCE
-from toolcrib.approval.decision import Actor
+from toolcrib.approval.decision import Actor, ApprovalRequest
 from toolcrib.approval.grant import Grant
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.ledger.events import CallInDoubt, Event
 from toolcrib.ledger.record import GENESIS, Head, Record, seal
 from toolcrib.store.store import Commit, Effect, Lease, OpenCall, Store

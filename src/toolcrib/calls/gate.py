@@ -29,8 +29,8 @@ from toolcrib.store.store import ApprovalFiled, ApprovalUsed, CallOpened, OpenCa
 from toolcrib.tools.provider_tools import kind_of, provider_of
 
 if TYPE_CHECKING:
+    from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.approval.grant import Grant
-    from toolcrib.approval.request import ApprovalRequest
     from toolcrib.calls.call import Call
     from toolcrib.session.session import Session
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from toolcrib.adapters.prompt_adapter import PromptAdapter
     from toolcrib.adapters.response import PromptResponse
-    from toolcrib.approval.request import ApprovalRequest
+    from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.calls.call import Caller
     from toolcrib.runtime.live_session import HeldSession
     from toolcrib.store.store import OpenCall

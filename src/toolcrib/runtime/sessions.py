@@ -160,7 +160,7 @@ class HeldSessions:
                 return await self._open(asked_again(setup, asked), who, is_new=False)
         bring_again(held, asked.client_tools, who)
         if asked.capabilities:
-            held.tools.offer_anew(asked.capabilities)
+            held.tools.set_capabilities(asked.capabilities)
         return held
 
     async def fork(self, session_id: str, new_id: str | None, who: Principal) -> HeldSession:
@@ -336,7 +336,7 @@ class HeldSessions:
             [*remote.tools.values(), *own],
             capabilities=asked.capabilities,
             is_wanted=is_wanted,
-            on_gone=lambda name: self._make_room(session_id),
+            on_removed=lambda name: self._make_room(session_id),
         )
         return HeldSession(
             session,

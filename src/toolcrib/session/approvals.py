@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic_core import to_json
 
-from toolcrib.approval.decision import Actor, Approve, Decided, Decision, Expire
+from toolcrib.approval.decision import Actor, ApprovalRequest, Approve, Decided, Decision, Expire
 from toolcrib.approval.edit import check_edit
 from toolcrib.approval.grant import Grant, NewGrant
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.errors import InvalidDecision, StoreError
 from toolcrib.ledger.events import GrantChanged
 from toolcrib.store.codec import decode_decided

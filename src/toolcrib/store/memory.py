@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import Any, Protocol, assert_never
 
-from toolcrib.approval.decision import Decided
+from toolcrib.approval.decision import ApprovalRequest, Decided
 from toolcrib.approval.grant import Grant
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound, StoreError
 from toolcrib.ledger.record import Head, Record

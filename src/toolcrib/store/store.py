@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
-from toolcrib.approval.decision import Decided
+from toolcrib.approval.decision import ApprovalRequest, Decided
 from toolcrib.approval.grant import Grant
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.errors import LedgerBroken
 from toolcrib.ledger.record import GENESIS, Head, Record
 from toolcrib.tools.identity import ToolRef

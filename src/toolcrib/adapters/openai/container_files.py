@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from toolcrib.prompt.rendering import RenderedPrompt
     from toolcrib.session.session import Session
     from toolcrib.tools.tool import Tool
-    from toolcrib.vfs.staged import StagedFile
+    from toolcrib.vfs.mount import StagedFile
 
 
 @dataclass(frozen=True, slots=True)
