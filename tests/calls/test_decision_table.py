@@ -287,11 +287,13 @@ from pathlib import Path
 from tests.calls.places import Trace, executor_at
 from toolcrib.session.session import Session
 from toolcrib.store import SqliteStore
+from toolcrib.store.store import every
 
 async def main(folder):
     store = SqliteStore(folder / "crib.sqlite3")
     for where in ("async", "sync", "sandbox", "client"):
-        for session_id in [each.session_id for each in store.sessions()]:
+        for info in list(every(lambda cursor: store.sessions(cursor=cursor))):
+            session_id = info.session_id
             if session_id.endswith("." + where):
                 async with await Session.open(store, session_id) as session:
                     executor = executor_at(where, session, Trace(folder / session_id))
