@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.json_fields import mappings_of, maybe_int, text_of, text_parts
-from toolcrib.prompt.output import OutputMismatch, OutputSchema
+from toolcrib.errors import OutputMismatch
+from toolcrib.prompt.output import OutputSchema
 from toolcrib.tools.web_search import Citation
 
 _PLACES: Final = frozenset({"start_index", "end_index", "index"})

@@ -28,10 +28,9 @@ from toolcrib.adapters.history import (
 from toolcrib.adapters.loop import Turn, told_to_end
 from toolcrib.adapters.nested_prompts import PromptScope, around, evaluating
 from toolcrib.adapters.response import PromptResponse
-from toolcrib.errors import CallFailed, PromptEvaluationError
+from toolcrib.errors import CallFailed, OutputMismatch, PromptEvaluationError
 from toolcrib.ledger.events import PromptAnswered, PromptResumed, PromptStarted
 from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
-from toolcrib.prompt.output import OutputMismatch
 from toolcrib.session.turns import call_here, turn_here
 from toolcrib.store.store import ask_store
 

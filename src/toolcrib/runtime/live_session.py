@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 
 from toolcrib.adapters.governance import Governance
 from toolcrib.calls.executor import Executor
-from toolcrib.calls.halt import Halt
 from toolcrib.calls.hooks import Hooks, PreReply
-from toolcrib.errors import Refused
+from toolcrib.errors import CallEnded, Refused
 from toolcrib.runtime.envelope import Reader
 from toolcrib.runtime.idempotency import KeyedCalls
 
@@ -122,7 +121,7 @@ def prompt_hooks(hooks: SessionHooks, executor: Executor, names: Collection[str]
 
     async def look_for_it(context: Any, name: str, arguments: dict[str, Any]) -> PreReply:
         if name in offered and name not in executor.tools:
-            raise Halt("not_found", f"There is no tool named {name!r} any more.")
+            raise CallEnded("not_found", f"There is no tool named {name!r} any more.")
         return arguments if given is None else await given(context, name, arguments)
 
     return replace(hooks, global_pre=look_for_it)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.embedded.search.documents import UnreadableDocument, read_document, read_page
+from toolcrib.embedded.search.documents import read_document, read_page
+from toolcrib.errors import UnreadableDocument
 
 
 def pdf(*pages: str, title: str | None = None) -> bytes:

@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.json_fields import mapping_of, mappings_of, maybe_text, plain
+from toolcrib.errors import ReplyBroken
 
 if TYPE_CHECKING:
     pass
@@ -150,14 +151,6 @@ _PASSING_STATUSES: Final = frozenset({408, 409, 429})
 
 
 _HTTP_LIBRARIES: Final = frozenset({"httpx", "httpx2", "httpcore", "httpcore2"})
-
-
-class ReplyBroken(Exception):
-    """The reply ended too soon, or is not what the API speaks. Never leaves the adapter."""
-
-    def __init__(self, message: str, *, code: str = "") -> None:
-        super().__init__(message)
-        self.code = code
 
 
 def is_passing(error: Exception) -> bool:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final
 
+from toolcrib.errors import UnreadableDocument
+
 _RAW: Final = frozenset({"script", "style", "textarea", "title"})
 """Elements that hold no others: they go on to their own end."""
 
@@ -139,10 +141,6 @@ _PDF_FAULTS: Final = (
     ValueError,
 )
 SUPPORTED: Final = TEXT | HTML | CSV | {".pdf"}
-
-
-class UnreadableDocument(Exception):
-    """A document whose text cannot be had."""
 
 
 @dataclass(frozen=True, slots=True)
