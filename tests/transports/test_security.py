@@ -10,13 +10,13 @@ import pytest
 
 from toolcrib.errors import Refused, UsageError
 from toolcrib.runtime.principal import OWNER
-from toolcrib.serving.origins import Doors, check_bind, doors, is_loopback
+from toolcrib.serving.origins import AllowedOrigins, check_bind, is_loopback
 from toolcrib.serving.tokens import (
     Token,
     Tokens,
     new_token,
     owner_token,
-    read_or_make_tokens,
+    read_or_create_tokens,
     read_tokens,
 )
 
@@ -34,7 +34,7 @@ def test_a_token_file_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "state" / "token"
     before = os.umask(0)
     try:
-        tokens = read_or_make_tokens(path)
+        tokens = read_or_create_tokens(path)
     finally:
         os.umask(before)
     secret = owner_token(path)
@@ -43,7 +43,7 @@ def test_a_token_file_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert len(secret) >= 43
     assert tokens.principal_of(secret.encode()) is OWNER
-    assert read_or_make_tokens(path).principal_of(secret.encode()) is OWNER
+    assert read_or_create_tokens(path).principal_of(secret.encode()) is OWNER
     assert os.listdir(path.parent) == ["token"]
 
 
@@ -132,7 +132,7 @@ def test_other_machines_need_a_token_that_somebody_chose(host: str) -> None:
 
 def test_names_are_answered_with_any_port_and_case() -> None:
     """A Host is a name that was allowed; the port is the client's way in."""
-    rules = doors(None, None)
+    rules = AllowedOrigins.of(None, None)
     for host in ("localhost", "LocalHost:80", "127.0.0.1:8420", "[::1]:8420"):
         rules.check(host, None, scheme="http")
     for host in (None, "", "localhost:x", "user@localhost", "localhost.", "[::1", "a b"):
@@ -142,7 +142,7 @@ def test_names_are_answered_with_any_port_and_case() -> None:
 
 def test_a_page_comes_from_the_server_itself_or_an_allowed_origin() -> None:
     """Scheme, name and port must be the same, or named."""
-    rules = doors(None, ["https://inbox.example"])
+    rules = AllowedOrigins.of(None, ["https://inbox.example"])
     for origin in (None, "http://localhost:1", "https://inbox.example"):
         rules.check("localhost:1", origin, scheme="http")
     for origin in ("https://localhost:1", "http://localhost", "null", "", "http://inbox.example"):
@@ -167,4 +167,4 @@ def test_a_rule_that_lets_anybody_in_is_refused(
 ) -> None:
     """No wildcard, and nothing that would never match."""
     with pytest.raises(UsageError):
-        assert isinstance(doors(hosts, origins), Doors)
+        assert isinstance(AllowedOrigins.of(hosts, origins), AllowedOrigins)

@@ -1,1 +1,3 @@
-"""What every server shares: listener, authentication, origins, refusals, stop signals."""
+"""The server parts that transports and the embedded provider share: listener, authentication,
+origins, tokens, refusals and stop signals.
+"""

@@ -8,9 +8,9 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
+from toolcrib.transports.http.shortcut import Shortcut
 
 from toolcrib.transports.http.routes import ROUTES
-from toolcrib.transports.http.shortcut import Shortcut
 
 PATHS = (
     *(route.path.replace("{", "").replace("}", "") for route in ROUTES),
