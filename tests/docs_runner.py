@@ -25,7 +25,12 @@ class Block:
 
 def read_blocks(file: Path) -> tuple[Block, ...]:
     """The blocks of `file` that run. A block that does not run must say why."""
-    return tuple(_python_blocks(file))
+    return tuple(block for block, runs in _python_blocks(file) if runs)
+
+
+def read_all_blocks(file: Path) -> tuple[Block, ...]:
+    """The Python blocks of `file`, those that do not run included."""
+    return tuple(block for block, _ in _python_blocks(file))
 
 
 def blocks_under(file: Path, heading: str) -> tuple[Block, ...]:
@@ -62,15 +67,16 @@ def _compile(block: Block) -> CodeType:
     return compile(source, str(block.file), "exec", flags=flags, dont_inherit=True)
 
 
-def _python_blocks(file: Path) -> Iterator[Block]:
+def _python_blocks(file: Path) -> Iterator[tuple[Block, bool]]:
+    """Each Python block, and whether it runs."""
     lines = iter(enumerate(file.read_text("utf-8").splitlines(), start=1))
     for number, text in lines:
         opening = _OPEN.match(text)
         if opening is None:
             continue
         code = _until_closed(lines, opening, file, number)
-        if _runs(opening["info"], file, number):
-            yield Block(file, number + 1, code)
+        if _is_python(opening["info"]):
+            yield Block(file, number + 1, code), _runs(opening["info"], file, number)
 
 
 def _until_closed(
@@ -85,10 +91,12 @@ def _until_closed(
     raise ValueError(f"{file}:{number}: this code block is never closed")
 
 
+def _is_python(info: str) -> bool:
+    return info.strip().partition(" ")[0] in ("python", "py", "python3")
+
+
 def _runs(info: str, file: Path, number: int) -> bool:
     language, _, options = info.strip().partition(" ")
-    if language not in ("python", "py", "python3"):
-        return False
     if not options and language == "python":
         return True
     if language == "python" and _NO_RUN.fullmatch(options.strip()):

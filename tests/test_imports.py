@@ -72,31 +72,3 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     """A misspelt name fails like a missing attribute of any module."""
     with pytest.raises(AttributeError, match="no attribute 'Exekutor'"):
         getattr(toolcrib, "Exekutor")  # noqa: B009
-
-
-def test_the_documents_imports_work() -> None:
-    """The imports that the design promises for tools, toolsets and host tools work."""
-    from toolcrib.context import AgentContext
-    from toolcrib.host_tools import HostTool, HostToolDefinition, ToolScope
-    from toolcrib.tools import HostMount, OpenAICodeInterpreterTool, VfsPath
-    from toolcrib.tools.code_interpreter import AutoContainer, code_interpreter_tool
-    from toolcrib.tools.web_search import WebSearchConfig, web_search_tool
-    from toolcrib.toolsets import BaseTool, GlobalHooks, Toolset
-
-    promised = (
-        AgentContext,
-        HostTool,
-        HostToolDefinition,
-        ToolScope,
-        HostMount,
-        OpenAICodeInterpreterTool,
-        VfsPath,
-        AutoContainer,
-        code_interpreter_tool,
-        WebSearchConfig,
-        web_search_tool,
-        BaseTool,
-        GlobalHooks,
-        Toolset,
-    )
-    assert all(callable(each) for each in promised)

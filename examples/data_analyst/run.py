@@ -16,10 +16,8 @@ from pathlib import Path
 
 from toolcrib import MarkdownSection, Prompt, Session
 from toolcrib.adapters.openai import OpenAIAdapter, download_files
-from toolcrib.embedded import LocalProvider
-from toolcrib.embedded.backend import Brain
-from toolcrib.embedded.backends.chat import ChatBrain
-from toolcrib.embedded.backends.scripted.backend import ScriptedBrain
+from toolcrib.embedded import Brain, LocalProvider
+from toolcrib.embedded.backends import ChatBrain, ScriptedBrain
 from toolcrib.tools.code_interpreter import (
     AutoContainer,
     CodeInterpreterConfig,

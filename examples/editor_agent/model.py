@@ -10,7 +10,7 @@ from pathlib import Path
 
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.embedded import LocalProvider
-from toolcrib.embedded.backends.scripted.backend import ScriptedBrain
+from toolcrib.embedded.backends import ScriptedBrain
 
 brain = ScriptedBrain.from_file(Path(__file__).parent / "scenario.yaml")
 provider = LocalProvider(brain)

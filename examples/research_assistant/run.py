@@ -15,11 +15,9 @@ from pathlib import Path
 
 from toolcrib import MarkdownSection, Prompt
 from toolcrib.adapters.openai import OpenAIAdapter
-from toolcrib.embedded import LocalProvider
-from toolcrib.embedded.backend import Brain
-from toolcrib.embedded.backends.chat import ChatBrain
-from toolcrib.embedded.backends.scripted.backend import ScriptedBrain
-from toolcrib.embedded.web.folder import WebFolder
+from toolcrib.embedded import Brain, LocalProvider
+from toolcrib.embedded.backends import ChatBrain, ScriptedBrain
+from toolcrib.embedded.web import WebFolder
 from toolcrib.tools.web_search import WebSearchResult, web_search_tool
 
 HERE = Path(__file__).parent

@@ -28,7 +28,7 @@ from toolcrib import (
     ToolInvoked,
 )
 from toolcrib.approval import ApprovalRequest, Approver
-from toolcrib.ledger.record import Head
+from toolcrib.ledger import Head
 
 SESSION = "demo"
 TOKEN = "card-4242-424242"

@@ -1,16 +1,17 @@
 """Toolcrib: the tool runtime for LLM agents.
 
-Everything here is loaded when it is first used, so `import toolcrib` costs next to nothing.
+Names load their module on first use, so `import toolcrib` costs next to nothing.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from toolcrib._lazy import lazy_exports
 from toolcrib._version import __version__
 
 if TYPE_CHECKING:
+    from toolcrib._version import __version__
     from toolcrib.adapters.response import PromptResponse
     from toolcrib.approval.approvers import CallbackApprover, Reply
     from toolcrib.approval.decision import Actor, Answer, Approve, Deny
@@ -49,58 +50,6 @@ if TYPE_CHECKING:
     from toolcrib.tools.result import ToolResult
     from toolcrib.tools.secrets import Secret
     from toolcrib.tools.tool import Tool
-
-_HOMES = {
-    "Actor": "approval.decision",
-    "Answer": "approval.decision",
-    "ApprovalRequired": "errors",
-    "Approve": "approval.decision",
-    "CallFailed": "errors",
-    "CallRequest": "calls.outcome",
-    "CallbackApprover": "approval.approvers",
-    "Caller": "calls.call",
-    "Deny": "approval.decision",
-    "Event": "ledger.events",
-    "EventBus": "session.bus",
-    "Executor": "calls.executor",
-    "Failure": "failures",
-    "GlobalHooks": "calls.hooks",
-    "Grant": "approval.grant",
-    "Hooks": "calls.hooks",
-    "Fallback": "tools.fallback",
-    "HostedTool": "tools.provider_tools",
-    "Limits": "calls.outcome",
-    "MarkdownSection": "prompt.section",
-    "MemoryStore": "store.memory",
-    "ModelRetry": "errors",
-    "NativeTool": "tools.provider_tools",
-    "NewGrant": "approval.grant",
-    "Outcome": "calls.outcome",
-    "Policy": "approval.policy",
-    "Prompt": "prompt.prompt",
-    "PromptEvaluationError": "errors",
-    "PromptResponse": "adapters.response",
-    "ProviderTool": "tools.provider_tools",
-    "Refuse": "calls.hooks",
-    "RenderedPrompt": "prompt.rendering",
-    "Reply": "approval.approvers",
-    "Rule": "approval.rule",
-    "RuntimeConfig": "runtime.config",
-    "Secret": "tools.secrets",
-    "Section": "prompt.section",
-    "Session": "session.session",
-    "SqliteStore": "store.sqlite",
-    "TerminalApprover": "approval.terminal",
-    "Tool": "tools.tool",
-    "ToolContext": "tools.context",
-    "ToolExample": "tools.example",
-    "ToolInvoked": "ledger.events",
-    "ToolResult": "tools.result",
-    "ToolcribError": "errors",
-    "create_runtime": "runtime.runtime",
-    "load_policy": "approval.policy_file",
-    "tool": "tools.decorator",
-}
 
 __all__ = [
     "Actor",
@@ -155,17 +104,48 @@ __all__ = [
     "tool",
 ]
 
-
 if not TYPE_CHECKING:
-    # Hidden from type checkers, so that they find a misspelt name.
-    def __getattr__(name: str) -> Any:
-        home = _HOMES.get(name)
-        if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{home}"), name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib._version": ("__version__",),
+            "toolcrib.adapters.response": ("PromptResponse",),
+            "toolcrib.approval.approvers": ("CallbackApprover", "Reply"),
+            "toolcrib.approval.decision": ("Actor", "Answer", "Approve", "Deny"),
+            "toolcrib.approval.grant": ("Grant", "NewGrant"),
+            "toolcrib.approval.policy": ("Policy",),
+            "toolcrib.approval.policy_file": ("load_policy",),
+            "toolcrib.approval.rule": ("Rule",),
+            "toolcrib.approval.terminal": ("TerminalApprover",),
+            "toolcrib.calls.call": ("Caller",),
+            "toolcrib.calls.executor": ("Executor",),
+            "toolcrib.calls.hooks": ("GlobalHooks", "Hooks", "Refuse"),
+            "toolcrib.calls.outcome": ("CallRequest", "Limits", "Outcome"),
+            "toolcrib.errors": (
+                "ApprovalRequired",
+                "CallFailed",
+                "ModelRetry",
+                "PromptEvaluationError",
+                "ToolcribError",
+            ),
+            "toolcrib.failures": ("Failure",),
+            "toolcrib.ledger.events": ("Event", "ToolInvoked"),
+            "toolcrib.prompt.prompt": ("Prompt",),
+            "toolcrib.prompt.rendering": ("RenderedPrompt",),
+            "toolcrib.prompt.section": ("MarkdownSection", "Section"),
+            "toolcrib.runtime.config": ("RuntimeConfig",),
+            "toolcrib.runtime.runtime": ("create_runtime",),
+            "toolcrib.session.bus": ("EventBus",),
+            "toolcrib.session.session": ("Session",),
+            "toolcrib.store.memory": ("MemoryStore",),
+            "toolcrib.store.sqlite": ("SqliteStore",),
+            "toolcrib.tools.context": ("ToolContext",),
+            "toolcrib.tools.decorator": ("tool",),
+            "toolcrib.tools.example": ("ToolExample",),
+            "toolcrib.tools.fallback": ("Fallback",),
+            "toolcrib.tools.provider_tools": ("HostedTool", "NativeTool", "ProviderTool"),
+            "toolcrib.tools.result": ("ToolResult",),
+            "toolcrib.tools.secrets": ("Secret",),
+            "toolcrib.tools.tool": ("Tool",),
+        },
+    )

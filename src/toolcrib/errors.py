@@ -7,6 +7,7 @@
     │   ├── UnsupportedOption       an option of a tool that the provider does not have
     │   ├── WrongProvider           a tool that is bound to another provider
     │   ├── InvalidHooks            hooks for a tool that is not there, or not callable
+    │   ├── InvalidYaml             a YAML document that is not plain data
     │   ├── InvalidPolicy           a policy rule or file that cannot be read
     │   ├── InvalidPrompt           a prompt or section that cannot be rendered
     │   ├── InvalidDecision         a decision that does not fit its request
@@ -105,6 +106,16 @@ class WrongProvider(UsageError):
 
 class InvalidHooks(UsageError):
     """Hooks name a tool that is not registered, or are not callable."""
+
+
+class InvalidYaml(UsageError):
+    """A YAML document is malformed or holds more than plain data. `line` is where, if known; the
+    reader of the file names the file.
+    """
+
+    def __init__(self, message: str, *, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
 
 
 class InvalidPolicy(UsageError):

@@ -73,7 +73,7 @@ def test_every_event_loop_may_use_one_client(provider: LocalProvider) -> None:
 async def test_a_client_that_waits_may_not_wait_for_itself() -> None:
     """In the provider's own loop it is told so, and nothing hangs."""
     async with LocalProvider(Puppet(adds)) as provider:
-        with pytest.raises(UsageError, match="async client"):
+        with pytest.raises(UsageError, match="use async code"):
             provider.sync_client().responses.create(model="puppet", input="5")
 
 

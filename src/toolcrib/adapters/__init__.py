@@ -1,1 +1,42 @@
 """Adapters: how prompts reach models, and how what models and providers do comes back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from toolcrib.adapters.codec import Codec, Contribution, HostedToolCodec, Invocation
+    from toolcrib.adapters.governance import Governance
+    from toolcrib.adapters.model_client import Retry
+    from toolcrib.adapters.options import Budget
+    from toolcrib.adapters.prompt_adapter import PromptAdapter
+    from toolcrib.adapters.response import PromptResponse, ResponseStatus, Usage
+
+__all__ = [
+    "Budget",
+    "Codec",
+    "Contribution",
+    "Governance",
+    "HostedToolCodec",
+    "Invocation",
+    "PromptAdapter",
+    "PromptResponse",
+    "ResponseStatus",
+    "Retry",
+    "Usage",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.adapters.codec": ("Codec", "Contribution", "HostedToolCodec", "Invocation"),
+            "toolcrib.adapters.governance": ("Governance",),
+            "toolcrib.adapters.model_client": ("Retry",),
+            "toolcrib.adapters.options": ("Budget",),
+            "toolcrib.adapters.prompt_adapter": ("PromptAdapter",),
+            "toolcrib.adapters.response": ("PromptResponse", "ResponseStatus", "Usage"),
+        },
+    )

@@ -33,6 +33,7 @@ from toolcrib.ledger.record import events
 from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
 from toolcrib.prompt.output import OutputMismatch
 from toolcrib.session.turns import call_here, turn_here
+from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import Item
@@ -115,7 +116,7 @@ class Evaluation(Generic[O]):
 
     async def _go_on(self) -> PromptResponse[O]:
         session = self._session
-        happened = await session.ask_store(lambda: list(events(session.records())))
+        happened = await ask_store(session.store, lambda: list(events(session.records())))
         call = call_here(session)
         started = open_prompt(
             happened, self._prompt.name, self._question.digest, call.call_id if call else None
@@ -176,7 +177,7 @@ class Evaluation(Generic[O]):
         if not self._options.follows:
             return self._conversation((), turn)
         session = self._session
-        happened = await session.ask_store(lambda: list(events(session.records())))
+        happened = await ask_store(session.store, lambda: list(events(session.records())))
         return self._conversation(happened, turn)
 
     def _conversation(self, happened: Sequence[Event], turn: int) -> Conversation:

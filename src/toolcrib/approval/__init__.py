@@ -1,12 +1,10 @@
-"""Who may run what: policy, requests, decisions, grants and the people who are asked.
-
-Names load their module when they are first used.
-"""
+"""Policy, approval requests, decisions, grants and approvers."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver, CallbackApprover, Reply
@@ -15,22 +13,10 @@ if TYPE_CHECKING:
     from toolcrib.approval.pattern import Between, Equals, Glob, Not, OneOf, Pattern, Regex
     from toolcrib.approval.policy import Explanation, Policy, default_verdict
     from toolcrib.approval.policy_file import load_policy, parse_policy
+    from toolcrib.approval.policy_lint import Caution, cautions
     from toolcrib.approval.request import ApprovalRequest
     from toolcrib.approval.rule import Rule, Subject, Verdict
     from toolcrib.approval.terminal import TerminalApprover
-
-_MODULES = {
-    "approvers": ("Approver", "CallbackApprover", "Reply"),
-    "decision": ("Actor", "Answer", "Approve", "Decided", "Decision", "Deny", "Expire"),
-    "grant": ("Grant", "NewGrant"),
-    "pattern": ("Between", "Equals", "Glob", "Not", "OneOf", "Pattern", "Regex"),
-    "policy": ("Explanation", "Policy", "default_verdict"),
-    "policy_file": ("load_policy", "parse_policy"),
-    "request": ("ApprovalRequest",),
-    "rule": ("Rule", "Subject", "Verdict"),
-    "terminal": ("TerminalApprover",),
-}
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "Actor",
@@ -40,6 +26,7 @@ __all__ = [
     "Approver",
     "Between",
     "CallbackApprover",
+    "Caution",
     "Decided",
     "Decision",
     "Deny",
@@ -59,13 +46,41 @@ __all__ = [
     "Subject",
     "TerminalApprover",
     "Verdict",
+    "cautions",
     "default_verdict",
     "load_policy",
     "parse_policy",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.approval.approvers": ("Approver", "CallbackApprover", "Reply"),
+            "toolcrib.approval.decision": (
+                "Actor",
+                "Answer",
+                "Approve",
+                "Decided",
+                "Decision",
+                "Deny",
+                "Expire",
+            ),
+            "toolcrib.approval.grant": ("Grant", "NewGrant"),
+            "toolcrib.approval.pattern": (
+                "Between",
+                "Equals",
+                "Glob",
+                "Not",
+                "OneOf",
+                "Pattern",
+                "Regex",
+            ),
+            "toolcrib.approval.policy": ("Explanation", "Policy", "default_verdict"),
+            "toolcrib.approval.policy_file": ("load_policy", "parse_policy"),
+            "toolcrib.approval.policy_lint": ("Caution", "cautions"),
+            "toolcrib.approval.request": ("ApprovalRequest",),
+            "toolcrib.approval.rule": ("Rule", "Subject", "Verdict"),
+            "toolcrib.approval.terminal": ("TerminalApprover",),
+        },
+    )

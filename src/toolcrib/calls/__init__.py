@@ -1,1 +1,62 @@
 """What happens to a call: the executor, the stages of its path, and their limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from toolcrib.calls.call import Caller
+    from toolcrib.calls.execute import Runner
+    from toolcrib.calls.executor import Executor
+    from toolcrib.calls.hooks import (
+        GlobalHooks,
+        GlobalPostHook,
+        GlobalPreHook,
+        Hooks,
+        PostHook,
+        PreHook,
+        PreReply,
+        Refuse,
+    )
+    from toolcrib.calls.outcome import CallRequest, Limits, Outcome, Status
+
+__all__ = [
+    "CallRequest",
+    "Caller",
+    "Executor",
+    "GlobalHooks",
+    "GlobalPostHook",
+    "GlobalPreHook",
+    "Hooks",
+    "Limits",
+    "Outcome",
+    "PostHook",
+    "PreHook",
+    "PreReply",
+    "Refuse",
+    "Runner",
+    "Status",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.calls.call": ("Caller",),
+            "toolcrib.calls.execute": ("Runner",),
+            "toolcrib.calls.executor": ("Executor",),
+            "toolcrib.calls.hooks": (
+                "GlobalHooks",
+                "GlobalPostHook",
+                "GlobalPreHook",
+                "Hooks",
+                "PostHook",
+                "PreHook",
+                "PreReply",
+                "Refuse",
+            ),
+            "toolcrib.calls.outcome": ("CallRequest", "Limits", "Outcome", "Status"),
+        },
+    )

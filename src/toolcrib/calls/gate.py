@@ -25,7 +25,7 @@ from toolcrib.calls.validate import digest, freeze, parse_arguments
 from toolcrib.errors import InvalidDecision
 from toolcrib.failures import Failure
 from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
-from toolcrib.store.store import ApprovalFiled, ApprovalUsed, CallOpened, OpenCallState
+from toolcrib.store.store import ApprovalFiled, ApprovalUsed, CallOpened, OpenCallState, ask_store
 from toolcrib.tools.provider_tools import kind_of, provider_of
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Gate:
         call.approval_id = request.approval_id
         session.claimed.add(call.call_id)
         session.waiting.add(call.call_id)
-        await session.ask_store(session.save_settings)
+        await ask_store(session.store, session.save_settings)
         await session.record(
             ApprovalRequested(
                 session_id=session.session_id,
@@ -205,14 +205,14 @@ class Gate:
             Actor("rule", "unanswered"),
             self._session.clock(),
         )
-        await self._session.ask_store(self._session.store.decide, decided)
+        await ask_store(self._session.store, self._session.store.decide, decided)
         # Somebody may have answered at the last moment; what is filed counts.
         await self._obey(call, request, await self._decision_on(request) or decided)
 
     async def _decision_on(self, request: ApprovalRequest) -> Decided | None:
         """The decision that is filed and has not been acted on."""
         session = self._session
-        filed = await session.ask_store(session.store.approval, request.approval_id)
+        filed = await ask_store(session.store, session.store.approval, request.approval_id)
         return filed.decided if filed is not None and filed.state == "decided" else None
 
     async def _obey(self, call: Call, request: ApprovalRequest, decided: Decided) -> None:
@@ -278,7 +278,7 @@ class Gate:
             return None
         actor = Actor("grant", grant.grant_id)
         decided = Decided(request.approval_id, request.digest, Approve(), actor, now)
-        if not await session.ask_store(session.store.decide, decided):
+        if not await ask_store(session.store, session.store.decide, decided):
             return await self._decision_on(request)
         await session.approvals.note_use(grant, call.call_id)
         return decided
@@ -287,13 +287,13 @@ class Gate:
         """Take one use of a grant that covers the call, if there is one."""
         session = self._session
         now = session.clock()
-        live = await session.ask_store(self._grants_of, subject.tool.id)
+        live = await ask_store(session.store, self._grants_of, subject.tool.id)
         for grant in live:
             if not grant.covers(
                 subject, session_id=session.session_id, now=now, call_id=call.call_id
             ):
                 continue
-            if await session.ask_store(session.store.use_grant, grant.grant_id, now):
+            if await ask_store(session.store, session.store.use_grant, grant.grant_id, now):
                 return grant
         return None
 

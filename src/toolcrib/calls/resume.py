@@ -13,6 +13,7 @@ from toolcrib.calls.request import is_about_doubt
 from toolcrib.calls.validate import parse_arguments
 from toolcrib.errors import UsageError
 from toolcrib.ledger.events import ToolUnavailable
+from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
@@ -85,7 +86,7 @@ class Resumption:
     async def _open_calls(self) -> list[OpenCall]:
         # A session that was just opened may still be writing down what it found in doubt.
         await self._session.ledger.flush()
-        return await self._session.ask_store(self._session.open_calls)
+        return await ask_store(self._session.store, self._session.open_calls)
 
     def _claim(self, call: OpenCall) -> bool:
         claimed = self._session.claimed
@@ -164,7 +165,7 @@ class Resumption:
         if found.approval_id is None:
             return None
         session = self._session
-        return await session.ask_store(session.store.approval, found.approval_id)
+        return await ask_store(session.store, session.store.approval, found.approval_id)
 
     def _check_caller(self, call: Call, found: OpenCall) -> None:
         """End a nested call: the one that made it died with its process and cannot take it."""

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from toolcrib.cli.output import Exit
+
+__all__ = ["Exit", "main"]
 
 _MISSING = """\
 The toolcrib command needs {name}, which is not installed.
@@ -11,7 +19,7 @@ Install what it needs with: pip install 'toolcrib[cli]'"""
 
 
 def main() -> None:
-    """Run the command line and exit with one of the statuses of `toolcrib.cli.results`."""
+    """Run the command line and exit with one of the statuses of `Exit`."""
     if sys.argv[1:] == ["--version"]:
         from toolcrib._version import __version__
 
@@ -28,3 +36,7 @@ def main() -> None:
     from toolcrib.cli.app import app
 
     app()
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(__name__, {"toolcrib.cli.output": ("Exit",)})

@@ -18,22 +18,24 @@ from httpx2 import (
 )
 from openai import AsyncOpenAI, OpenAI
 
-from toolcrib.embedded.home import Home
+from toolcrib.portal import Portal
 
 BASE_URL: Final = "http://toolcrib.local/v1"
 _WAITING: Final = 64
 """Pieces of a body that may wait for a reader before the provider waits too."""
 
 
-def in_process_client(app: Any, home: Home) -> AsyncOpenAI:
+def in_process_client(app: Any, portal: Portal) -> AsyncOpenAI:
     """A client whose requests never leave the process. Any event loop may use it."""
-    http = AsyncClient(transport=InProcess(app, home))
+    http = AsyncClient(transport=InProcess(app, portal))
     return AsyncOpenAI(api_key="none", base_url=BASE_URL, http_client=http, max_retries=0)
 
 
-def in_process_sync_client(app: Any, home: Home) -> OpenAI:
-    """The same for code without an event loop. It waits, so home must run in another thread."""
-    http = Client(transport=InProcessSync(app, home))
+def in_process_sync_client(app: Any, portal: Portal) -> OpenAI:
+    """The same for code without an event loop. It blocks, so the portal's loop
+    must run in another thread.
+    """
+    http = Client(transport=InProcessSync(app, portal))
     return OpenAI(api_key="none", base_url=BASE_URL, http_client=http, max_retries=0)
 
 
@@ -42,55 +44,55 @@ class InProcess(AsyncBaseTransport):
     library, it gives a body while it is written, so that streams are streams.
     """
 
-    def __init__(self, app: Any, home: Home) -> None:
+    def __init__(self, app: Any, portal: Portal) -> None:
         self._app = app
-        self._home = home
+        self._portal = portal
 
     async def handle_async_request(self, request: Request) -> Response:
         """Send one request; its body is read as it comes."""
         exchange = _Exchange(_scope(request), await request.aread())
-        start = await self._home.run(exchange.start(self._app))
-        return _response(request, start, _Body(exchange, self._home))
+        start = await self._portal.run_from_loop(exchange.start(self._app))
+        return _response(request, start, _Body(exchange, self._portal))
 
 
 class InProcessSync(BaseTransport):
     """The same, for those who wait."""
 
-    def __init__(self, app: Any, home: Home) -> None:
+    def __init__(self, app: Any, portal: Portal) -> None:
         self._app = app
-        self._home = home
+        self._portal = portal
 
     def handle_request(self, request: Request) -> Response:
         """Send one request; its body is read as it comes."""
         exchange = _Exchange(_scope(request), request.read())
-        start = self._home.run_now(exchange.start(self._app))
-        return _response(request, start, _SyncBody(exchange, self._home))
+        start = self._portal.run_from_thread(exchange.start(self._app))
+        return _response(request, start, _SyncBody(exchange, self._portal))
 
 
 class _Body(AsyncByteStream):
-    def __init__(self, exchange: _Exchange, home: Home) -> None:
+    def __init__(self, exchange: _Exchange, portal: Portal) -> None:
         self._exchange = exchange
-        self._home = home
+        self._portal = portal
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while (piece := await self._home.run(self._exchange.piece())) is not None:
+        while (piece := await self._portal.run_from_loop(self._exchange.piece())) is not None:
             yield piece
 
     async def aclose(self) -> None:
-        await self._home.run(self._exchange.leave())
+        await self._portal.run_from_loop(self._exchange.leave())
 
 
 class _SyncBody(SyncByteStream):
-    def __init__(self, exchange: _Exchange, home: Home) -> None:
+    def __init__(self, exchange: _Exchange, portal: Portal) -> None:
         self._exchange = exchange
-        self._home = home
+        self._portal = portal
 
     def __iter__(self) -> Iterator[bytes]:
-        while (piece := self._home.run_now(self._exchange.piece())) is not None:
+        while (piece := self._portal.run_from_thread(self._exchange.piece())) is not None:
             yield piece
 
     def close(self) -> None:
-        self._home.run_now(self._exchange.leave())
+        self._portal.run_from_thread(self._exchange.leave())
 
 
 def _response(request: Request, start: MutableMapping[str, Any], body: Any) -> Response:
@@ -99,7 +101,7 @@ def _response(request: Request, start: MutableMapping[str, Any], body: Any) -> R
 
 
 class _Exchange:
-    """One request and its answer. Everything but making it happens at home."""
+    """One request and its answer. Everything but its construction runs on the portal's loop."""
 
     def __init__(self, scope: dict[str, Any], body: bytes) -> None:
         self._scope = scope

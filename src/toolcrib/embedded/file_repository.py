@@ -17,8 +17,8 @@ from toolcrib.embedded.interval import NowAndThen
 from toolcrib.vfs.names import safe_name
 
 if TYPE_CHECKING:
+    from toolcrib.clock import Clock
     from toolcrib.embedded.database import Database
-    from toolcrib.store.store import Clock
 
 MOST_BYTES: Final = 512 * 1024 * 1024
 PURPOSES: Final = frozenset({"assistants", "batch", "fine-tune", "vision", "user_data", "evals"})

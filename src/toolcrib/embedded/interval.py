@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toolcrib.store.store import Clock
+    from toolcrib.clock import Clock
 
 
 class NowAndThen:

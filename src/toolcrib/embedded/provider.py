@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from toolcrib.clock import SYSTEM_CLOCK
 from toolcrib.embedded.containers.repository import ContainerShelf
 from toolcrib.embedded.database import Database, claim_folder
 from toolcrib.embedded.file_repository import FileShelf
-from toolcrib.embedded.home import Home
 from toolcrib.embedded.responses.repository import Kept
 from toolcrib.embedded.responses.service import Responses
 from toolcrib.embedded.responses.tools import Kinds
@@ -26,15 +26,16 @@ from toolcrib.embedded.tools.web_search import WebSearch
 from toolcrib.embedded.vector_stores.repository import VectorStores
 from toolcrib.embedded.web.folder import WebFolder
 from toolcrib.errors import UsageError
+from toolcrib.portal import Portal
 
 if TYPE_CHECKING:
     import os
 
+    from toolcrib.clock import Clock
     from toolcrib.embedded.backend import Brain
     from toolcrib.embedded.search.embedder import Embedder
     from toolcrib.embedded.tools.tool import HostedKind
     from toolcrib.embedded.web.source import WebSource
-    from toolcrib.store.store import Clock
 
 
 class LocalProvider:
@@ -58,7 +59,7 @@ class LocalProvider:
         embedder: Embedder | None = None,
         allow_network: bool = False,
         allow_unconfined: bool = False,
-        clock: Clock = time.time,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         listed = list(brains) if isinstance(brains, Sequence) else [brains]
         self._brains: Mapping[str, Brain] = {brain.name: brain for brain in listed}
@@ -74,21 +75,21 @@ class LocalProvider:
         self._started_at = int(clock())
         self._stack = AsyncExitStack()
         self._responses: Responses | None = None
-        self._home: Home | None = None
+        self._portal: Portal | None = None
 
     def __enter__(self) -> Self:
-        home = Home(in_thread=True)
+        portal = Portal(name="toolcrib-provider")
         try:
-            home.run_now(self._start(home))
+            portal.run_from_thread(self._start(portal))
         except BaseException:
-            home.close()
+            portal.close(for_good=True)
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        home = self._at_home()
-        home.run_now(self.aclose())
-        home.close()
+        portal = self._started_portal()
+        portal.run_from_thread(self.aclose())
+        portal.close(for_good=True)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -101,12 +102,12 @@ class LocalProvider:
         """Open what is kept, and settle what was cut off. Raises `UsageError` when the folder is
         another provider's now.
         """
-        await self._start(Home())
+        await self._start(Portal(loop=asyncio.get_running_loop()))
 
-    async def _start(self, home: Home) -> None:
-        if self._home is not None:
+    async def _start(self, portal: Portal) -> None:
+        if self._portal is not None:
             raise UsageError("the provider was started already; make another one")
-        self._home = home
+        self._portal = portal
         try:
             await self._open()
         except BaseException:
@@ -187,15 +188,15 @@ class LocalProvider:
         """
         from toolcrib.embedded.client import in_process_client
 
-        return in_process_client(self.app, self._at_home())
+        return in_process_client(self.app, self._started_portal())
 
     def sync_client(self) -> Any:
         """An `openai.OpenAI` for code that waits. The provider must live in another thread."""
         from toolcrib.embedded.client import in_process_sync_client
 
-        return in_process_sync_client(self.app, self._at_home())
+        return in_process_sync_client(self.app, self._started_portal())
 
-    def _at_home(self) -> Home:
-        if self._home is None:
+    def _started_portal(self) -> Portal:
+        if self._portal is None:
             raise UsageError("the provider is not started; use `with` or `async with`")
-        return self._home
+        return self._portal

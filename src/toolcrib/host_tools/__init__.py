@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.host_tools.definition import (
@@ -75,42 +76,43 @@ __all__ = [
     "parse_host_tools",
 ]
 
-_HOMES = {
-    "HostTool": "host_tools.host_tool",
-    "HostToolDefinition": "host_tools.definition",
-    "HostToolRegistry": "host_tools.registry",
-    "HostToolsFile": "host_tools.host_tools_file",
-    "HostToolsWatcher": "host_tools.reload",
-    "HttpServer": "mcp_client.config",
-    "LoadedHostTools": "host_tools.loader",
-    "McpServerConfig": "mcp_client.config",
-    "MountTerms": "mcp_client.config",
-    "Offer": "host_tools.visibility",
-    "Offered": "host_tools.visibility",
-    "Origin": "host_tools.registrations",
-    "Plugin": "host_tools.loader",
-    "RegistryChange": "host_tools.registrations",
-    "Reload": "host_tools.reload",
-    "SessionFactory": "host_tools.definition",
-    "SessionHandler": "host_tools.definition",
-    "SessionTools": "host_tools.session_tools",
-    "StdioServer": "mcp_client.config",
-    "ToolContext": "tools.context",
-    "ToolHandler": "host_tools.definition",
-    "ToolResult": "tools.result",
-    "ToolScope": "host_tools.definition",
-    "Withheld": "host_tools.visibility",
-    "client_server": "mcp_client.config",
-    "host_tool_registry": "host_tools.registry",
-    "load_host_tools": "host_tools.loader",
-    "load_host_tools_file": "host_tools.host_tools_file",
-    "load_host_tools_module": "host_tools.python_modules",
-    "load_host_tools_plugins": "host_tools.loader",
-    "parse_host_tools": "host_tools.host_tools_file",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"toolcrib.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.host_tools.definition": (
+                "HostToolDefinition",
+                "SessionFactory",
+                "SessionHandler",
+                "ToolHandler",
+                "ToolScope",
+            ),
+            "toolcrib.host_tools.host_tool": ("HostTool",),
+            "toolcrib.host_tools.host_tools_file": (
+                "HostToolsFile",
+                "load_host_tools_file",
+                "parse_host_tools",
+            ),
+            "toolcrib.host_tools.loader": (
+                "LoadedHostTools",
+                "Plugin",
+                "load_host_tools",
+                "load_host_tools_plugins",
+            ),
+            "toolcrib.host_tools.python_modules": ("load_host_tools_module",),
+            "toolcrib.host_tools.registrations": ("Origin", "RegistryChange"),
+            "toolcrib.host_tools.registry": ("HostToolRegistry", "host_tool_registry"),
+            "toolcrib.host_tools.reload": ("HostToolsWatcher", "Reload"),
+            "toolcrib.host_tools.session_tools": ("SessionTools",),
+            "toolcrib.host_tools.visibility": ("Offer", "Offered", "Withheld"),
+            "toolcrib.mcp_client.config": (
+                "HttpServer",
+                "McpServerConfig",
+                "MountTerms",
+                "StdioServer",
+                "client_server",
+            ),
+            "toolcrib.tools.context": ("ToolContext",),
+            "toolcrib.tools.result": ("ToolResult",),
+        },
+    )

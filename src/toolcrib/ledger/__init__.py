@@ -1,1 +1,110 @@
 """Facts of a session in order: events, records, their encoding and the hash chain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from toolcrib.ledger.events import (
+        ApprovalDecided,
+        ApprovalRequested,
+        CallInDoubt,
+        CallStarted,
+        CallUnrecorded,
+        Event,
+        FilesStaged,
+        GrantChanged,
+        HostedToolProgress,
+        ModelAsked,
+        ModelResponded,
+        PayloadsDeleted,
+        PromptAnswered,
+        PromptResumed,
+        PromptStarted,
+        SessionOpened,
+        SessionRestored,
+        TextDelta,
+        ToolEmitted,
+        ToolInvoked,
+        ToolOutput,
+        ToolProgress,
+        ToolsChanged,
+        ToolUnavailable,
+        ToolWithheld,
+        TurnEnded,
+        TurnStarted,
+    )
+    from toolcrib.ledger.record import GENESIS, Head, Record, verify
+
+__all__ = [
+    "GENESIS",
+    "ApprovalDecided",
+    "ApprovalRequested",
+    "CallInDoubt",
+    "CallStarted",
+    "CallUnrecorded",
+    "Event",
+    "FilesStaged",
+    "GrantChanged",
+    "Head",
+    "HostedToolProgress",
+    "ModelAsked",
+    "ModelResponded",
+    "PayloadsDeleted",
+    "PromptAnswered",
+    "PromptResumed",
+    "PromptStarted",
+    "Record",
+    "SessionOpened",
+    "SessionRestored",
+    "TextDelta",
+    "ToolEmitted",
+    "ToolInvoked",
+    "ToolOutput",
+    "ToolProgress",
+    "ToolUnavailable",
+    "ToolWithheld",
+    "ToolsChanged",
+    "TurnEnded",
+    "TurnStarted",
+    "verify",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.ledger.events": (
+                "ApprovalDecided",
+                "ApprovalRequested",
+                "CallInDoubt",
+                "CallStarted",
+                "CallUnrecorded",
+                "Event",
+                "FilesStaged",
+                "GrantChanged",
+                "HostedToolProgress",
+                "ModelAsked",
+                "ModelResponded",
+                "PayloadsDeleted",
+                "PromptAnswered",
+                "PromptResumed",
+                "PromptStarted",
+                "SessionOpened",
+                "SessionRestored",
+                "TextDelta",
+                "ToolEmitted",
+                "ToolInvoked",
+                "ToolOutput",
+                "ToolProgress",
+                "ToolUnavailable",
+                "ToolWithheld",
+                "ToolsChanged",
+                "TurnEnded",
+                "TurnStarted",
+            ),
+            "toolcrib.ledger.record": ("GENESIS", "Head", "Record", "verify"),
+        },
+    )

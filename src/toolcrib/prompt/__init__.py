@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
@@ -29,31 +30,15 @@ __all__ = [
     "digest_of",
 ]
 
-_HOMES = {
-    "Attachment": "attachments",
-    "FileAttachment": "attachments",
-    "MarkdownSection": "section",
-    "OutputMismatch": "output",
-    "OutputSchema": "output",
-    "Override": "overrides",
-    "Overrides": "overrides",
-    "Prompt": "prompt",
-    "RenderedPrompt": "rendering",
-    "Section": "section",
-    "TextAttachment": "attachments",
-    "Visibility": "section",
-    "digest_of": "overrides",
-}
-
-
 if not TYPE_CHECKING:
-    # Out of a type checker's sight, or it would take every misspelt name for Any.
-    def __getattr__(name: str) -> object:
-        home = _HOMES.get(name)
-        if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{home}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.prompt.attachments": ("Attachment", "FileAttachment", "TextAttachment"),
+            "toolcrib.prompt.output": ("OutputMismatch", "OutputSchema"),
+            "toolcrib.prompt.overrides": ("Override", "Overrides", "digest_of"),
+            "toolcrib.prompt.prompt": ("Prompt",),
+            "toolcrib.prompt.rendering": ("RenderedPrompt",),
+            "toolcrib.prompt.section": ("MarkdownSection", "Section", "Visibility"),
+        },
+    )

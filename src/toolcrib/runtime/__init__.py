@@ -1,1 +1,45 @@
 """The runtime: sessions and tools behind one service, whatever the transport."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.config import RuntimeConfig, WhenBusy
+    from toolcrib.runtime.envelope import Envelope
+    from toolcrib.runtime.operations import OPERATIONS, Operation
+    from toolcrib.runtime.principal import OWNER, SCOPES, Principal, Scope
+    from toolcrib.runtime.runtime import Runtime, create_runtime
+    from toolcrib.runtime.service import PROTOCOL, Service, as_json
+
+__all__ = [
+    "OPERATIONS",
+    "OWNER",
+    "PROTOCOL",
+    "SCOPES",
+    "Envelope",
+    "Operation",
+    "Principal",
+    "Runtime",
+    "RuntimeConfig",
+    "Scope",
+    "Service",
+    "WhenBusy",
+    "as_json",
+    "create_runtime",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.runtime.config": ("RuntimeConfig", "WhenBusy"),
+            "toolcrib.runtime.envelope": ("Envelope",),
+            "toolcrib.runtime.operations": ("OPERATIONS", "Operation"),
+            "toolcrib.runtime.principal": ("OWNER", "Principal", "SCOPES", "Scope"),
+            "toolcrib.runtime.runtime": ("Runtime", "create_runtime"),
+            "toolcrib.runtime.service": ("PROTOCOL", "Service", "as_json"),
+        },
+    )

@@ -10,8 +10,8 @@ from toolcrib.approval.decision import Actor, Approve, Decided, Deny
 from toolcrib.approval.edit import check_edit
 from toolcrib.approval.grant import NewGrant
 from toolcrib.errors import InvalidDecision, Refused
-from toolcrib.runtime.asking import ask_store
 from toolcrib.runtime.messages import ApprovalFacts, GrantFacts, Grants, Inbox
+from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from toolcrib.approval.decision import Decision

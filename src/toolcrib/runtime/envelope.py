@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.ledger.encoding import encode_event, rendered
 from toolcrib.ledger.events import PASSING, Event, ToolInvoked
+from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from toolcrib.ledger.record import Record
@@ -151,7 +152,7 @@ class Reader:
         session, seen = self._session, self._seen
         if count == 0:
             return []
-        return await session.ask_store(lambda: list(islice(session.records(seen), count)))
+        return await ask_store(session.store, lambda: list(islice(session.records(seen), count)))
 
     def _given(self, record: Record) -> Envelope:
         self._seen = record.seq

@@ -18,6 +18,7 @@ from toolcrib.errors import Refused
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.ledger.record import events
 from toolcrib.runtime.messages import CallResult, CallTool
+from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from toolcrib.session.session import Session
@@ -121,7 +122,7 @@ class KeyedCalls:
             # Nobody wrote the session before, and what was asked here is remembered here.
             return None
         if self._ended is None:
-            self._ended = await self._session.ask_store(self._read)
+            self._ended = await ask_store(self._session.store, self._read)
         place, _, _ = (asked.call_id or "").rpartition("_")
         ended = self._ended.get(place)
         if ended is None:

@@ -321,9 +321,7 @@ class CallTool(Params):
 
     session_id: str
     name: str
-    arguments: dict[str, SkipValidation[JsonValue]] = field(
-        default_factory=dict[str, JsonValue]
-    )
+    arguments: dict[str, SkipValidation[JsonValue]] = field(default_factory=dict[str, JsonValue])
     """JSON values. The executor validates them against the tool, so they are not checked here."""
     call_id: CallId | None = None
     idempotency_key: Key | None = None

@@ -15,6 +15,7 @@ from toolcrib.prompt.prompt import Prompt
 from toolcrib.prompt.section import MarkdownSection
 from toolcrib.runtime.live_session import wait_at_most
 from toolcrib.runtime.messages import PromptResult, PromptStatus
+from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -101,12 +102,12 @@ async def give_up(held: HeldSession) -> bool:
     if session.kept.pop(_UNFINISHED, None) is None:
         return False
     turn = await turn_of(held)
-    for call in await session.ask_store(session.open_calls):
+    for call in await ask_store(session.store, session.open_calls):
         if _is_of_prompt(call, turn):
             # Somebody may have taken it up, or ended it, since it was read.
             with suppress(UsageError):
                 await held.executor.withdraw(call.call_id)
-    await session.ask_store(session.save_settings)
+    await ask_store(session.store, session.save_settings)
     return True
 
 
@@ -123,7 +124,7 @@ async def turn_of(held: HeldSession) -> int:
         asked = [event for event in events(session.records()) if isinstance(event, PromptStarted)]
         return max((each.turn for each in asked if each.parent_call_id is None), default=0)
 
-    return await session.ask_store(look)
+    return await ask_store(session.store, look)
 
 
 async def ended(
@@ -184,7 +185,7 @@ async def _is_over(held: HeldSession, request: ApprovalRequest) -> bool:
     session = held.session
     if request.deadline is not None and session.clock() >= request.deadline:
         return True
-    filed = await session.ask_store(session.store.approval, request.approval_id)
+    filed = await ask_store(session.store, session.store.approval, request.approval_id)
     return filed is None or filed.state != "pending"
 
 

@@ -14,7 +14,6 @@ from toolcrib.calls.call import Caller
 from toolcrib.errors import Refused
 from toolcrib.ledger.events import ALL_EVENTS, PASSING
 from toolcrib.runtime import approval_operations, call_operations
-from toolcrib.runtime.asking import ask_store
 from toolcrib.runtime.envelope import GAP, Reader, kept
 from toolcrib.runtime.idempotency import named
 from toolcrib.runtime.messages import (
@@ -50,6 +49,7 @@ from toolcrib.runtime.messages import (
 )
 from toolcrib.runtime.principal import OWNER
 from toolcrib.runtime.prompt_operations import Prompting, ended, give_up
+from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

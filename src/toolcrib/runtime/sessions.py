@@ -22,14 +22,13 @@ from toolcrib.errors import LeaseHeld, Refused, SessionNotFound, UsageError
 from toolcrib.host_tools.session_tools import SessionTools
 from toolcrib.ledger.events import Event, SessionOpened, ToolInvoked
 from toolcrib.ledger.record import Record, events
-from toolcrib.runtime.asking import ask_store
 from toolcrib.runtime.client_tools import ClientCalls, bring_again, brought
 from toolcrib.runtime.live_session import HeldSession
 from toolcrib.runtime.messages import CreateSession, ResumeSession, SessionFacts
 from toolcrib.runtime.mounted_servers import McpMounting
 from toolcrib.session.ledger_writer import entry_of
 from toolcrib.session.session import Session
-from toolcrib.store.store import Artifact, ArtifactKept, Effect
+from toolcrib.store.store import Artifact, ArtifactKept, Effect, ask_store
 
 if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
@@ -97,7 +96,7 @@ async def retell(session: Session, source_id: str, records: Sequence[Record], tu
             session.append_soon(entry_of(retold), _artifacts(session.store, source_id, event))
     session.last_turn = turn
     await session.ledger.flush()
-    await session.ask_store(session.save_settings)
+    await ask_store(session.store, session.save_settings)
 
 
 def _artifacts(store: Store, source_id: str, event: Event) -> tuple[Effect, ...]:
@@ -296,7 +295,7 @@ class HeldSessions:
         session = await self._session(asked)
         try:
             held = self._hold(session, asked, who)
-            await session.ask_store(session.save_settings)
+            await ask_store(session.store, session.save_settings)
         except BaseException:
             await self._take_back(session, is_new=is_new)
             raise

@@ -16,7 +16,7 @@ from toolcrib.approval.request import ApprovalRequest
 from toolcrib.errors import InvalidDecision, StoreError
 from toolcrib.ledger.events import GrantChanged
 from toolcrib.store.codec import decode_decided
-from toolcrib.store.store import FiledApproval
+from toolcrib.store.store import FiledApproval, ask_store
 
 if TYPE_CHECKING:
     from toolcrib.session.session import Session
@@ -52,7 +52,7 @@ class Approvals:
         decision itself.
         """
         session = self._session
-        request = (await session.ask_store(self._find, which)).request
+        request = (await ask_store(session.store, self._find, which)).request
         now = session.clock()
         actor = by if isinstance(by, Actor) else Actor("person", by)
         decided = _checked(Decided(request.approval_id, request.digest, decision, actor, now))
@@ -62,7 +62,7 @@ class Approvals:
             raise InvalidDecision(
                 f"request {request.approval_id} expired; the model has to call again"
             )
-        if not await session.ask_store(session.store.decide, decided):
+        if not await ask_store(session.store, session.store.decide, decided):
             raise InvalidDecision(f"request {request.approval_id} was decided by somebody else")
         if grant is not None and grant.scope != "once":
             await self.grant(request, grant, by=actor)
@@ -70,7 +70,8 @@ class Approvals:
 
     async def expire(self, request: ApprovalRequest) -> None:
         """Let the clock decide a request whose deadline has passed."""
-        await self._session.ask_store(
+        await ask_store(
+            self._session.store,
             self._session.store.decide,
             Decided(
                 request.approval_id,
@@ -95,7 +96,7 @@ class Approvals:
             actor=by,
             now=session.clock(),
         )
-        await session.ask_store(session.store.add_grant, grant)
+        await ask_store(session.store, session.store.add_grant, grant)
         await self._note_grant(grant, "made", by)
         return grant
 
@@ -113,8 +114,8 @@ class Approvals:
         """Take a grant back, at once; False when it was not live."""
         session = self._session
         found = [grant for grant in session.store.grants() if grant.grant_id == grant_id]
-        if not found or not await session.ask_store(
-            session.store.revoke_grant, grant_id, session.clock()
+        if not found or not await ask_store(
+            session.store, session.store.revoke_grant, grant_id, session.clock()
         ):
             return False
         await self._note_grant(found[0], "revoked", Actor("person", by))

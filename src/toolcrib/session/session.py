@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from toolcrib.approval.decision import Actor
+from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import StoreError, UsageError
 from toolcrib.ledger.events import CallInDoubt, Event, PayloadsDeleted, SessionOpened
 from toolcrib.ledger.record import Head, Record, events, verify
@@ -29,12 +29,12 @@ from toolcrib.store.memory import MemoryStore
 from toolcrib.store.store import (
     ArtifactKept,
     CallOpened,
-    Clock,
     Commit,
     Effect,
     Lease,
     OpenCall,
     Store,
+    ask_store,
 )
 
 S = TypeVar("S")
@@ -57,7 +57,7 @@ class Session:
         *,
         store: Store | None = None,
         bus: EventBus | None = None,
-        clock: Clock = time.time,
+        clock: Clock = SYSTEM_CLOCK,
         cwd: str | None = None,
         environment: Mapping[str, str] | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -221,12 +221,6 @@ class Session:
         """Calls that a dead process had started and not finished."""
         return [call for call in self.open_calls() if call.state == "in_doubt"]
 
-    async def ask_store(self, function: Callable[..., T], *args: Any) -> T:
-        """Run a store method that may touch a disk, off the event loop."""
-        if not self.store.is_durable:
-            return function(*args)
-        return await asyncio.to_thread(function, *args)
-
     def save_settings(self) -> None:
         """Make the approval list durable, if it changed, so that a crash cannot weaken it."""
         names = list(self.need_user_approve_tools)
@@ -270,7 +264,7 @@ class Session:
     async def delete_payloads(self, by: str) -> None:
         """Delete what the records so far hold. The chain stays and still verifies."""
         await self.ledger.flush()
-        await self.ask_store(self.store.delete_payloads, self.lease)
+        await ask_store(self.store, self.store.delete_payloads, self.lease)
         self.ledger.drop_payloads()
         await self.record(
             PayloadsDeleted(session_id=self.session_id, at=self.clock(), actor=Actor("person", by))
@@ -282,8 +276,8 @@ class Session:
             return
         self._is_closed = True
         await self.ledger.flush()
-        await self.ask_store(self.save_settings)
-        await self.ask_store(self.store.release, self.lease)
+        await ask_store(self.store, self.save_settings)
+        await ask_store(self.store, self.store.release, self.lease)
         self.ledger.close()
 
     def _recover(self) -> None:

@@ -2,20 +2,79 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.store.memory import MemoryStore
     from toolcrib.store.sqlite import SqliteStore
-    from toolcrib.store.store import Store
+    from toolcrib.store.store import (
+        ApprovalFiled,
+        ApprovalState,
+        ApprovalUsed,
+        Artifact,
+        ArtifactKept,
+        CallClosed,
+        CallOpened,
+        Clock,
+        Commit,
+        CommitSource,
+        Effect,
+        FiledApproval,
+        Lease,
+        OpenCall,
+        OpenCallState,
+        SessionInfo,
+        Store,
+    )
 
-__all__ = ["MemoryStore", "SqliteStore", "Store"]
+__all__ = [
+    "ApprovalFiled",
+    "ApprovalState",
+    "ApprovalUsed",
+    "Artifact",
+    "ArtifactKept",
+    "CallClosed",
+    "CallOpened",
+    "Clock",
+    "Commit",
+    "CommitSource",
+    "Effect",
+    "FiledApproval",
+    "Lease",
+    "MemoryStore",
+    "OpenCall",
+    "OpenCallState",
+    "SessionInfo",
+    "SqliteStore",
+    "Store",
+]
 
-_HOMES = {"MemoryStore": "memory", "SqliteStore": "sqlite", "Store": "store"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.store.memory": ("MemoryStore",),
+            "toolcrib.store.sqlite": ("SqliteStore",),
+            "toolcrib.store.store": (
+                "ApprovalFiled",
+                "ApprovalState",
+                "ApprovalUsed",
+                "Artifact",
+                "ArtifactKept",
+                "CallClosed",
+                "CallOpened",
+                "Clock",
+                "Commit",
+                "CommitSource",
+                "Effect",
+                "FiledApproval",
+                "Lease",
+                "OpenCall",
+                "OpenCallState",
+                "SessionInfo",
+                "Store",
+            ),
+        },
+    )

@@ -18,10 +18,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from toolcrib.clock import Clock
 from toolcrib.errors import LeaseHeld, LeaseLost, LedgerBroken, SessionNotFound
 from toolcrib.ledger.record import GENESIS
 from toolcrib.store.codec import encode_settings
-from toolcrib.store.store import Clock, Lease
+from toolcrib.store.store import Lease
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ The approvals and grants of the memory store.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
@@ -14,6 +13,7 @@ from typing import Any, Protocol, assert_never
 from toolcrib.approval.decision import Decided
 from toolcrib.approval.grant import Grant
 from toolcrib.approval.request import ApprovalRequest
+from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound, StoreError
 from toolcrib.ledger.record import Head, Record
 from toolcrib.store.codec import take_out_edit
@@ -25,7 +25,6 @@ from toolcrib.store.store import (
     ArtifactKept,
     CallClosed,
     CallOpened,
-    Clock,
     Commit,
     CommitSource,
     Effect,
@@ -173,7 +172,7 @@ class _Session:
 class MemoryStore(MemoryInbox):
     """The twin of the durable stores: the same rules, nothing on disk."""
 
-    def __init__(self, *, clock: Clock = time.time) -> None:
+    def __init__(self, *, clock: Clock = SYSTEM_CLOCK) -> None:
         super().__init__()
         self._clock = clock
         self._sessions: dict[str, _Session] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Self, TypeVar
 
 from toolcrib.approval.decision import Decided
 from toolcrib.approval.grant import Grant
+from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.ledger.record import Head, Record
 from toolcrib.store import sqlite_inbox, sqlite_rows
@@ -23,7 +23,6 @@ from toolcrib.store.sqlite_schema import SqliteFile, Synchronous
 from toolcrib.store.sqlite_writer import Writer
 from toolcrib.store.store import (
     ApprovalState,
-    Clock,
     Commit,
     CommitSource,
     FiledApproval,
@@ -47,7 +46,7 @@ class SqliteStore:
         self,
         path: str | os.PathLike[str],
         *,
-        clock: Clock = time.time,
+        clock: Clock = SYSTEM_CLOCK,
         lease_seconds: float = 30.0,
         synchronous: Synchronous = "normal",
         busy_seconds: float = 10.0,

@@ -8,12 +8,13 @@ from threading import Lock
 from types import NoneType
 from typing import Any
 
+from toolcrib.clock import Clock
 from toolcrib.errors import LedgerBroken, SessionNotFound, StoreError
 from toolcrib.ledger.record import Head, Record
 from toolcrib.store.codec import decode_open_call, decode_settings
 from toolcrib.store.leases import is_held
 from toolcrib.store.sqlite_schema import SqliteFile
-from toolcrib.store.store import Clock, OpenCall, SessionInfo
+from toolcrib.store.store import OpenCall, SessionInfo
 from toolcrib.store.vault import Vault
 
 Row = tuple[Any, ...]

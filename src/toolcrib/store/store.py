@@ -5,9 +5,10 @@ The rule every store keeps: a commit goes on exactly where the ledger ends.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from toolcrib.approval.decision import Decided
 from toolcrib.approval.grant import Grant
@@ -15,6 +16,8 @@ from toolcrib.approval.request import ApprovalRequest
 from toolcrib.errors import LedgerBroken
 from toolcrib.ledger.record import GENESIS, Head, Record
 from toolcrib.tools.identity import ToolRef
+
+T = TypeVar("T")
 
 OpenCallState = Literal["waiting", "started", "in_doubt"]
 ApprovalState = Literal["pending", "decided", "used"]
@@ -241,10 +244,6 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
-Clock = Callable[[], float]
-"""Seconds since the epoch."""
-
-
 def check_follows(records: Sequence[Record], session_id: str, seq: int, previous: str) -> None:
     """Refuse records that do not follow record `seq` with hash `previous`, so no chain forks."""
     for record in records:
@@ -265,3 +264,12 @@ def check_follows(records: Sequence[Record], session_id: str, seq: int, previous
 def end_of(head: Head | None) -> tuple[int, str]:
     """The sequence number and hash that the next record must follow."""
     return (head.seq, head.hash) if head else (0, GENESIS)
+
+
+async def ask_store(store: Store, function: Callable[..., T], *args: Any) -> T:
+    """Run a function that reads or writes the store: in a thread when it may touch a disk, so that
+    the event loop goes on meanwhile.
+    """
+    if not store.is_durable:
+        return function(*args)
+    return await asyncio.to_thread(function, *args)

@@ -1,9 +1,12 @@
-"""Spans and metrics through OpenTelemetry's API, which is imported when it is asked for."""
+"""Spans and metrics through OpenTelemetry's API, which is imported on first use."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolcrib._lazy import lazy_exports
+
+# Imported at once: a lazy name would be hidden by the module of the same name.
 from toolcrib.telemetry.instrument import instrument
 
 if TYPE_CHECKING:
@@ -11,16 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Instrumentation", "instrument"]
 
-
 if not TYPE_CHECKING:
-    # Out of a type checker's sight, or it would take every misspelt name for Any.
-    def __getattr__(name: str) -> object:
-        if name != "Instrumentation":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from toolcrib.telemetry.instrumentation import Instrumentation
-
-        return Instrumentation
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    __getattr__, __dir__ = lazy_exports(
+        __name__, {"toolcrib.telemetry.instrumentation": ("Instrumentation",)}
+    )

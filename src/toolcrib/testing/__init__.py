@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from toolcrib.testing.clock import FakeClock
-from toolcrib.testing.recorder import Recorder
-from toolcrib.testing.scripted import ScriptedOpenAI, calls, says
-from toolcrib.testing.virtual_time import VirtualTimeLoop, run_in_virtual_time
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from toolcrib.testing.clock import FakeClock
+    from toolcrib.testing.recorder import Recorder
+    from toolcrib.testing.scripted import ScriptedOpenAI, calls, says
+    from toolcrib.testing.virtual_time import VirtualTimeLoop, run_in_virtual_time
 
 __all__ = [
     "FakeClock",
@@ -16,3 +21,14 @@ __all__ = [
     "run_in_virtual_time",
     "says",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.testing.clock": ("FakeClock",),
+            "toolcrib.testing.recorder": ("Recorder",),
+            "toolcrib.testing.scripted": ("ScriptedOpenAI", "calls", "says"),
+            "toolcrib.testing.virtual_time": ("VirtualTimeLoop", "run_in_virtual_time"),
+        },
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,11 +18,14 @@ class ScriptedOpenAI:
     """Stands for OpenAI: `OpenAIAdapter(model="any", client=ScriptedOpenAI(...).client())`.
 
     Each of `outputs` is the items of one response; a request after the last of them is refused.
-    `requests` are the bodies of all requests, in order.
+    `requests` are the bodies of all requests, in order; `on_request` is called when one arrives.
     """
 
-    def __init__(self, *outputs: Sequence[Item]) -> None:
+    def __init__(
+        self, *outputs: Sequence[Item], on_request: Callable[[], object] | None = None
+    ) -> None:
         self.requests: list[dict[str, Any]] = []
+        self.on_request = on_request
         self._outputs = deque(outputs)
 
     def client(self) -> AsyncOpenAI:
@@ -36,6 +39,8 @@ class ScriptedOpenAI:
     def _answer(self, request: Request) -> Response:
         from httpx2 import Response
 
+        if self.on_request is not None:
+            self.on_request()
         body = json.loads(request.content)
         self.requests.append(body)
         if not self._outputs:

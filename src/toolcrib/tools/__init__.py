@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
+    from toolcrib.tools.artifacts import read_artifact
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.decorator import FunctionTool
     from toolcrib.tools.example import ToolExample
-    from toolcrib.tools.identity import ToolRef
+    from toolcrib.tools.fallback import Fallback
+    from toolcrib.tools.identity import Place, ToolRef
     from toolcrib.tools.prepared import PreparedTool, as_tool, prepare
     from toolcrib.tools.provider_tools import (
         HostedTool,
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from toolcrib.vfs import HostMount, VfsPath
 
 __all__ = [
+    "Fallback",
     "FunctionTool",
     "HostMount",
     "HostedTool",
@@ -32,6 +36,7 @@ __all__ = [
     "HostedToolOutput",
     "NativeTool",
     "OpenAICodeInterpreterTool",
+    "Place",
     "PreparedTool",
     "ProviderTool",
     "Secret",
@@ -44,40 +49,32 @@ __all__ = [
     "VfsPath",
     "as_tool",
     "prepare",
+    "read_artifact",
 ]
 
-# The decorator is `toolcrib.tool`: here its name would hide behind the module `tools.tool`.
-_HOMES = {
-    "FunctionTool": "toolcrib.tools.decorator",
-    "HostMount": "toolcrib.vfs",
-    "HostedTool": "toolcrib.tools.provider_tools",
-    "HostedToolConfig": "toolcrib.tools.provider_tools",
-    "HostedToolOutput": "toolcrib.tools.provider_tools",
-    "NativeTool": "toolcrib.tools.provider_tools",
-    "OpenAICodeInterpreterTool": "toolcrib.adapters.openai.code_interpreter_tool",
-    "PreparedTool": "toolcrib.tools.prepared",
-    "ProviderTool": "toolcrib.tools.provider_tools",
-    "Secret": "toolcrib.tools.secrets",
-    "Tool": "toolcrib.tools.tool",
-    "ToolContext": "toolcrib.tools.context",
-    "ToolExample": "toolcrib.tools.example",
-    "ToolRef": "toolcrib.tools.identity",
-    "ToolRenderableResult": "toolcrib.tools.result",
-    "ToolResult": "toolcrib.tools.result",
-    "VfsPath": "toolcrib.vfs",
-    "as_tool": "toolcrib.tools.prepared",
-    "prepare": "toolcrib.tools.prepared",
-}
-
-
+# The decorator is exported as `toolcrib.tool`: the module `tools.tool` would hide it here.
 if not TYPE_CHECKING:
-    # Out of a type checker's sight, or it would take every misspelt name for Any.
-    def __getattr__(name: str) -> object:
-        home = _HOMES.get(name)
-        if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(home), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.adapters.openai.code_interpreter_tool": ("OpenAICodeInterpreterTool",),
+            "toolcrib.tools.artifacts": ("read_artifact",),
+            "toolcrib.tools.context": ("ToolContext",),
+            "toolcrib.tools.decorator": ("FunctionTool",),
+            "toolcrib.tools.example": ("ToolExample",),
+            "toolcrib.tools.fallback": ("Fallback",),
+            "toolcrib.tools.identity": ("Place", "ToolRef"),
+            "toolcrib.tools.prepared": ("PreparedTool", "as_tool", "prepare"),
+            "toolcrib.tools.provider_tools": (
+                "HostedTool",
+                "HostedToolConfig",
+                "HostedToolOutput",
+                "NativeTool",
+                "ProviderTool",
+            ),
+            "toolcrib.tools.result": ("ToolRenderableResult", "ToolResult"),
+            "toolcrib.tools.secrets": ("Secret",),
+            "toolcrib.tools.tool": ("Tool",),
+            "toolcrib.vfs": ("HostMount", "VfsPath"),
+        },
+    )

@@ -1,6 +1,35 @@
 """Paths in a virtual file system, and what of the host is shown in it."""
 
-from toolcrib.vfs.mount import HostMount
-from toolcrib.vfs.path import VfsPath
+from __future__ import annotations
 
-__all__ = ["HostMount", "VfsPath"]
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from toolcrib.vfs.files import HostFile, mounted_files
+    from toolcrib.vfs.mount import HostMount
+    from toolcrib.vfs.names import safe_name
+    from toolcrib.vfs.path import VfsPath
+    from toolcrib.vfs.staged import StagedFile
+
+__all__ = [
+    "HostFile",
+    "HostMount",
+    "StagedFile",
+    "VfsPath",
+    "mounted_files",
+    "safe_name",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.vfs.files": ("HostFile", "mounted_files"),
+            "toolcrib.vfs.mount": ("HostMount",),
+            "toolcrib.vfs.names": ("safe_name",),
+            "toolcrib.vfs.path": ("VfsPath",),
+            "toolcrib.vfs.staged": ("StagedFile",),
+        },
+    )

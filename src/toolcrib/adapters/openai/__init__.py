@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.adapters.governance import Governance
@@ -31,29 +32,21 @@ __all__ = [
     "renew_container",
 ]
 
-_HOMES = {
-    "SUPPORTED_TYPES": "toolcrib.adapters.openai.host_files",
-    "Budget": "toolcrib.adapters.options",
-    "Governance": "toolcrib.adapters.governance",
-    "OpenAIAdapter": "toolcrib.adapters.openai.adapter",
-    "Retry": "toolcrib.adapters.model_client",
-    "check_container": "toolcrib.adapters.openai.containers",
-    "create_container": "toolcrib.adapters.openai.containers",
-    "download_files": "toolcrib.adapters.openai.downloads",
-    "download_files_blocking": "toolcrib.adapters.openai.downloads",
-    "renew_container": "toolcrib.adapters.openai.containers",
-}
-
-
+# Lazy also because codecs import modules of this package and the adapter imports the codecs.
 if not TYPE_CHECKING:
-    # Out of a type checker's sight, or it would take every misspelt name for Any. Lazy, because
-    # codecs import modules of this package and the adapter imports the codecs.
-    def __getattr__(name: str) -> object:
-        home = _HOMES.get(name)
-        if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(home), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.adapters.governance": ("Governance",),
+            "toolcrib.adapters.model_client": ("Retry",),
+            "toolcrib.adapters.openai.adapter": ("OpenAIAdapter",),
+            "toolcrib.adapters.openai.containers": (
+                "check_container",
+                "create_container",
+                "renew_container",
+            ),
+            "toolcrib.adapters.openai.downloads": ("download_files", "download_files_blocking"),
+            "toolcrib.adapters.openai.host_files": ("SUPPORTED_TYPES",),
+            "toolcrib.adapters.options": ("Budget",),
+        },
+    )

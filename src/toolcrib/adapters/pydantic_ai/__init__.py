@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.adapters.governance import Governance
@@ -22,24 +23,15 @@ __all__ = [
     "default_codecs",
 ]
 
-_HOMES = {
-    "Budget": "toolcrib.adapters.options",
-    "GoogleInteractionsModel": "toolcrib.adapters.pydantic_ai.google_interactions",
-    "Governance": "toolcrib.adapters.governance",
-    "PydanticAIAdapter": "toolcrib.adapters.pydantic_ai.adapter",
-    "Retry": "toolcrib.adapters.model_client",
-    "default_codecs": "toolcrib.adapters.pydantic_ai.codecs.registry",
-}
-
-
 if not TYPE_CHECKING:
-    # Out of a type checker's sight, or it would take every misspelt name for Any.
-    def __getattr__(name: str) -> object:
-        home = _HOMES.get(name)
-        if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(home), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.adapters.governance": ("Governance",),
+            "toolcrib.adapters.model_client": ("Retry",),
+            "toolcrib.adapters.options": ("Budget",),
+            "toolcrib.adapters.pydantic_ai.adapter": ("PydanticAIAdapter",),
+            "toolcrib.adapters.pydantic_ai.codecs.registry": ("default_codecs",),
+            "toolcrib.adapters.pydantic_ai.google_interactions": ("GoogleInteractionsModel",),
+        },
+    )

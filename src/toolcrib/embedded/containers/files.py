@@ -19,9 +19,9 @@ from toolcrib.sandbox.work_directory import WorkDirectory
 from toolcrib.vfs.names import safe_name
 
 if TYPE_CHECKING:
+    from toolcrib.clock import Clock
     from toolcrib.embedded.containers.container import Container
     from toolcrib.embedded.database import Database
-    from toolcrib.store.store import Clock
 
 MOST_FILE_BYTES: Final = 128 * MEBIBYTE
 MOST_NOTED: Final = 200

@@ -22,10 +22,10 @@ from toolcrib.sandbox.command import MEBIBYTE, Limits
 from toolcrib.sandbox.detection import find_sandbox
 
 if TYPE_CHECKING:
+    from toolcrib.clock import Clock
     from toolcrib.embedded.database import Database
     from toolcrib.embedded.file_repository import FileShelf
     from toolcrib.sandbox.sandbox import Sandbox
-    from toolcrib.store.store import Clock
 
 logger = logging.getLogger(__name__)
 

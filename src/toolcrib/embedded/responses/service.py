@@ -19,10 +19,10 @@ from toolcrib.embedded.responses.token_count import count_of
 from toolcrib.embedded.tools.tool import Opened
 
 if TYPE_CHECKING:
+    from toolcrib.clock import Clock
     from toolcrib.embedded.backend import Brain
     from toolcrib.embedded.responses.repository import Kept
     from toolcrib.embedded.responses.tools import Kinds
-    from toolcrib.store.store import Clock
 
 logger = logging.getLogger(__name__)
 

@@ -16,12 +16,12 @@ from toolcrib.embedded.search.documents import Unreadable, read_document
 from toolcrib.embedded.vector_stores.store import StoreFile, VectorStore
 
 if TYPE_CHECKING:
+    from toolcrib.clock import Clock
     from toolcrib.embedded.database import Database
     from toolcrib.embedded.file_repository import FileShelf
     from toolcrib.embedded.search.chunks import Chunking
     from toolcrib.embedded.search.index import TextIndex
     from toolcrib.embedded.vector_stores.store import FileStatus
-    from toolcrib.store.store import Clock
 
 logger = logging.getLogger(__name__)
 

@@ -15,10 +15,10 @@ from toolcrib.embedded.vector_stores.files import StoreFiles
 from toolcrib.embedded.vector_stores.store import SCHEMA, VectorStore
 
 if TYPE_CHECKING:
+    from toolcrib.clock import Clock
     from toolcrib.embedded.database import Database
     from toolcrib.embedded.file_repository import FileShelf
     from toolcrib.embedded.search.index import TextIndex
-    from toolcrib.store.store import Clock
 
 _SWEEP_SECONDS: Final = 3600.0
 

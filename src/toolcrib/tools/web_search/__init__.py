@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from toolcrib._lazy import lazy_exports
 from toolcrib.tools.fallback import AnyFallback
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_search.types import (
@@ -52,10 +53,7 @@ def web_search_tool(
 
 
 if not TYPE_CHECKING:
-    # Prompts are made of tools, so a tool that comes with a section loads it only when asked.
-    def __getattr__(name: str) -> object:
-        if name != "WebSearchSection":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from toolcrib.prompt.web_search_section import WebSearchSection
-
-        return WebSearchSection
+    # Prompts are built from tools, so the package of a tool loads its section on first use only.
+    __getattr__, __dir__ = lazy_exports(
+        __name__, {"toolcrib.prompt.web_search_section": ("WebSearchSection",)}
+    )

@@ -16,6 +16,7 @@ from toolcrib.approval.decision import Actor, Approve, Deny
 from toolcrib.approval.edit import check_edit
 from toolcrib.calls.request import is_about_doubt
 from toolcrib.errors import InvalidDecision
+from toolcrib.store.store import ask_store
 from toolcrib.tools.secrets import SECRET
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ async def deny(session: Session, run: RunContext[Any], call_id: str, reason: str
 
 async def pending_request(session: Session, call_id: str) -> ApprovalRequest | None:
     """The request about a call that nobody has decided."""
-    pending = await session.ask_store(session.approvals.pending)
+    pending = await ask_store(session.store, session.approvals.pending)
     return next((request for request in pending if request.call_id == call_id), None)
 
 

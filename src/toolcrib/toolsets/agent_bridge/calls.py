@@ -24,6 +24,7 @@ from toolcrib.calls.executor import MAX_ID_CHARS
 from toolcrib.calls.nested_calls import begin_turn
 from toolcrib.errors import InvalidDecision
 from toolcrib.session.turns import OpenTurn, in_turn
+from toolcrib.store.store import ask_store
 from toolcrib.toolsets.agent_bridge import approvals
 from toolcrib.toolsets.agent_bridge.arguments import encode
 from toolcrib.toolsets.agent_bridge.values import Passing, result_of
@@ -66,7 +67,7 @@ async def waiting_calls(
         return []
     found = [
         call
-        for call in await session.ask_store(session.open_calls)
+        for call in await ask_store(session.store, session.open_calls)
         if call.call_id in ids and call.tool.name == name and is_of(call, run, given)
     ]
     return sorted(found, key=lambda call: ids.index(call.call_id))
@@ -182,7 +183,7 @@ class AgentCalls:
             return
         mine = [
             call
-            for call in await session.ask_store(session.open_calls)
+            for call in await ask_store(session.store, session.open_calls)
             if call.tool.name in self._executor.tools
             and call.call_id not in session.claimed
             and is_of(call, run)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.transports.http.app import create_app
     from toolcrib.transports.http.server import HttpServer, serve_http
 
-__all__ = ["HttpServer", "create_app", "serve_http"]
+__all__ = [
+    "HttpServer",
+    "create_app",
+    "serve_http",
+]
 
-_HOMES = {
-    "HttpServer": "toolcrib.transports.http.server",
-    "create_app": "toolcrib.transports.http.app",
-    "serve_http": "toolcrib.transports.http.server",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.transports.http.app": ("create_app",),
+            "toolcrib.transports.http.server": ("HttpServer", "serve_http"),
+        },
+    )

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.transports.mcp.options import ElicitedApproval, McpOptions
     from toolcrib.transports.mcp.request import McpRequest, current_request
     from toolcrib.transports.mcp.server import McpServer
 
-__all__ = ["ElicitedApproval", "McpOptions", "McpRequest", "McpServer", "current_request"]
+__all__ = [
+    "ElicitedApproval",
+    "McpOptions",
+    "McpRequest",
+    "McpServer",
+    "current_request",
+]
 
-_HOMES = {
-    "ElicitedApproval": "options",
-    "McpOptions": "options",
-    "McpRequest": "request",
-    "McpServer": "server",
-    "current_request": "request",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.transports.mcp.options": ("ElicitedApproval", "McpOptions"),
+            "toolcrib.transports.mcp.request": ("McpRequest", "current_request"),
+            "toolcrib.transports.mcp.server": ("McpServer",),
+        },
+    )

@@ -22,7 +22,7 @@ from mcp_types import (
 from pydantic import TypeAdapter, ValidationError
 
 from toolcrib.mcp_client.results import text_of
-from toolcrib.runtime.asking import ask_store
+from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator

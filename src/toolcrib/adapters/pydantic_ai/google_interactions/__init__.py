@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.adapters.pydantic_ai.google_interactions.model import GoogleInteractionsModel
 
-__all__ = ["GoogleInteractionsModel"]
+__all__ = [
+    "GoogleInteractionsModel",
+]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "GoogleInteractionsModel":
-        from toolcrib.adapters.pydantic_ai.google_interactions.model import GoogleInteractionsModel
-
-        return GoogleInteractionsModel
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "toolcrib.adapters.pydantic_ai.google_interactions.model": ("GoogleInteractionsModel",),
+        },
+    )

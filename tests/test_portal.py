@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 
 import pytest
 
+from toolcrib import portal as portal_module
 from toolcrib.errors import UsageError
 from toolcrib.portal import Portal
 
@@ -109,3 +111,57 @@ def test_many_threads_may_ask_at_once() -> None:
 
     assert found == ["waited"]
     portal.close(nothing)
+
+
+def test_work_is_taken_however_late_the_thread_is_scheduled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first call waits for the thread that it started."""
+    serve = vars(portal_module)["_serve"]
+
+    def start_late(loop: asyncio.AbstractEventLoop) -> None:
+        time.sleep(0.05)
+        serve(loop)
+
+    monkeypatch.setattr(portal_module, "_serve", start_late)
+    portal = Portal()
+    try:
+        assert portal.run_from_thread(asyncio.sleep(0, "done")) == "done"
+    finally:
+        portal.close()
+
+
+async def test_a_loop_reaches_the_portal_of_another_thread() -> None:
+    """Awaiting from a running loop does not block it."""
+    portal = Portal(name="another-thread")
+    assert await portal.run_from_loop(thread_name()) == "another-thread"
+    await asyncio.to_thread(portal.close)
+
+
+async def test_a_portal_of_the_running_loop_refuses_to_block_it() -> None:
+    """A wait for the loop that runs here would never end."""
+    portal = Portal(loop=asyncio.get_running_loop())
+    assert await portal.run_from_loop(asyncio.sleep(0, "here")) == "here"
+    assert await asyncio.to_thread(portal.run_from_thread, asyncio.sleep(0, "there")) == "there"
+    with pytest.raises(UsageError, match="use async code"):
+        portal.run_from_thread(nothing())
+
+
+def test_a_portal_that_was_closed_for_good_takes_nothing() -> None:
+    """Whoever owned the loop is gone; a new thread would serve nobody."""
+    portal = Portal()
+    portal.run(nothing, "it")
+    portal.close(for_good=True)
+    with pytest.raises(UsageError, match="closed"):
+        portal.run_from_thread(nothing())
+
+
+def test_a_portal_of_a_loop_that_ended_takes_nothing() -> None:
+    """Work for a loop that does not run would never be done."""
+
+    async def make() -> Portal:
+        return Portal(loop=asyncio.get_running_loop())
+
+    portal = asyncio.run(make())
+    with pytest.raises(UsageError, match="does not run"):
+        portal.run_from_thread(nothing())
