@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
-from toolcrib.transports.http.sse import client_left
+from toolcrib.serving.requests import wait_for_disconnect
 
 if TYPE_CHECKING:
     from starlette.types import Receive
@@ -39,7 +39,7 @@ class Connections:
         self, reader: Reader, receive: Receive
     ) -> AsyncGenerator[asyncio.Future[None]]:
         """Read until the client leaves; the future is done when it has."""
-        gone = asyncio.ensure_future(client_left(receive))
+        gone = asyncio.ensure_future(wait_for_disconnect(receive))
         gone.add_done_callback(lambda _: reader.close())
         self._readers.add(reader)
         try:

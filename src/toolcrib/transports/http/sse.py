@@ -126,12 +126,6 @@ async def _next(events: AsyncIterator[Envelope]) -> Envelope | None:
     return await anext(events, None)
 
 
-async def client_left(receive: Receive) -> None:
-    """Wait until the client closes the connection."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 MOST_LEFT = 10_000
 """How many events are sent between the last one read and the answer."""
 

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from mcp.server.context import HandlerResult, ServerRequestContext
     from mcp.server.models import InitializationOptions
     from mcp.server.subscriptions import ServerEvent
-    from starlette.applications import Starlette
 
     from toolcrib.runtime.runtime import Runtime
-    from toolcrib.serving.tokens import Tokens
     from toolcrib.transports.mcp.endpoint import McpEndpoint
     from toolcrib.transports.pipes import Pipes
 
@@ -111,8 +109,8 @@ class McpServer:
 
     @property
     def endpoint(self) -> McpEndpoint:
-        """Streamable HTTP as an ASGI application, without a gate: `app` and `create_app` have one
-        before it.
+        """Streamable HTTP as an ASGI application without authentication: `create_app` serves it at
+        `/mcp`, behind the authentication of the runtime.
         """
         from toolcrib.transports.mcp.endpoint import McpEndpoint
 
@@ -120,14 +118,8 @@ class McpServer:
             self._endpoint = McpEndpoint(self)
         return self._endpoint
 
-    def app(self, *, tokens: Tokens, **doors: Any) -> Starlette:
-        """The ASGI application of a whole server: REST, and MCP at `/mcp`, behind one gate."""
-        from toolcrib.transports.http.app import create_app
-
-        return create_app(self.runtime, tokens=tokens, mcp=self, **doors)
-
     async def close(self) -> None:
-        """End Streamable HTTP. `HttpServer` does so; this is for who serves `app` otherwise."""
+        """End Streamable HTTP. `HttpServer` does so; an application on another server has to."""
         if self._endpoint is not None:
             await self._endpoint.close(self.runtime.config.drain_seconds)
 

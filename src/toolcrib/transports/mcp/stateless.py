@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from toolcrib.errors import Refused
-from toolcrib.transports.http.sse import client_left
+from toolcrib.serving.requests import wait_for_disconnect
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -58,23 +57,6 @@ def is_stateless(scope: Scope) -> bool:
     """Whether a request says that it is of the stateless protocol, or of one that nobody knows."""
     version = next((value for name, value in scope["headers"] if name == _VERSION), None)
     return version is not None and version not in _HANDSHAKE
-
-
-async def read_body(scope: Scope, receive: Receive, limit: int) -> Body:
-    """The body, read no further than the limit. Raises `Refused`."""
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise Refused("invalid", "the client left before it had sent the body")
-        part: bytes = message.get("body", b"")
-        size += len(part)
-        if size > limit:
-            raise Refused("too_large", f"the body has more than {limit} bytes, the most taken")
-        parts.append(part)
-        if not message.get("more_body", False):
-            return Body(parts[0] if len(parts) == 1 else b"".join(parts))
 
 
 def wants_stream(body: Body) -> bool:
@@ -145,7 +127,7 @@ class Watch:
         self._task.uncancel()
 
     def _begin(self) -> None:
-        self._leaving = asyncio.ensure_future(client_left(self._receive))
+        self._leaving = asyncio.ensure_future(wait_for_disconnect(self._receive))
         self._leaving.add_done_callback(self._left)
 
     def _left(self, leaving: asyncio.Task[None]) -> None:
