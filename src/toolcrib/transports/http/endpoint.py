@@ -22,12 +22,12 @@ from toolcrib.serving.refusals import (
     send_refusal,
 )
 from toolcrib.serving.requests import body_too_large, read_body
-from toolcrib.transports.http.sse import Question, stream_answer, stream_events
+from toolcrib.transports.http.sse import StreamedOperation, stream_answer, stream_events
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from toolcrib.runtime.envelope import Reader
+    from toolcrib.runtime.event_reader import EventReader
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.http.connections import Connections
@@ -107,7 +107,7 @@ class OperationEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         route, headers, who = self._route, headers_of(scope), principal_of(scope)
-        prepared: bytes | Reader | Question
+        prepared: bytes | EventReader | StreamedOperation
         try:
             params = await read_params(route, scope, receive, headers, self._limit)
             if b"last-event-id" in headers and route.streams != "never":
@@ -123,12 +123,12 @@ class OperationEndpoint:
             return
         if isinstance(prepared, bytes):
             await send_json(send, route.status, prepared)
-        elif isinstance(prepared, Question):
+        elif isinstance(prepared, StreamedOperation):
             await stream_answer(self._runtime, self._connections, prepared, receive, send)
         else:
             await stream_events(self._connections, prepared, receive, send)
 
-    def _follow(self, params: dict[str, Any], headers: Headers, who: Principal) -> Reader:
+    def _follow(self, params: dict[str, Any], headers: Headers, who: Principal) -> EventReader:
         who.check(self._route.operation.scope, self._route.name)
         if (last := header_text(headers, b"last-event-id")) is not None:
             # A browser that comes back sends it with the address that it began with.
@@ -136,7 +136,9 @@ class OperationEndpoint:
         asked = self._route.operation.read(params)
         return self._runtime.service.follow(asked.session_id, max(0, asked.after), who)
 
-    async def _question(self, params: dict[str, Any], headers: Headers, who: Principal) -> Question:
+    async def _question(
+        self, params: dict[str, Any], headers: Headers, who: Principal
+    ) -> StreamedOperation:
         runtime, session_id = self._runtime, params["session_id"]
         last = header_text(headers, b"last-event-id")
         session = await runtime.ask("session.get", {"session_id": session_id}, who)
@@ -144,7 +146,7 @@ class OperationEndpoint:
         reader = runtime.service.follow(session_id, after, who)
         asking = asyncio.ensure_future(runtime.ask(self._route.name, params, who))
         asking.add_done_callback(_noticed)
-        return Question(self._route.name, session_id, after, reader, asking)
+        return StreamedOperation(self._route.name, session_id, after, reader, asking)
 
 
 def _place(told: str) -> int:

@@ -64,7 +64,7 @@ def wants_stream(body: Body) -> bool:
     return any(each in body.content for each in _STREAMED)
 
 
-def watch_of(ctx: ServerRequestContext[Any, Any]) -> Watch | None:
+def watch_of(ctx: ServerRequestContext[Any, Any]) -> ClientWatch | None:
     """What looks after the client of a request, where its task is kept; None where it is not."""
     return None if ctx.request is None else ctx.request.scope.get(_WATCH)
 
@@ -81,7 +81,7 @@ async def answer_once(
     """Answer with one JSON document. A client that hangs up before has cancelled the request.
     `is_kept` says that nobody else cancels the task that answers.
     """
-    watch = Watch(receive)
+    watch = ClientWatch(receive)
     if is_kept:
         scope[_WATCH] = watch
     try:
@@ -96,7 +96,7 @@ async def answer_once(
         watch.end()
 
 
-class Watch:
+class ClientWatch:
     """Cancels the task that answers when the client leaves, or does `on_leave` in its place. It
     begins to look after a while: most answers are there before, and a task beside each of them
     would cost as much as a call.
