@@ -13,7 +13,7 @@ from harness import Bound, Spread
 from pydantic_ai import Agent, ModelMessage, ModelResponse, TextPart, ToolCallPart, UsageLimits
 from pydantic_ai.messages import ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
+from pydantic_ai.toolsets import AgentToolset, FunctionToolset
 from report import quarters, table
 from workload import PAYLOADS, Filter, Reply, expected, search
 
@@ -48,14 +48,14 @@ class Contestant:
     """A toolset for one run, and what it still has to do once the run is over."""
 
     name: str
-    begin: Callable[[], tuple[AbstractToolset[Any], Callable[[], None]]]
+    begin: Callable[[], tuple[AgentToolset[Any], Callable[[], None]]]
 
 
-def theirs() -> tuple[AbstractToolset[Any], Callable[[], None]]:
+def theirs() -> tuple[AgentToolset[Any], Callable[[], None]]:
     return FunctionToolset([search]), lambda: None
 
 
-def ours() -> tuple[AbstractToolset[Any], Callable[[], None]]:
+def ours() -> tuple[AgentToolset[Any], Callable[[], None]]:
     """With a session and its ledger, of which every record is read in the end."""
     ctx = AgentContext()
 

@@ -185,9 +185,8 @@ async def http_walk() -> Walk:
 
 async def code_walk() -> Walk:
     """A code_interpreter run on the embedded provider, asked by the official client."""
-    from toolcrib.embedded import LocalProvider
-    from toolcrib.embedded.backends.scripted.backend import ScriptedBrain
-    from toolcrib.embedded.backends.scripted.scenario import read_scenario
+    from toolcrib.embedded import EmbeddedProvider
+    from toolcrib.embedded.backends import ScriptedBackend, read_scenario
 
     scenario = read_scenario(
         """
@@ -199,7 +198,7 @@ turns:
       - say: "It is {{ sum.json }}."
 """
     )
-    async with LocalProvider(ScriptedBrain(scenario)) as provider:
+    async with EmbeddedProvider(ScriptedBackend(scenario)) as provider:
         client = provider.client()
 
         async def run(_: Walk) -> None:

@@ -66,7 +66,7 @@ class TestContext:
 
         assert str(caught.value) == (
             "AgentContext got a session and options for a new one (need_user_approve_tools, cwd); "
-            "give the options to the session"
+            "pass the options to the session"
         )
 
     def test_a_name_is_not_a_list_of_names(self) -> None:

@@ -1,4 +1,4 @@
-"""`AgentContext`: a session by the name and with the settings that toolsets know."""
+"""`AgentContext`: the session of a toolset, with the settings that toolsets read."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from toolcrib.session.state import ResumableState
 
 
 class AgentContext:
-    """A thin face of `Session`, not a second truth: everything lives in `session`.
+    """A view of a `Session`, without state of its own: everything lives in `session`.
 
-    Takes the options of `Session`, or a session that exists already.
+    Takes the options of `Session`, or an existing session.
     """
 
     def __init__(self, session: Session | None = None, **options: Any) -> None:
         if session is not None and options:
             raise UsageError(
                 f"AgentContext got a session and options for a new one ({', '.join(options)}); "
-                "give the options to the session"
+                "pass the options to the session"
             )
         self.session = Session(**options) if session is None else session
         if self.session.deps is None:
@@ -40,16 +40,16 @@ class AgentContext:
     @need_user_approve_tools.setter
     def need_user_approve_tools(self, names: Iterable[str]) -> None:
         if isinstance(names, str):
-            # Taken apart into letters it would name no tool, and nothing would ever be asked.
+            # A text would be a list of letters: it names no tool, so no call would need approval.
             raise UsageError(f"need_user_approve_tools is a list of names; write [{names!r}]")
         self.session.need_user_approve_tools = list(names)
         self.session.save_settings()
 
     def export_state(self, *, key: bytes | None = None) -> ResumableState:
-        """The session in a form that can go on in another process."""
+        """The session's state, to continue in another process."""
         return self.session.export_state(key=key)
 
     def with_state(self, state: ResumableState | None, *, key: bytes | None = None) -> Self:
-        """Go on where `state` ended; None changes nothing. Never weakens what is set here."""
+        """Continue from `state`; None changes nothing. Approval settings made here are kept."""
         self.session.with_state(state, key=key)
         return self

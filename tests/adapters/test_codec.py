@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from toolcrib.adapters.codec import Codec, HostedToolCodec, Invocation, Item
+from toolcrib.adapters.codec import Codec, HostedToolCodec, Invocation, RawItem
 from toolcrib.errors import UnsupportedOption, UsageError
 from toolcrib.tools.provider_tools import HostedTool
 
@@ -27,7 +27,7 @@ class TidesCodec(Codec[TidesConfig, tuple[str, ...]]):
         return {"type": "tides_2031", "harbour": tool.config.harbour}
 
     def invocation(
-        self, item: Item, items: Sequence[Item], tool: HostedTool[TidesConfig]
+        self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[TidesConfig]
     ) -> Invocation:
         told = f"{tool.config.harbour} {item['id']} of {len(items)}"
         return Invocation(item["id"], self.kind, None, told, told, True, None, item)

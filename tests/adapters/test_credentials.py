@@ -25,11 +25,11 @@ from tests.adapters.openai.scripted_provider import (
 from toolcrib import Approve, HostedTool, PromptEvaluationError, Session, ToolInvoked
 from toolcrib.adapters.codec import Contribution
 from toolcrib.adapters.credentials import Credentials, Pieces
-from toolcrib.adapters.history import Conversation, Heard
+from toolcrib.adapters.history import Conversation, ReplyItems
 from toolcrib.adapters.openai.adapter import default_codecs
-from toolcrib.adapters.openai.model_client import Reply
+from toolcrib.adapters.openai.model_client import ResponsesReply
 from toolcrib.adapters.response import Usage
-from toolcrib.adapters.tool_declarations import Hosted, declare
+from toolcrib.adapters.tool_declarations import HostedDeclaration, declare
 from toolcrib.ledger.events import TextDelta
 from toolcrib.testing import Recorder
 from toolcrib.tools.code_interpreter import code_interpreter_tool
@@ -225,9 +225,9 @@ def test_the_provider_gets_its_items_back_as_they_came() -> None:
 
 def test_no_fact_about_a_request_shows_a_credential() -> None:
     """A fact that is logged or shown in a debugger says what it is about, not with what."""
-    hosted = Hosted(server(), default_codecs()["mcp"])
+    hosted = HostedDeclaration(server(), default_codecs()["mcp"])
     declared = declare([], [], [hosted], prompt_name="p")
-    heard = Heard([CALLED], Usage())
+    heard = ReplyItems([CALLED], Usage())
     conversation = Conversation("client")
     conversation.hear(heard)
 
@@ -238,7 +238,7 @@ def test_no_fact_about_a_request_shows_a_credential() -> None:
         hosted,
         hosted.contribute(),
         held,
-        Reply({"echo": ALL}, None),
+        ResponsesReply({"echo": ALL}, None),
         heard,
         conversation,
     ]

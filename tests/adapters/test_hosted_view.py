@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from toolcrib import HostedTool, NativeTool, ProviderTool
-from toolcrib.adapters.hosted_view import NoConfig, as_hosted, undeclared
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
+from toolcrib.adapters.tool_declarations import NoConfig, as_hosted, undeclared
 from toolcrib.errors import UsageError
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig
 from toolcrib.tools.image_generation import ImageGenerationConfig
-from toolcrib.tools.shell import ShellConfig
+from toolcrib.tools.shell import ContainerShellConfig
 from toolcrib.tools.tool_search import ToolSearchConfig
 from toolcrib.tools.web_search import WebSearchConfig, web_search_tool
 
@@ -35,7 +35,7 @@ def test_a_hosted_tool_is_what_it_is() -> None:
     [
         ("code_interpreter", CodeInterpreterConfig()),
         ("image_generation", ImageGenerationConfig()),
-        ("shell", ShellConfig()),
+        ("shell", ContainerShellConfig()),
         ("tool_search", ToolSearchConfig()),
         ("web_search", WebSearchConfig()),
         ("dreams", NoConfig()),

@@ -12,9 +12,16 @@ import pytest
 
 from tests.approval.samples import request
 from toolcrib.approval.approvers import Approver, CallbackApprover, Reply, read_reply
-from toolcrib.approval.decision import Actor, Answer, Approve, Decision, Deny, Expire
+from toolcrib.approval.decision import (
+    Actor,
+    Answer,
+    ApprovalRequest,
+    Approve,
+    Decision,
+    Deny,
+    Expire,
+)
 from toolcrib.approval.grant import NewGrant
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.errors import InvalidDecision
 
 JO = Actor("person", "jo")

@@ -13,10 +13,9 @@ import pytest
 from tests.approval.pseudo_terminal import PseudoTerminal, pseudo_terminal
 from tests.approval.samples import request
 from toolcrib.approval.approvers import Reply
-from toolcrib.approval.decision import Actor, Answer, Approve, Deny
+from toolcrib.approval.decision import Actor, Answer, ApprovalRequest, Approve, Deny
 from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.pattern import Equals, Glob
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.approval.terminal import TerminalApprover
 
 JO = Actor("person", "jo")

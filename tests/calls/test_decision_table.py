@@ -12,8 +12,7 @@ import pytest
 
 from tests.calls.places import DEADLINE_SECONDS, PLACES, Trace, Where, executor_at, history
 from toolcrib.approval.approvers import Approver, Reply
-from toolcrib.approval.decision import Actor, Answer, Approve, Decision, Deny
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import Actor, Answer, ApprovalRequest, Approve, Decision, Deny
 from toolcrib.calls.executor import Executor
 from toolcrib.errors import InvalidDecision
 from toolcrib.ledger.events import ApprovalDecided, ToolInvoked
@@ -287,11 +286,13 @@ from pathlib import Path
 from tests.calls.places import Trace, executor_at
 from toolcrib.session.session import Session
 from toolcrib.store import SqliteStore
+from toolcrib.store.store import every
 
 async def main(folder):
     store = SqliteStore(folder / "crib.sqlite3")
     for where in ("async", "sync", "sandbox", "client"):
-        for session_id in [each.session_id for each in store.sessions()]:
+        for info in list(every(lambda cursor: store.sessions(cursor=cursor))):
+            session_id = info.session_id
             if session_id.endswith("." + where):
                 async with await Session.open(store, session_id) as session:
                     executor = executor_at(where, session, Trace(folder / session_id))

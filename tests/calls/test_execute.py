@@ -25,7 +25,7 @@ from toolcrib import (
     ToolContext,
     tool,
 )
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.calls.call import Call
 from toolcrib.ledger.events import CallStarted
 

@@ -21,7 +21,7 @@ from toolcrib import (
     ToolContext,
     tool,
 )
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.errors import UsageError
 from toolcrib.testing import run_in_virtual_time
 

@@ -10,12 +10,12 @@ import pytest
 
 from tests.calls.payments import JO, Desk, kind_of
 from toolcrib.approval.approvers import Reply
-from toolcrib.approval.decision import Approve, Deny
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest, Approve, Deny
 from toolcrib.calls.call import Caller
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks
 from toolcrib.calls.outcome import CallRequest
+from toolcrib.calls.session_calls import calls_of
 from toolcrib.errors import InvalidDecision, LeaseLost, UsageError
 from toolcrib.ledger.events import ApprovalDecided, CallStarted, ToolInvoked, ToolUnavailable
 from toolcrib.session.session import Session
@@ -121,7 +121,7 @@ async def test_an_old_answer_of_the_store_runs_nothing_again(sqlite_path: Path) 
 
             assert [kind_of(each) for each in quick] == ["completed"]
             assert await slow == []
-            assert session.claimed == set()
+            assert calls_of(session).claimed == set()
             assert len(desk.ran) == 1
             assert len(desk.events(ToolInvoked)) == len(desk.events(CallStarted)) == 1
 

@@ -172,7 +172,7 @@ def test_a_factory_is_called_once_for_all_threads() -> None:
     def every_round(_: int) -> None:
         for index in range(ROUNDS):
             together.wait(30)
-            registry.offer(context_for(f"s{index}"))
+            registry.availability(context_for(f"s{index}"))
 
     in_threads(every_round)
 

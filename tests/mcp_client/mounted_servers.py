@@ -14,14 +14,14 @@ from typing import Any, Literal, cast
 from toolcrib import Executor, Session
 from toolcrib.calls.outcome import Outcome
 from toolcrib.host_tools import HttpServer, McpServerConfig, MountTerms, StdioServer
-from toolcrib.mcp_client.config import Pace
+from toolcrib.mcp_client.config import ConnectionTiming
 from toolcrib.mcp_client.server import MountedServer
 
 Json = dict[str, Any]
 Era = Literal["newer", "older"]
 
 HERE = Path(__file__).parent
-QUICK = Pace(first=0.01, most=0.05, relist=0.01)
+QUICK = ConnectionTiming(first=0.01, most=0.05, relist=0.01)
 OPEN: Json = {"type": "object"}
 
 
@@ -77,7 +77,7 @@ class Mount:
 async def mounted(
     config: McpServerConfig,
     environ: Mapping[str, str] | None = None,
-    pace: Pace = QUICK,
+    pace: ConnectionTiming = QUICK,
 ) -> AsyncGenerator[Mount]:
     changed = asyncio.Event()
     server = MountedServer(

@@ -44,7 +44,7 @@ class TestId:
         with pytest.raises(UsageError, match="not a session id"):
             Session(session_id, store=store)
 
-        assert store.sessions() == []
+        assert store.sessions().items == ()
 
     async def test_call_ids_are_unique_over_writers(self) -> None:
         """A second process of the same session never makes an id that was used before."""

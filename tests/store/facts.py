@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from toolcrib.approval.decision import Actor
+from toolcrib.approval.decision import Actor, ApprovalRequest
 from toolcrib.approval.grant import Grant
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.ledger.events import CallInDoubt, Event
 from toolcrib.ledger.record import GENESIS, Head, Record, seal
 from toolcrib.store.store import Commit, Effect, Lease, OpenCall, Store

@@ -7,8 +7,8 @@ from pydantic_ai.capabilities import Instrumentation
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
 from tests.adapters.pydantic_ai import scripted_adapter as models
-from tests.pydantic_ai.agents import Greet, call, scripted
 from tests.telemetry.memory_collector import Collected, attributes
+from tests.toolsets.agent_bridge.agents import Greet, call, scripted
 from toolcrib.context import AgentContext
 from toolcrib.session.session import Session
 from toolcrib.toolsets import Toolset

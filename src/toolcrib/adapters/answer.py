@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
 
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import mappings_of, maybe_int, text_of, text_parts
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.json_fields import mappings_of, maybe_int, text_of, text_parts
 from toolcrib.prompt.output import OutputMismatch, OutputSchema
 from toolcrib.tools.web_search import Citation
 
@@ -23,7 +23,7 @@ _PLACES: Final = frozenset({"start_index", "end_index", "index"})
 class Annotation:
     """A note on one part of the answer. Its own indexes count from the start of that part."""
 
-    facts: Item
+    facts: RawItem
     item_index: int
     """Which of the items the note was found in."""
     offset: int
@@ -48,7 +48,7 @@ class Annotation:
         return self.offset + index
 
 
-def answer_items(items: Sequence[Item]) -> list[Item]:
+def answer_items(items: Sequence[RawItem]) -> list[RawItem]:
     """The items of a response that make up its answer: without remarks on the way to it, where
     the model tells the two apart.
     """
@@ -56,7 +56,7 @@ def answer_items(items: Sequence[Item]) -> list[Item]:
     return [item for item in items if not (has_final and item.get("phase") == "commentary")]
 
 
-def told_apart(items: Sequence[Item], answer: Sequence[Item]) -> list[Item]:
+def told_apart(items: Sequence[RawItem], answer: Sequence[RawItem]) -> list[RawItem]:
     """The items as codecs read them: what was said on the way to the answer comes without its
     text, and what is noted there without its place.
 
@@ -69,11 +69,11 @@ def told_apart(items: Sequence[Item], answer: Sequence[Item]) -> list[Item]:
     ]
 
 
-def _without_text(message: Item) -> Item:
+def _without_text(message: RawItem) -> RawItem:
     return {**message, "content": [_emptied(part) for part in mappings_of(message, "content")]}
 
 
-def _emptied(part: Item) -> Item:
+def _emptied(part: RawItem) -> RawItem:
     if part.get("type") != "output_text":
         return part
     notes = [
@@ -83,18 +83,18 @@ def _emptied(part: Item) -> Item:
     return {**part, "text": "", "annotations": notes}
 
 
-def last_text(items: Sequence[Item]) -> str:
+def last_text(items: Sequence[RawItem]) -> str:
     """The text of the last message. A structured answer is whole in each message."""
     messages = [item for item in items if item.get("type") == "message"]
     return answer_text(messages[-1:])
 
 
-def answer_text(items: Sequence[Item]) -> str:
+def answer_text(items: Sequence[RawItem]) -> str:
     """All text of all messages, in order."""
     return "".join(text_of(part, "text") for part in text_parts(items))
 
 
-def annotations_of(items: Sequence[Item], kind: str) -> Iterator[Annotation]:
+def annotations_of(items: Sequence[RawItem], kind: str) -> Iterator[Annotation]:
     """Every annotation of this type, placed in the text that `answer_text` gives."""
     offset = 0
     for index, item in enumerate(items):
@@ -106,7 +106,7 @@ def annotations_of(items: Sequence[Item], kind: str) -> Iterator[Annotation]:
             offset += length
 
 
-def citations(items: Sequence[Item]) -> list[Citation]:
+def citations(items: Sequence[RawItem]) -> list[Citation]:
     """What the answer cites on the web; spans are offsets into its text."""
     return [
         Citation(url, text_of(note.facts, "title"), note.span())
@@ -118,7 +118,7 @@ def citations(items: Sequence[Item]) -> list[Citation]:
 _FENCED: Final = re.compile(r"```[\w-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
 
 
-def structured(items: Sequence[Item], schema: OutputSchema[Any]) -> Any:
+def structured(items: Sequence[RawItem], schema: OutputSchema[Any]) -> Any:
     """The value in an answer. Raises `OutputMismatch` for what the last message says."""
     first: OutputMismatch | None = None
     for text in _candidates(items):
@@ -130,7 +130,7 @@ def structured(items: Sequence[Item], schema: OutputSchema[Any]) -> Any:
     raise first
 
 
-def _candidates(items: Sequence[Item]) -> Iterator[str]:
+def _candidates(items: Sequence[RawItem]) -> Iterator[str]:
     """Where the JSON may be: in the last message; in all messages at the end, because some
     providers begin a new one wherever a source is cited; and in either within a code fence, which
     models without a schema like to write.
@@ -144,6 +144,6 @@ def _candidates(items: Sequence[Item]) -> Iterator[str]:
             yield fenced[0]
 
 
-def _at_the_end(items: Sequence[Item]) -> list[Item]:
+def _at_the_end(items: Sequence[RawItem]) -> list[RawItem]:
     last = takewhile(lambda item: item.get("type") == "message", reversed(items))
     return list(last)[::-1]

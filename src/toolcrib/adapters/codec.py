@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
-from toolcrib.adapters.items import mapping_of, text_of
+from toolcrib.adapters.json_fields import mapping_of, text_of
 from toolcrib.tools.provider_tools import HostedTool
 
 C = TypeVar("C")
 O = TypeVar("O")  # noqa: E741
 O_co = TypeVar("O_co", covariant=True)
 
-Item = Mapping[str, Any]
+RawItem = Mapping[str, Any]
 """One item of a provider's output, as plain JSON: unknown fields kept, any field may be missing."""
 
 
@@ -45,7 +45,7 @@ class Invocation:
     """The result as text."""
     success: bool
     error: str | None
-    raw: Item
+    raw: RawItem
     """The item itself, verbatim."""
 
 
@@ -94,7 +94,9 @@ class Codec(ABC, Generic[C, O]):
         return {"type": self.serialize(tool)["type"]}
 
     @abstractmethod
-    def invocation(self, item: Item, items: Sequence[Item], tool: HostedTool[C]) -> Invocation:
+    def invocation(
+        self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[C]
+    ) -> Invocation:
         """One call from its item. `items` are all items of its step, for results that lie
         elsewhere. Never raises for missing or unknown fields.
         """
@@ -103,15 +105,15 @@ class Codec(ABC, Generic[C, O]):
     def parse_output(self, response_items: Sequence[Any], tool: HostedTool[C]) -> O | None:
         """The typed output over all items of all steps; None when the tool was not invoked."""
 
-    def is_call(self, item: Item, tool: HostedTool[C]) -> bool:
+    def is_call(self, item: RawItem, tool: HostedTool[C]) -> bool:
         """Whether the item is a call of this tool that the provider ran."""
         return text_of(item, "type") in self.call_types
 
-    def is_over(self, item: Item, items: Sequence[Item]) -> bool:
+    def is_over(self, item: RawItem, items: Sequence[RawItem]) -> bool:
         """Whether the result of a call is among the items. Most items bring theirs with them."""
         return True
 
-    def invocations(self, items: Sequence[Item], tool: HostedTool[C]) -> list[Invocation]:
+    def invocations(self, items: Sequence[RawItem], tool: HostedTool[C]) -> list[Invocation]:
         """Every call among the items of one step, in order."""
         return [self.invocation(item, items, tool) for item in items if self.is_call(item, tool)]
 
@@ -120,7 +122,7 @@ class Codec(ABC, Generic[C, O]):
 _FAILED: Final = frozenset({"failed", "incomplete", "cancelled"})
 
 
-def failure_of(item: Item) -> str | None:
+def failure_of(item: RawItem) -> str | None:
     """What went wrong, with the provider's code where there is one; None when nothing did."""
     status, told = text_of(item, "status"), _told(item)
     if status not in _FAILED and not told:
@@ -129,7 +131,7 @@ def failure_of(item: Item) -> str | None:
     return ": ".join([f"{text_of(item, 'type') or 'the call'} {ended}", *told])
 
 
-def _told(item: Item) -> list[str]:
+def _told(item: RawItem) -> list[str]:
     """The code and the message of an item's `error`, which may be an object or a text."""
     error = mapping_of(item, "error")
     code = error.get("code") or error.get("type")

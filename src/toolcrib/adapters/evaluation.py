@@ -19,27 +19,27 @@ from toolcrib.adapters.history import (
     Conversation,
     History,
     follow,
-    open_prompt,
+    read_earlier_turns,
+    read_open_prompt,
     spent_within,
     steps_of,
     take_up,
 )
 from toolcrib.adapters.loop import Turn, told_to_end
-from toolcrib.adapters.nested_prompts import Evaluating, around, evaluating
+from toolcrib.adapters.nested_prompts import PromptScope, around, evaluating
 from toolcrib.adapters.response import PromptResponse
 from toolcrib.errors import CallFailed, PromptEvaluationError
 from toolcrib.ledger.events import PromptAnswered, PromptResumed, PromptStarted
-from toolcrib.ledger.record import events
 from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
 from toolcrib.prompt.output import OutputMismatch
 from toolcrib.session.turns import call_here, turn_here
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.codec import Item
-    from toolcrib.adapters.model_client import Line
+    from toolcrib.adapters.codec import RawItem
+    from toolcrib.adapters.model_client import ModelClient
     from toolcrib.adapters.options import TurnOptions
-    from toolcrib.adapters.turn_tools import Opening
+    from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.calls.outcome import Outcome
     from toolcrib.ledger.events import Event
     from toolcrib.prompt.rendering import RenderedPrompt
@@ -51,15 +51,15 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Question(Generic[O]):
+class PromptRequest(Generic[O]):
     """A rendered prompt as it is sent; `digest` is of all that it shows to the model."""
 
     prompt: RenderedPrompt[O]
-    message: Item
+    message: RawItem
     digest: str
 
 
-MakeLine = Callable[["Opening", "RenderedPrompt[Any]"], "Line"]
+MakeClient = Callable[["TurnTools", "RenderedPrompt[Any]"], "ModelClient"]
 
 
 class Evaluation(Generic[O]):
@@ -67,11 +67,11 @@ class Evaluation(Generic[O]):
 
     def __init__(
         self,
-        question: Question[O],
+        question: PromptRequest[O],
         session: Session,
-        opening: Opening,
+        opening: TurnTools,
         options: TurnOptions,
-        make_line: MakeLine,
+        make_line: MakeClient,
         *,
         history: History,
         secrets: Sequence[str] = (),
@@ -84,7 +84,7 @@ class Evaluation(Generic[O]):
         self._make_line = make_line
         self._history: History = history
         self._credentials = Credentials([*opening.declared.secrets, *secrets])
-        self._evaluating = Evaluating(
+        self._evaluating = PromptScope(
             session,
             self._prompt.name,
             options.budget,
@@ -116,10 +116,14 @@ class Evaluation(Generic[O]):
 
     async def _go_on(self) -> PromptResponse[O]:
         session = self._session
-        happened = await ask_store(session.store, lambda: list(events(session.records())))
         call = call_here(session)
-        started = open_prompt(
-            happened, self._prompt.name, self._question.digest, call.call_id if call else None
+        started, happened = await ask_store(
+            session.store,
+            read_open_prompt,
+            session,
+            self._prompt.name,
+            self._question.digest,
+            call.call_id if call else None,
         )
         with ExitStack() as stack:
             again = self._opening.executor.turn_again(
@@ -138,7 +142,7 @@ class Evaluation(Generic[O]):
         await self._prepare_again(happened, started.turn)
         taken = await take_up(
             steps_of(happened, started),
-            self._conversation(happened, started.turn),
+            await self._conversation_after(started.turn),
             self._opening,
             started.turn,
         )
@@ -175,16 +179,21 @@ class Evaluation(Generic[O]):
 
     async def _conversation_after(self, turn: int) -> Conversation:
         if not self._options.follows:
-            return self._conversation((), turn)
-        session = self._session
-        happened = await ask_store(session.store, lambda: list(events(session.records())))
-        return self._conversation(happened, turn)
+            return self._conversation(())
+        earlier = await ask_store(
+            self._session.store,
+            read_earlier_turns,
+            self._session,
+            self._opening.provider,
+            self._history,
+            turn,
+        )
+        return self._conversation(earlier)
 
-    def _conversation(self, happened: Sequence[Event], turn: int) -> Conversation:
+    def _conversation(self, earlier: Sequence[Event]) -> Conversation:
         """A conversation that begins with this prompt, after the earlier ones if it follows."""
         conversation = Conversation(self._history)
         if self._options.follows:
-            earlier = [event for event in happened if getattr(event, "turn", 0) < turn]
             follow(conversation, earlier, self._opening.provider, self._opening.sorter)
         conversation.say(self._question.message)
         return conversation
@@ -263,7 +272,7 @@ class Evaluation(Generic[O]):
             await self._record_answer(response.text, turn.number)
         return response
 
-    def _output(self, answer: Sequence[Item], conversation: Conversation) -> Any:
+    def _output(self, answer: Sequence[RawItem], conversation: Conversation) -> Any:
         schema = self._prompt.output
         if schema is None:
             return answer_text(answer)
@@ -272,7 +281,7 @@ class Evaluation(Generic[O]):
         except OutputMismatch as error:
             raise self._unreadable(str(error), conversation) from error
 
-    def _hosted_outputs(self, items: Sequence[Item]) -> dict[str, Any]:
+    def _hosted_outputs(self, items: Sequence[RawItem]) -> dict[str, Any]:
         outputs: dict[str, Any] = {}
         for hosted in self._opening.declared.hosted:
             try:

@@ -38,7 +38,7 @@ class Governance:
 
 
 @dataclass(frozen=True, slots=True)
-class Withheld:
+class WithheldTool:
     """A tool that is not offered, and what is offered in its place."""
 
     tool: ToolRef
@@ -112,7 +112,7 @@ def _without_arguments(rule: Rule) -> Rule:
     return rule if rule.effect == "allow" or not rule.arguments else replace(rule, arguments={})
 
 
-async def record_withheld(session: Session, turn: int, withheld: Sequence[Withheld]) -> None:
+async def record_withheld(session: Session, turn: int, withheld: Sequence[WithheldTool]) -> None:
     """Write down which provider-run tools were not offered, and why."""
     for each in withheld:
         await session.record(

@@ -11,15 +11,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from toolcrib.adapters.codec import Item
+from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.response import Usage
-from toolcrib.adapters.tool_calls import Ended
+from toolcrib.adapters.tool_calls import ToolCallEnd
 from toolcrib.errors import InvalidState
 from toolcrib.ledger.events import Event, ModelResponded, PromptAnswered, PromptStarted, ToolInvoked
+from toolcrib.ledger.record import events
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.item_classifier import Sorter
-    from toolcrib.adapters.turn_tools import Opening
+    from toolcrib.adapters.item_classifier import ItemClassifier
+    from toolcrib.adapters.turn_tools import TurnTools
+    from toolcrib.session.session import Session
 
 
 History = Literal["server", "client"]
@@ -27,10 +29,10 @@ History = Literal["server", "client"]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ReplyItems:
     """One answer of the provider."""
 
-    items: list[Item] = field(repr=False)
+    items: list[RawItem] = field(repr=False)
     usage: Usage
     response_id: str | None = None
     request_id: str | None = None
@@ -44,11 +46,11 @@ class Conversation:
     """Grows by appending, never by copying: a step costs the same however long the history is."""
 
     history: History
-    unsent: list[Item] = field(default_factory=list[Item], repr=False)
+    unsent: list[RawItem] = field(default_factory=list[RawItem], repr=False)
     """What the next request must bring; with a client-kept history, everything so far. It only
     grows, until another list takes its place.
     """
-    items: list[Item] = field(default_factory=list[Item], repr=False)
+    items: list[RawItem] = field(default_factory=list[RawItem], repr=False)
     """Every item the provider has sent, over all steps."""
     previous_response_id: str | None = None
     steps: int = 0
@@ -57,15 +59,15 @@ class Conversation:
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
     request_ids: list[str] = field(default_factory=list[str])
-    last_items: list[Item] = field(default_factory=list[Item], repr=False)
+    last_items: list[RawItem] = field(default_factory=list[RawItem], repr=False)
     """What the provider sent since we last said something."""
     is_paused: bool = False
 
-    def say(self, item: Item) -> None:
+    def say(self, item: RawItem) -> None:
         """Add an item of ours: the prompt, or the output of a call."""
         self.unsent.append(item)
 
-    def hear(self, heard: Heard) -> None:
+    def hear(self, heard: ReplyItems) -> None:
         """Add what the provider answered, verbatim."""
         self.steps += 1
         self.spend(heard)
@@ -78,7 +80,7 @@ class Conversation:
         else:
             self.unsent.extend(heard.items)
 
-    def spend(self, heard: Heard) -> None:
+    def spend(self, heard: ReplyItems) -> None:
         """Count what an answer cost, also one that is of no use."""
         self.usage += heard.usage
         self.model = heard.model or self.model
@@ -87,7 +89,7 @@ class Conversation:
 
 
 @dataclass(slots=True)
-class Step:
+class TurnStep:
     """An answer of the provider, and the calls that ended before the next one, by id."""
 
     response: ModelResponded
@@ -95,14 +97,14 @@ class Step:
 
 
 @dataclass(slots=True)
-class Taken:
+class TurnState:
     """Where a turn stands. `is_open` means that nothing of ours follows the last answer yet:
     either its calls are to be answered, or it is the prompt's answer.
     """
 
     conversation: Conversation
     is_open: bool = False
-    ended: dict[str, Ended] = field(default_factory=dict[str, Ended])
+    ended: dict[str, ToolCallEnd] = field(default_factory=dict[str, ToolCallEnd])
     """The calls of the last step that are over."""
 
 
@@ -134,13 +136,80 @@ def open_prompt(
     return (here or same)[-1]
 
 
-def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[Step]:
+def read_open_prompt(
+    session: Session, prompt_name: str, digest: str, parent_call_id: str | None = None
+) -> tuple[PromptStarted, list[Event]]:
+    """The prompt that `open_prompt` finds in the session's ledger, and the events since it began.
+
+    Reads back from the end of the ledger, as far as that prompt. May touch the disk.
+    """
+    prompts: list[Event] = []
+    answered: set[int] = set()
+    kinds = (PromptStarted.kind, PromptAnswered.kind)
+    for record in session.records(kinds=kinds, newest_first=True):
+        if record.payload is None:
+            continue
+        match event := record.event:
+            case PromptAnswered():
+                answered.add(event.turn)
+            case PromptStarted(prompt_name=name, parent_call_id=parent) if (
+                name,
+                parent,
+                event.digest,
+            ) == (prompt_name, parent_call_id, digest) and event.turn not in answered:
+                return event, list(events(session.records(record.seq - 1)))
+            case _:
+                pass
+        prompts.append(event)
+    started = open_prompt(reversed(prompts), prompt_name, digest, parent_call_id)
+    return started, list(events(session.records()))
+
+
+def read_earlier_turns(session: Session, provider: str, history: History, turn: int) -> list[Event]:
+    """The events of turns before `turn` that `follow` needs. May touch the disk.
+
+    With a history that the provider keeps, that is the last turn it answered; else a request
+    repeats every turn.
+    """
+    newest: list[Event] = []
+    answered: set[int] = set()
+    last_ids: dict[int, str | None] = {}
+    for event in events(session.records(kinds=_CONVERSATION, newest_first=True)):
+        if getattr(event, "turn", 0) >= turn:
+            continue
+        newest.append(event)
+        match event:
+            case PromptAnswered():
+                answered.add(event.turn)
+            case ModelResponded():
+                last_ids.setdefault(event.turn, event.response_id)
+            case PromptStarted(parent_call_id=None, adapter=adapter) if (
+                adapter == provider and event.turn in answered
+            ):
+                if history == "server" and last_ids.get(event.turn) is not None:
+                    break
+                # Without the id of its last response, every turn is repeated.
+                history = "client"
+            case _:
+                pass
+    return newest[::-1]
+
+
+_CONVERSATION = (
+    PromptStarted.kind,
+    PromptAnswered.kind,
+    ModelResponded.kind,
+    ToolInvoked.kind,
+)
+
+
+def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[TurnStep]:
     """What followed from a prompt, without what followed from prompts within it."""
-    steps: list[Step] = []
+    steps: list[TurnStep] = []
     for event in happened:
         match event:
             case ModelResponded() if event.turn == started.turn:
-                steps.append(Step(event))
+                steps.append(TurnStep(event))
             case ToolInvoked() if event.turn == started.turn and steps:
                 steps[-1].invoked[event.call_id] = event
             case _:
@@ -164,19 +233,19 @@ def spent_within(happened: Iterable[Event], turn: int) -> int:
 
 
 async def take_up(
-    steps: Iterable[Step], conversation: Conversation, opening: Opening, turn: int
-) -> Taken:
+    steps: Iterable[TurnStep], conversation: Conversation, opening: TurnTools, turn: int
+) -> TurnState:
     """Bring a conversation to where it stood. Provider-run calls are accounted for, and recorded
     where a process died before it could.
     """
-    taken = Taken(conversation)
+    taken = TurnState(conversation)
     for step in steps:
         heard = _heard(step.response)
         _close(taken, opening)
         if step.response.status in ("completed", "paused"):
             conversation.hear(heard)
             taken.is_open = step.response.status == "completed"
-            taken.ended = {key: Ended.recorded(event) for key, event in step.invoked.items()}
+            taken.ended = {key: ToolCallEnd.recorded(event) for key, event in step.invoked.items()}
         else:
             # Nothing can follow from such an answer: it is asked for again.
             conversation.spend(heard)
@@ -187,7 +256,7 @@ async def take_up(
     return taken
 
 
-def _close(taken: Taken, opening: Opening) -> None:
+def _close(taken: TurnState, opening: TurnTools) -> None:
     """Say what was said after the last answer."""
     if not taken.is_open:
         return
@@ -199,8 +268,8 @@ def _close(taken: Taken, opening: Opening) -> None:
     taken.is_open = False
 
 
-def _heard(event: ModelResponded) -> Heard:
-    return Heard(
+def _heard(event: ModelResponded) -> ReplyItems:
+    return ReplyItems(
         items=list(event.items),
         usage=Usage(requests=1, **event.usage),
         response_id=event.response_id,
@@ -210,7 +279,7 @@ def _heard(event: ModelResponded) -> Heard:
     )
 
 
-LOST = Ended(
+LOST = ToolCallEnd(
     "This call was interrupted before it started, and its secret arguments were not kept; "
     "call again.",
     success=False,
@@ -220,7 +289,7 @@ LOST = Ended(
 
 
 def follow(
-    conversation: Conversation, happened: Sequence[Event], provider: str, sorter: Sorter
+    conversation: Conversation, happened: Sequence[Event], provider: str, sorter: ItemClassifier
 ) -> None:
     """Let a conversation go on from the turns that were answered. A provider that keeps what was
     said is told where to go on; else all of it is said again, as the ledger has it.
@@ -253,14 +322,16 @@ def _answered(happened: Sequence[Event], provider: str) -> list[PromptStarted]:
     ]
 
 
-def _said(happened: Sequence[Event], started: PromptStarted, sorter: Sorter) -> list[Item]:
+def _said(
+    happened: Sequence[Event], started: PromptStarted, sorter: ItemClassifier
+) -> list[RawItem]:
     content = [{"type": "input_text", "text": started.text}]
-    said: list[Item] = [{"type": "message", "role": "user", "content": content}]
+    said: list[RawItem] = [{"type": "message", "role": "user", "content": content}]
     for step in steps_of(happened, started):
         if step.response.status not in ("completed", "paused"):
             continue
         said.extend(step.response.items)
         for asked in sorter.asked(step.response.items):
             event = step.invoked.get(asked.call_id)
-            said.append(asked.answer(Ended.recorded(event) if event else LOST))
+            said.append(asked.answer(ToolCallEnd.recorded(event) if event else LOST))
     return said

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.adapters.answer import answer_items, told_apart
-from toolcrib.adapters.codec import Codec, Invocation, Item, failure_of
-from toolcrib.adapters.item_classifier import Sorter
-from toolcrib.adapters.items import maybe_text, text_of
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.item_classifier import ItemClassifier
+from toolcrib.adapters.json_fields import maybe_text, text_of
 from toolcrib.adapters.tool_calls import is_sound_id
-from toolcrib.adapters.tool_declarations import Hosted
+from toolcrib.adapters.tool_declarations import HostedDeclaration
 from toolcrib.adapters.type_fit import as_declared
 from toolcrib.approval.decision import Actor
 from toolcrib.calls.provider_calls import ProviderCall, in_provider_call, record_provider_call
@@ -80,7 +80,7 @@ MakeCall = Callable[["PreparedTool", str, int], "Call"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class HostedInvocation:
     """A provider-run call and the tool it belongs to."""
 
     name: str
@@ -93,7 +93,7 @@ class HostedCalls:
     def __init__(
         self,
         session: Session,
-        sorter: Sorter,
+        sorter: ItemClassifier,
         *,
         provider: str,
         prompt_name: str,
@@ -110,14 +110,14 @@ class HostedCalls:
         self._make_call = make_call
         self._credentials = credentials
         self._caller = caller
-        self._before: list[Item] = []
-        self._open: list[tuple[Hosted, Item]] = []
-        self.ran: list[Ran] = []
+        self._before: list[RawItem] = []
+        self._open: list[tuple[HostedDeclaration, RawItem]] = []
+        self.ran: list[HostedInvocation] = []
         self.skipped: Counter[str] = Counter()
 
     async def record(
         self,
-        items: Sequence[Item],
+        items: Sequence[RawItem],
         turn: int,
         status: ModelStatus,
         known: Mapping[str, ToolInvoked],
@@ -135,7 +135,7 @@ class HostedCalls:
             owner = self._sorter.owner(item, whole)
             if self._sorter.is_unknown(item, owner):
                 self.skipped[text_of(item, "type") or "unknown"] += 1
-            if not isinstance(owner, Hosted):
+            if not isinstance(owner, HostedDeclaration):
                 continue
             if owner.is_over(item, items):
                 await self._account(owner, item, placed, turn, known)
@@ -149,10 +149,10 @@ class HostedCalls:
         self._open = []
 
     async def _end_open(
-        self, items: Sequence[Item], turn: int, known: Mapping[str, ToolInvoked]
+        self, items: Sequence[RawItem], turn: int, known: Mapping[str, ToolInvoked]
     ) -> None:
         """Account for the calls that began in an earlier step and whose results are here."""
-        still_open: list[tuple[Hosted, Item]] = []
+        still_open: list[tuple[HostedDeclaration, RawItem]] = []
         for hosted, item in self._open:
             if hosted.is_over(item, items):
                 await self._account(hosted, item, [item, *items], turn, known)
@@ -162,9 +162,9 @@ class HostedCalls:
 
     async def _account(
         self,
-        hosted: Hosted,
-        item: Item,
-        items: Sequence[Item],
+        hosted: HostedDeclaration,
+        item: RawItem,
+        items: Sequence[RawItem],
         turn: int,
         known: Mapping[str, ToolInvoked],
     ) -> None:
@@ -186,10 +186,12 @@ class HostedCalls:
             self._session, self._call(hosted, invocation, call_id), Actor("rule", "declared")
         )
 
-    def _keep(self, hosted: Hosted, invocation: Invocation) -> None:
-        self.ran.append(Ran(hosted.tool.name, invocation))
+    def _keep(self, hosted: HostedDeclaration, invocation: Invocation) -> None:
+        self.ran.append(HostedInvocation(hosted.tool.name, invocation))
 
-    def _call(self, hosted: Hosted, invocation: Invocation, call_id: str) -> ProviderCall:
+    def _call(
+        self, hosted: HostedDeclaration, invocation: Invocation, call_id: str
+    ) -> ProviderCall:
         prepared = self._offered.get(hosted.tool.name)
         unoffered = ToolRef(hosted.tool.name, self._provider, "0.0.0", "", "provider")
         # Whatever a server was told may come back in any call: the model hears it too.
@@ -214,7 +216,9 @@ class HostedCalls:
         by_place = f"{invocation.kind}_{turn}_{len(self.ran) + 1}"
         return given if is_sound_id(given) else by_place
 
-    def _invocation(self, hosted: Hosted, item: Item, items: Sequence[Item]) -> Invocation:
+    def _invocation(
+        self, hosted: HostedDeclaration, item: RawItem, items: Sequence[RawItem]
+    ) -> Invocation:
         try:
             if isinstance(hosted.codec, Codec):
                 return hosted.codec.invocation(item, items, hosted.tool)
@@ -230,7 +234,7 @@ class HostedCalls:
             ) from error
 
 
-def _least(hosted: Hosted, item: Item) -> Invocation:
+def _least(hosted: HostedDeclaration, item: RawItem) -> Invocation:
     """The invocation for a codec of the least kind: it knows only whole outputs, so it is shown
     this call alone.
     """

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from pydantic_core import to_json
 
-from toolcrib.adapters.codec import Item
+from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.credentials import Credentials, Pieces
 from toolcrib.adapters.history import LOST
-from toolcrib.adapters.items import maybe_text
+from toolcrib.adapters.json_fields import maybe_text
 from toolcrib.adapters.nested_prompts import deadline_here
-from toolcrib.adapters.tool_calls import Asked, Ended, is_sound_id
+from toolcrib.adapters.tool_calls import ToolCallEnd, ToolCallItem, is_sound_id
 from toolcrib.calls.outcome import run_all
 from toolcrib.errors import EvaluationPhase, PromptEvaluationError, UsageError
 from toolcrib.ledger.events import (
@@ -37,11 +37,11 @@ from toolcrib.tools.secrets import SECRET
 
 if TYPE_CHECKING:
     from toolcrib.adapters.history import Conversation
-    from toolcrib.adapters.model_client import Answered, Line
-    from toolcrib.adapters.nested_prompts import Evaluating
+    from toolcrib.adapters.model_client import ModelClient, ModelReply
+    from toolcrib.adapters.nested_prompts import PromptScope
     from toolcrib.adapters.options import TurnOptions
     from toolcrib.adapters.response import PromptResponse
-    from toolcrib.adapters.turn_tools import Opening
+    from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.calls.outcome import Outcome
     from toolcrib.prompt.rendering import RenderedPrompt
     from toolcrib.session.session import Session
@@ -53,8 +53,8 @@ _HARMLESS: Final = frozenset({"type", "id", "call_id", "name", "status"})
 
 
 def recordable(
-    items: Sequence[Item],
-    asked: Sequence[Asked],
+    items: Sequence[RawItem],
+    asked: Sequence[ToolCallItem],
     tools: Mapping[str, PreparedTool],
     credentials: Credentials,
 ) -> list[Any]:
@@ -63,12 +63,12 @@ def recordable(
     return [credentials.hide(hidden.get(id(item), item)) for item in items]
 
 
-def _has_secrets(asked: Asked, tools: Mapping[str, PreparedTool]) -> bool:
+def _has_secrets(asked: ToolCallItem, tools: Mapping[str, PreparedTool]) -> bool:
     tool = tools.get(asked.name)
     return tool is not None and tool.redactor is not None
 
 
-def _redacted(asked: Asked, tools: Mapping[str, PreparedTool]) -> Item:
+def _redacted(asked: ToolCallItem, tools: Mapping[str, PreparedTool]) -> RawItem:
     redactor = tools[asked.name].redactor
     assert redactor is not None
     if asked.item.get("type") != "function_call":
@@ -81,7 +81,7 @@ def _redacted(asked: Asked, tools: Mapping[str, PreparedTool]) -> Item:
 R = TypeVar("R", bound="PromptResponse[Any]")
 
 
-class Announcer:
+class StreamAnnouncer:
     """Announces the pieces of one step. The whole response counts; these only show."""
 
     def __init__(self, session: Session, turn: int, step: int, pieces: Pieces) -> None:
@@ -159,12 +159,12 @@ class Turn(Generic[O]):
     def __init__(
         self,
         prompt: RenderedPrompt[O],
-        opening: Opening,
-        line: Line,
+        opening: TurnTools,
+        line: ModelClient,
         options: TurnOptions,
         conversation: Conversation,
         number: int,
-        evaluating: Evaluating,
+        evaluating: PromptScope,
     ) -> None:
         self.conversation = conversation
         self._prompt = prompt
@@ -192,7 +192,7 @@ class Turn(Generic[O]):
             if waiting:
                 return waiting
 
-    async def take_up(self, ended: Mapping[str, Ended]) -> list[Outcome]:
+    async def take_up(self, ended: Mapping[str, ToolCallEnd]) -> list[Outcome]:
         """Go on with the calls of the last step: some have `ended`, some are open, and some never
         started.
         """
@@ -203,7 +203,7 @@ class Turn(Generic[O]):
         )
         waiting = [outcome for outcome in resumed if outcome.status == "waiting"]
         self.conversation.calls += len(resumed)
-        known = {**ended, **{each.call_id: Ended.of(each) for each in resumed}}
+        known = {**ended, **{each.call_id: ToolCallEnd.of(each) for each in resumed}}
         if waiting:
             return waiting
         return await self._answer(asked, {**known, **self._lost(missing, known)})
@@ -247,10 +247,10 @@ class Turn(Generic[O]):
                 )
             )
 
-    def _announcer(self, step: int) -> Announcer:
-        return Announcer(self._session, self.number, step, Pieces(self._credentials))
+    def _announcer(self, step: int) -> StreamAnnouncer:
+        return StreamAnnouncer(self._session, self.number, step, Pieces(self._credentials))
 
-    def _asked(self) -> list[Asked]:
+    def _asked(self) -> list[ToolCallItem]:
         asked = self._opening.sorter.asked(self.conversation.last_items)
         seen: set[str] = set()
         for each in asked:
@@ -263,7 +263,9 @@ class Turn(Generic[O]):
             seen.add(each.call_id)
         return asked
 
-    async def _answer(self, asked: Sequence[Asked], ended: Mapping[str, Ended]) -> list[Outcome]:
+    async def _answer(
+        self, asked: Sequence[ToolCallItem], ended: Mapping[str, ToolCallEnd]
+    ) -> list[Outcome]:
         """Run the calls that have not `ended` and say what came of all. While some wait nothing is
         said, because a provider takes the outputs of a step together.
         """
@@ -271,12 +273,12 @@ class Turn(Generic[O]):
         outcomes = await self._run(to_run)
         waiting = [outcome for outcome in outcomes if outcome.status == "waiting"]
         if not waiting:
-            known = {**ended, **{each.call_id: Ended.of(each) for each in outcomes}}
+            known = {**ended, **{each.call_id: ToolCallEnd.of(each) for each in outcomes}}
             for each in asked:
                 self.conversation.say(each.answer(known[each.call_id]))
         return waiting
 
-    async def _run(self, asked: Sequence[Asked]) -> list[Outcome]:
+    async def _run(self, asked: Sequence[ToolCallItem]) -> list[Outcome]:
         calls = self.conversation.calls = self.conversation.calls + len(asked)
         self._options.budget.check_calls(self._prompt.name, calls)
         try:
@@ -284,7 +286,7 @@ class Turn(Generic[O]):
         except UsageError as error:
             raise self._failed(str(error), "tool") from error
 
-    async def _call(self, asked: Asked) -> Outcome:
+    async def _call(self, asked: ToolCallItem) -> Outcome:
         return await self._executor.call(
             asked.name,
             asked.arguments,
@@ -293,7 +295,9 @@ class Turn(Generic[O]):
             deadline=self._deadline,
         )
 
-    def _lost(self, missing: Sequence[Asked], known: Mapping[str, Ended]) -> dict[str, Ended]:
+    def _lost(
+        self, missing: Sequence[ToolCallItem], known: Mapping[str, ToolCallEnd]
+    ) -> dict[str, ToolCallEnd]:
         """Calls that never started and cannot start now: the ledger has no secrets."""
         tools = self._executor.tools
         return {
@@ -304,7 +308,7 @@ class Turn(Generic[O]):
             and tools[each.name].redactor is not None
         }
 
-    async def _record(self, answered: Answered, step: int) -> None:
+    async def _record(self, answered: ModelReply, step: int) -> None:
         session, opening, heard = self._session, self._opening, answered.heard
         asked = opening.sorter.asked(heard.items)
         items = recordable(heard.items, asked, self._executor.tools, self._credentials)

@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Protocol
 from toolcrib.errors import UsageError
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.history import Conversation, Heard
-    from toolcrib.adapters.loop import Announcer
+    from toolcrib.adapters.history import Conversation, ReplyItems
+    from toolcrib.adapters.loop import StreamAnnouncer
     from toolcrib.ledger.events import ModelStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ModelReply:
     """What one request came to."""
 
-    heard: Heard
+    heard: ReplyItems
     status: ModelStatus
     problem: str | None = None
     """Why nothing can follow from it; None when it is an answer, asks for calls, or goes on."""
 
 
-class Line(Protocol):
+class ModelClient(Protocol):
     """Speaks to one model for one turn."""
 
     async def ask(
@@ -36,9 +36,9 @@ class Line(Protocol):
         conversation: Conversation,
         *,
         step: int,
-        announcer: Announcer | None,
+        announcer: StreamAnnouncer | None,
         deadline: float | None,
-    ) -> Answered:
+    ) -> ModelReply:
         """Send what is unsent until it is answered; with an `announcer`, as a stream.
 
         Raises `PromptEvaluationError` when there is no answer. `deadline` is in the running

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False)
-class Evaluating:
+class PromptScope:
     """A prompt that is being evaluated, and what it has spent, with the prompts within it."""
 
     session: Session
     prompt_name: str
     budget: Budget
     governance: Governance
-    outer: Evaluating | None = None
+    outer: PromptScope | None = None
     tokens: int = 0
 
     def spend(self, usage: Usage) -> None:
         """Count what one request cost, here and in every prompt around."""
-        each: Evaluating | None = self
+        each: PromptScope | None = self
         while each is not None:
             each.tokens += usage.total_tokens
             each = each.outer
@@ -49,10 +49,10 @@ class Evaluating:
             self.outer.check(0)
 
 
-_here: Final[ContextVar[Evaluating | None]] = ContextVar("toolcrib_evaluating", default=None)
+_here: Final[ContextVar[PromptScope | None]] = ContextVar("toolcrib_evaluating", default=None)
 
 
-def around(session: Session) -> Evaluating | None:
+def around(session: Session) -> PromptScope | None:
     """The evaluation whose call, in this session, the running code is part of."""
     found = _here.get()
     is_around = found is not None and found.session is session and call_here(session) is not None
@@ -60,7 +60,7 @@ def around(session: Session) -> Evaluating | None:
 
 
 @contextmanager
-def evaluating(evaluation: Evaluating) -> Generator[None]:
+def evaluating(evaluation: PromptScope) -> Generator[None]:
     """Let what is evaluated by the code within be part of this evaluation."""
     before = _here.get()
     _here.set(evaluation)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from pydantic_core import to_json
 
-from toolcrib.adapters.evaluation import Question, first_message
+from toolcrib.adapters.evaluation import PromptRequest, first_message
 from toolcrib.adapters.governance import Governance
 from toolcrib.adapters.nested_prompts import around
 from toolcrib.adapters.options import Options
-from toolcrib.adapters.turn_tools import Dialect, Opening, PromptExecutor, open_turn
+from toolcrib.adapters.turn_tools import PromptExecutor, ProviderProfile, TurnTools, open_turn
 from toolcrib.errors import InvalidPrompt, PromptEvaluationError, UsageError
 from toolcrib.ledger.events import Event
 from toolcrib.portal import Portal
@@ -98,8 +98,8 @@ class PromptAdapter(ABC):
         rendered: RenderedPrompt[O],
         session: Session,
         options: Options,
-        dialect: Dialect,
-    ) -> Opening:
+        dialect: ProviderProfile,
+    ) -> TurnTools:
         """The tools of a prompt, ready. Unless it is told otherwise, a prompt that a call
         evaluates is governed like the one around it.
         """
@@ -130,7 +130,7 @@ def check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
         raise UsageError(f"{option} must be one of {', '.join(choices)}, not {value!r}")
 
 
-def render(prompt: Prompt[O]) -> Question[O]:
+def render(prompt: Prompt[O]) -> PromptRequest[O]:
     """The prompt as it is sent. Raises `PromptEvaluationError` (phase render)."""
     try:
         rendered = prompt.render()
@@ -140,7 +140,7 @@ def render(prompt: Prompt[O]) -> Question[O]:
     hasher = sha256(to_json(message))
     for tool in rendered.declared:
         hasher.update(f"\n{tool.name}\n{tool.description}".encode())
-    return Question(rendered, message, hasher.hexdigest())
+    return PromptRequest(rendered, message, hasher.hexdigest())
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from pydantic_core import to_json
 
-from toolcrib.adapters.codec import Contribution, Item
-from toolcrib.adapters.items import mapping_of, maybe_text, text_of
+from toolcrib.adapters.codec import Contribution, RawItem
+from toolcrib.adapters.json_fields import mapping_of, maybe_text, text_of
 from toolcrib.calls.executor import MAX_ID_CHARS
 from toolcrib.tools.provider_tools import ProviderTool
 from toolcrib.tools.tool import Tool
@@ -41,7 +41,7 @@ class ClientCall:
     tool_name: str
     arguments: dict[str, Any] = field(hash=False, repr=False)
     """What the executor validates; whatever the item lacks is lacking here too."""
-    item: Item = field(hash=False, repr=False)
+    item: RawItem = field(hash=False, repr=False)
     """The item itself, verbatim."""
 
 
@@ -54,7 +54,7 @@ class ClientItems(ABC):
     """The field in which an answer names its call."""
 
     @abstractmethod
-    def arguments(self, item: Item) -> dict[str, Any]:
+    def arguments(self, item: RawItem) -> dict[str, Any]:
         """The arguments of the call. Never raises: what is missing is for the executor to say."""
 
     @abstractmethod
@@ -63,15 +63,15 @@ class ClientItems(ABC):
     ) -> dict[str, Any]:
         """What the answer says besides its type and whose it is."""
 
-    def is_call(self, item: Item) -> bool:
+    def is_call(self, item: RawItem) -> bool:
         """Whether the item waits for an answer of ours."""
         return text_of(item, "type") == self.call_type
 
-    def id_of(self, item: Item) -> str:
+    def id_of(self, item: RawItem) -> str:
         """What the answer must name; empty when the item cannot be answered."""
         return text_of(item, "call_id")
 
-    def call(self, item: Item, tool_name: str) -> ClientCall | None:
+    def call(self, item: RawItem, tool_name: str) -> ClientCall | None:
         """The call of an item; None when the item is none of ours or cannot be answered.
 
         A call that broke off has no arguments, so that it fails instead of running by halves.
@@ -82,7 +82,7 @@ class ClientItems(ABC):
         is_whole = maybe_text(item, "status") not in UNFINISHED
         return ClientCall(call_id, tool_name, self.arguments(item) if is_whole else {}, item)
 
-    def calls(self, items: Sequence[Item], tool_name: str) -> list[ClientCall]:
+    def calls(self, items: Sequence[RawItem], tool_name: str) -> list[ClientCall]:
         """Every call among the items, in order."""
         found = (self.call(item, tool_name) for item in items)
         return [call for call in found if call is not None]
@@ -133,19 +133,19 @@ class ClientCodec(ClientItems):
         return found.provider == self.provider and isinstance(found.config, self.config_type)
 
 
-def present(item: Item, *keys: str) -> dict[str, Any]:
+def present(item: RawItem, *keys: str) -> dict[str, Any]:
     """The members of an object that are there and not null, whatever their types."""
     return {key: item[key] for key in keys if item.get(key) is not None}
 
 
-def caller_of(item: Item) -> dict[str, Any]:
+def caller_of(item: RawItem) -> dict[str, Any]:
     """Who made the call, to be said again in the answer: a program finds its answers by this."""
     caller = mapping_of(item, "caller")
     return {"caller": caller} if caller else {}
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ToolCallEnd:
     """How a call ended, as far as its answer tells. Read back from a ledger, `value` is JSON."""
 
     text: str
@@ -154,29 +154,29 @@ class Ended:
     failure: str | None = None
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Ended:
+    def of(cls, outcome: Outcome) -> ToolCallEnd:
         """The end of a call that this process ran."""
         failure = outcome.failure.kind if outcome.failure else None
         return cls(outcome.text, outcome.ok, outcome.value, failure)
 
     @classmethod
-    def recorded(cls, event: ToolInvoked) -> Ended:
+    def recorded(cls, event: ToolInvoked) -> ToolCallEnd:
         """The end of a call that is in the ledger."""
         failure = event.failure.kind if event.failure else None
         return cls(event.message, event.success, event.value, failure)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ToolCallItem:
     """A call that the model asks for. Without a `call_id` it cannot be answered."""
 
     call_id: str
     name: str
     arguments: RawArguments = field(repr=False)
-    item: Item = field(repr=False)
-    voice: Voice = field(repr=False)
+    item: RawItem = field(repr=False)
+    voice: CallReader = field(repr=False)
 
-    def answer(self, ended: Ended) -> Item:
+    def answer(self, ended: ToolCallEnd) -> RawItem:
         """The item that tells the provider how the call ended."""
         return self.voice.answer(self, ended)
 
@@ -186,70 +186,70 @@ def is_sound_id(call_id: str) -> bool:
     return 0 < len(call_id) <= MAX_ID_CHARS and call_id.isprintable()
 
 
-class Voice(Protocol):
+class CallReader(Protocol):
     """Reads one type of item as a call of ours, and writes the answer."""
 
-    def is_call(self, item: Item) -> bool: ...
+    def is_call(self, item: RawItem) -> bool: ...
 
-    def read(self, item: Item) -> Asked: ...
+    def read(self, item: RawItem) -> ToolCallItem: ...
 
-    def answer(self, asked: Asked, ended: Ended) -> Item: ...
+    def answer(self, asked: ToolCallItem, ended: ToolCallEnd) -> RawItem: ...
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionVoice:
+class FunctionCallReader:
     """Speaks for functions: `names` are ours by the name on the wire."""
 
     names: Mapping[str, str]
 
-    def is_call(self, item: Item) -> bool:
+    def is_call(self, item: RawItem) -> bool:
         return item.get("type") == "function_call"
 
-    def read(self, item: Item) -> Asked:
+    def read(self, item: RawItem) -> ToolCallItem:
         wire_name = text_of(item, "name")
         name = self.names.get(wire_name, wire_name)
-        return Asked(text_of(item, "call_id"), name, text_of(item, "arguments"), item, self)
+        return ToolCallItem(text_of(item, "call_id"), name, text_of(item, "arguments"), item, self)
 
-    def answer(self, asked: Asked, ended: Ended) -> Item:
+    def answer(self, asked: ToolCallItem, ended: ToolCallEnd) -> RawItem:
         answer = {"call_id": asked.call_id, "output": ended.text, **caller_of(asked.item)}
         return {"type": "function_call_output", **answer}
 
 
 @dataclass(frozen=True, slots=True)
-class CustomVoice:
+class CustomCallReader:
     """Speaks for custom tools: their free text is one argument, `input`."""
 
     names: Mapping[str, str]
 
-    def is_call(self, item: Item) -> bool:
+    def is_call(self, item: RawItem) -> bool:
         return item.get("type") == "custom_tool_call"
 
-    def read(self, item: Item) -> Asked:
+    def read(self, item: RawItem) -> ToolCallItem:
         wire_name = text_of(item, "name")
         name = self.names.get(wire_name, wire_name)
         arguments = to_json({"input": text_of(item, "input")}).decode()
-        return Asked(text_of(item, "call_id"), name, arguments, item, self)
+        return ToolCallItem(text_of(item, "call_id"), name, arguments, item, self)
 
-    def answer(self, asked: Asked, ended: Ended) -> Item:
+    def answer(self, asked: ToolCallItem, ended: ToolCallEnd) -> RawItem:
         answer = {"call_id": asked.call_id, "output": ended.text, **caller_of(asked.item)}
         return {"type": "custom_tool_call_output", **answer}
 
 
 @dataclass(frozen=True, slots=True)
-class ClientVoice:
+class ClientCallReader:
     """Speaks for items whose shape the provider owns: they are calls of the tool `name`."""
 
     items: ClientItems
     name: str
 
-    def is_call(self, item: Item) -> bool:
+    def is_call(self, item: RawItem) -> bool:
         return self.items.is_call(item)
 
-    def read(self, item: Item) -> Asked:
+    def read(self, item: RawItem) -> ToolCallItem:
         call = self._call(item)
-        return Asked(call.call_id, self.name, call.arguments, item, self)
+        return ToolCallItem(call.call_id, self.name, call.arguments, item, self)
 
-    def answer(self, asked: Asked, ended: Ended) -> Item:
+    def answer(self, asked: ToolCallItem, ended: ToolCallEnd) -> RawItem:
         return self.items.output_item(
             self._call(asked.item),
             ended.text,
@@ -258,5 +258,5 @@ class ClientVoice:
             failure=ended.failure,
         )
 
-    def _call(self, item: Item) -> ClientCall:
+    def _call(self, item: RawItem) -> ClientCall:
         return self.items.call(item, self.name) or ClientCall("", self.name, {}, item)

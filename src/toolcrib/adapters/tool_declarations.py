@@ -1,26 +1,98 @@
 """The tools of a prompt as the Responses API takes them, and back from its names to ours.
 
 Names that a provider takes, derived from tools' own where those are too wide.
+
+Provider-run tools, however they were declared, as the one form that codecs take.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.adapters.codec import Codec, Contribution, HostedToolCodec, Item
+from toolcrib.adapters.codec import Codec, Contribution, HostedToolCodec, RawItem
 from toolcrib.adapters.credentials import Credentials
-from toolcrib.adapters.hosted_view import NoConfig
-from toolcrib.adapters.items import text_of
+from toolcrib.adapters.json_fields import text_of
+from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCodec
-from toolcrib.errors import PromptEvaluationError, UsageError
-from toolcrib.tools.provider_tools import HostedTool
+from toolcrib.errors import PromptEvaluationError, UsageError, WrongProvider
+from toolcrib.tools.code_interpreter import CodeInterpreterConfig
+from toolcrib.tools.image_generation import ImageGenerationConfig
+from toolcrib.tools.provider_tools import HostedTool, ProviderTool, kind_of
+from toolcrib.tools.shell import ContainerShellConfig
+from toolcrib.tools.tool import Tool
+from toolcrib.tools.tool_search import ToolSearchConfig
+from toolcrib.tools.web_fetch import WebFetchConfig
+from toolcrib.tools.web_search import WebSearchConfig
 
 if TYPE_CHECKING:
     from toolcrib.tools.prepared import Declaration
+
+
+@dataclass(frozen=True, slots=True)
+class NoConfig:
+    """The configuration of a tool that has none."""
+
+
+_NO_NAME: Final = re.compile(r"[^a-z0-9_-]")
+
+_DEFAULTS: Final[Mapping[str, Callable[[], Any]]] = {
+    "code_interpreter": CodeInterpreterConfig,
+    "image_generation": ImageGenerationConfig,
+    "shell": ContainerShellConfig,
+    "tool_search": ToolSearchConfig,
+    "web_fetch": WebFetchConfig,
+    "web_search": WebSearchConfig,
+}
+
+
+def as_hosted(tool: Tool[Any, Any], *, provider: str) -> HostedTool[Any]:
+    """A `HostedTool` as it is; a `NativeTool` or `ProviderTool` as one of the same name.
+
+    A native tool's capability is its name, and it takes the defaults of that kind. Raises
+    `UsageError` for what cannot be offered.
+    """
+    if isinstance(tool, HostedTool):
+        return cast("HostedTool[Any]", tool)
+    if isinstance(tool, ProviderTool):
+        bound = cast("ProviderTool[Any, Any, Any]", tool)
+        check_provider(bound, provider)
+        _refuse_mounts(bound)
+        return _view(bound, kind_of(bound) or bound.name, bound.config)
+    return _view(tool, tool.name, _DEFAULTS.get(tool.name, NoConfig)())
+
+
+def check_provider(tool: ProviderTool[Any, Any, Any], provider: str) -> None:
+    """Refuse a tool that is bound to another provider."""
+    if tool.provider != provider:
+        raise WrongProvider(
+            f"tool {tool.name!r} is for {tool.provider!r}, and this adapter is for {provider!r}; "
+            "offer it only where it runs"
+        )
+
+
+def undeclared(kind: str) -> HostedTool[Any]:
+    """A stand-in for a tool that the provider ran although nobody offered it, under any name."""
+    name = _NO_NAME.sub("_", kind.lower())[:64] or "unknown"
+    return HostedTool(kind=kind or name, name=name, description="Run unasked.", config=NoConfig())
+
+
+def _refuse_mounts(tool: ProviderTool[Any, Any, Any]) -> None:
+    """Files that would never arrive must not go unnoticed."""
+    if isinstance(tool, OpenAICodeInterpreterTool) and tool.host_mounts:
+        raise UsageError(
+            f"tool {tool.name!r} has host_mounts, and no folder of the host is allowed; give the "
+            "adapter host_roots, or upload the files and give the tool their file_ids"
+        )
+
+
+def _view(tool: Tool[Any, Any], kind: str, config: Any) -> HostedTool[Any]:
+    description = tool.description.encode("ascii", "replace").decode()[:200]
+    chosen = NoConfig() if config is None else config
+    return HostedTool(kind=kind, name=tool.name, description=description, config=chosen)
 
 
 _TAKEN = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -54,7 +126,7 @@ MCP = "mcp"
 
 
 @dataclass(frozen=True, slots=True)
-class Hosted:
+class HostedDeclaration:
     """A provider-run tool with the codec that speaks for it."""
 
     tool: HostedTool[Any]
@@ -70,13 +142,13 @@ class Hosted:
         """What its options hold that must not be written down."""
         return _secrets(self.tool.config)
 
-    def is_call(self, item: Item) -> bool:
+    def is_call(self, item: RawItem) -> bool:
         """Whether an item is a call of this tool that the provider ran."""
         if isinstance(self.codec, Codec):
             return self.codec.is_call(item, self.tool)
         return text_of(item, "type") in self._call_types()
 
-    def is_over(self, item: Item, items: Sequence[Item]) -> bool:
+    def is_over(self, item: RawItem, items: Sequence[RawItem]) -> bool:
         """Whether everything that is to be known of a call is among the items of a step."""
         return not isinstance(self.codec, Codec) or self.codec.is_over(item, items)
 
@@ -96,7 +168,7 @@ class Hosted:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientRun:
+class ClientDeclaration:
     """A tool that the provider defines and we run, with the codec that speaks for it."""
 
     tool: AnyProviderTool
@@ -109,15 +181,15 @@ class ClientRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class ToolDeclarations:
     """Everything a request says about tools; built once a prompt."""
 
     tools: list[dict[str, Any]] = field(repr=False)
     """Not shown, like `body`: an entry may hold a server's credentials."""
     include: list[str]
     body: dict[str, Any] = field(repr=False)
-    hosted: tuple[Hosted, ...]
-    client_run: tuple[ClientRun, ...]
+    hosted: tuple[HostedDeclaration, ...]
+    client_run: tuple[ClientDeclaration, ...]
     names: Mapping[str, str]
     """Our names by wire name."""
     wire: Mapping[str, str]
@@ -133,17 +205,17 @@ class Declared:
         """The names of all tools that are offered."""
         return [*self.wire, *(each.tool.name for each in self._others())]
 
-    def _others(self) -> tuple[Hosted | ClientRun, ...]:
+    def _others(self) -> tuple[HostedDeclaration | ClientDeclaration, ...]:
         return (*self.hosted, *self.client_run)
 
 
 def declare(
     functions: Sequence[Declaration],
-    client_run: Sequence[ClientRun],
-    hosted_tools: Sequence[Hosted],
+    client_run: Sequence[ClientDeclaration],
+    hosted_tools: Sequence[HostedDeclaration],
     *,
     prompt_name: str,
-) -> Declared:
+) -> ToolDeclarations:
     """Serialise every tool. Raises `PromptEvaluationError` (phase render) before any request."""
     wire = wire_names(each.name for each in functions)
     entries = [_function(each, wire[each.name]) for each in functions]
@@ -159,7 +231,7 @@ def declare(
         include.update(dict.fromkeys(contribution.include))
         body.update(contribution.body)
     names = {wire_name: name for name, wire_name in wire.items()}
-    return Declared(
+    return ToolDeclarations(
         entries, list(include), body, tuple(hosted_tools), tuple(client_run), names, wire
     )
 
@@ -175,9 +247,9 @@ def _function(declaration: Declaration, wire_name: str) -> dict[str, Any]:
     }
 
 
-def _contribution(tool: Hosted | ClientRun, prompt_name: str) -> Contribution:
+def _contribution(tool: HostedDeclaration | ClientDeclaration, prompt_name: str) -> Contribution:
     try:
-        if isinstance(tool, Hosted):
+        if isinstance(tool, HostedDeclaration):
             return tool.contribute()
         return tool.codec.contribute(tool.tool)
     except UsageError as error:
@@ -197,11 +269,11 @@ def _secrets(config: Any) -> tuple[str, ...]:
     return getattr(config, "secrets", ())
 
 
-def _kind(tool: Hosted | ClientRun) -> str:
-    return tool.tool.kind if isinstance(tool, Hosted) else tool.codec.kind
+def _kind(tool: HostedDeclaration | ClientDeclaration) -> str:
+    return tool.tool.kind if isinstance(tool, HostedDeclaration) else tool.codec.kind
 
 
-def _refuse_twins(entry: Item, name: str, owners: dict[str, str], prompt_name: str) -> None:
+def _refuse_twins(entry: RawItem, name: str, owners: dict[str, str], prompt_name: str) -> None:
     """Items do not say which entry they belong to, so each type can be declared once; MCP servers
     are told apart by their labels.
     """

@@ -12,13 +12,20 @@ from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolcrib.adapters.credentials import Credentials
-from toolcrib.adapters.governance import Governance, Withheld, why_withheld
+from toolcrib.adapters.governance import Governance, WithheldTool, why_withheld
 from toolcrib.adapters.hosted_calls import HostedCalls
-from toolcrib.adapters.hosted_view import as_hosted, check_provider
-from toolcrib.adapters.item_classifier import Sorter
+from toolcrib.adapters.item_classifier import ItemClassifier
 from toolcrib.adapters.support import options_of
 from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCodec
-from toolcrib.adapters.tool_declarations import AnyCodec, ClientRun, Declared, Hosted, declare
+from toolcrib.adapters.tool_declarations import (
+    AnyCodec,
+    ClientDeclaration,
+    HostedDeclaration,
+    ToolDeclarations,
+    as_hosted,
+    check_provider,
+    declare,
+)
 from toolcrib.adapters.type_fit import check_arguments, check_declared
 from toolcrib.calls.call import Call
 from toolcrib.calls.executor import Executor
@@ -126,35 +133,37 @@ OnUnsupported = Literal["raise", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class ProviderProfile:
     """What an adapter can say, and as whom."""
 
     provider: str
     codecs: Mapping[str, AnyCodec]
     client_codecs: Sequence[ClientCodec]
-    sort: Callable[[Declared, Mapping[str, AnyCodec], Sequence[ClientCodec]], Sorter]
+    sort: Callable[
+        [ToolDeclarations, Mapping[str, AnyCodec], Sequence[ClientCodec]], ItemClassifier
+    ]
     on_unsupported: OnUnsupported = "raise"
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class TurnTools:
     """A turn's tools, ready."""
 
     provider: str
     executor: PromptExecutor
-    declared: Declared
-    sorter: Sorter
+    declared: ToolDeclarations
+    sorter: ItemClassifier
     hosted: HostedCalls
-    withheld: tuple[Withheld, ...]
+    withheld: tuple[WithheldTool, ...]
 
 
 def open_turn(
     prompt: RenderedPrompt[Any],
     session: Session,
     governance: Governance,
-    dialect: Dialect,
+    dialect: ProviderProfile,
     make_executor: Callable[[Sequence[Any]], PromptExecutor],
-) -> Opening:
+) -> TurnTools:
     """Prepare the tools of a prompt. Raises before anything is sent."""
     choosing = _Choosing(prompt.name, session, governance, dialect)
     offered = choosing.hosted(prompt.hosted_tools)
@@ -181,28 +190,28 @@ def open_turn(
         credentials=Credentials(declared.secrets),
         caller=governance.caller,
     )
-    return Opening(dialect.provider, executor, declared, sorter, hosted, tuple(choosing.withheld))
+    return TurnTools(dialect.provider, executor, declared, sorter, hosted, tuple(choosing.withheld))
 
 
 class _Choosing:
     """Goes through a prompt's tools and says which can be offered."""
 
     def __init__(
-        self, prompt_name: str, session: Session, governance: Governance, dialect: Dialect
+        self, prompt_name: str, session: Session, governance: Governance, dialect: ProviderProfile
     ) -> None:
         self._prompt_name = prompt_name
         self._session = session
         self._governance = governance
         self._dialect = dialect
         self.prepared: dict[str, PreparedTool] = {}
-        self.withheld: list[Withheld] = []
+        self.withheld: list[WithheldTool] = []
         self._fallbacks: list[Tool[Any, Any]] = []
 
-    def hosted(self, tools: Sequence[Tool[Any, Any]]) -> list[Hosted]:
+    def hosted(self, tools: Sequence[Tool[Any, Any]]) -> list[HostedDeclaration]:
         """The provider-run tools to offer. Their calls cannot be stopped once they are offered,
         so this is their gate.
         """
-        found: list[Hosted] = []
+        found: list[HostedDeclaration] = []
         for tool in map(prepare, tools):
             offered = self._offer(tool)
             if offered is not None:
@@ -221,7 +230,7 @@ class _Choosing:
             found.append(local)
         return found
 
-    def client_run(self, tools: Sequence[Tool[Any, Any]]) -> list[ClientRun]:
+    def client_run(self, tools: Sequence[Tool[Any, Any]]) -> list[ClientDeclaration]:
         """The tools that we run in a shape of the provider's. One that no codec speaks for is
         offered as a function, like any other tool of ours.
         """
@@ -229,7 +238,7 @@ class _Choosing:
         for tool in bound:
             self._checked(lambda tool=tool: check_provider(tool, self._dialect.provider))
         found = [
-            ClientRun(tool, codec)
+            ClientDeclaration(tool, codec)
             for tool in bound
             for codec in self._dialect.client_codecs
             if codec.speaks_for(tool)
@@ -238,10 +247,10 @@ class _Choosing:
             self._checked(lambda each=each: check_arguments(each.tool, each.codec))
         return found
 
-    def _offer(self, tool: PreparedTool) -> Hosted | None:
+    def _offer(self, tool: PreparedTool) -> HostedDeclaration | None:
         reason = why_withheld(tool, self._session, self._governance, self._dialect.provider)
         if reason is not None:
-            self.withheld.append(Withheld(tool.ref, reason))
+            self.withheld.append(WithheldTool(tool.ref, reason))
             return None
         try:
             return self._hosted(tool)
@@ -260,15 +269,15 @@ class _Choosing:
         if local is not None:
             self._fallbacks.append(local)
         replaced_by = prepare(local).ref if local else None
-        self.withheld.append(Withheld(tool.ref, str(why), replaced_by))
+        self.withheld.append(WithheldTool(tool.ref, str(why), replaced_by))
 
-    def _hosted(self, tool: PreparedTool) -> Hosted:
+    def _hosted(self, tool: PreparedTool) -> HostedDeclaration:
         view = as_hosted(tool.tool, provider=self._dialect.provider)
         codec = self._dialect.codecs.get(view.kind)
         if codec is None:
             raise UsageError(_unsupported(view.kind, self._dialect))
         check_declared(tool.tool, codec)
-        offered = Hosted(view, codec)
+        offered = HostedDeclaration(view, codec)
         if fallback_given(tool.tool) or self._dialect.on_unsupported == "drop":
             # An option that the provider cannot do must show now, not when all is written.
             offered.contribute()
@@ -284,7 +293,7 @@ class _Choosing:
         return PromptEvaluationError(str(error), prompt_name=self._prompt_name, phase="render")
 
 
-def _unsupported(kind: str, dialect: Dialect) -> str:
+def _unsupported(kind: str, dialect: ProviderProfile) -> str:
     told = f"Unsupported hosted tool kind {kind!r} for the {dialect.provider} adapter"
     if any(codec.kind == kind for codec in dialect.client_codecs):
         return f"{told}: {dialect.provider} defines it and you run it, so declare it with a handler"

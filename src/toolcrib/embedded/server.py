@@ -16,7 +16,7 @@ from toolcrib.serving.tokens import Tokens, default_token_file, read_or_create_t
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from toolcrib.embedded.provider import LocalProvider
+    from toolcrib.embedded.provider import EmbeddedProvider
 
 DEFAULT_PORT: Final = 8421
 DRAIN_SECONDS: Final = 5
@@ -34,7 +34,7 @@ class ProviderServer(Listener):
 
     def __init__(
         self,
-        provider: LocalProvider,
+        provider: EmbeddedProvider,
         *,
         host: str = "127.0.0.1",
         port: int = DEFAULT_PORT,
@@ -66,7 +66,7 @@ class ProviderServer(Listener):
 
 
 async def serve_provider(
-    provider: LocalProvider,
+    provider: EmbeddedProvider,
     host: str = "127.0.0.1",
     port: int = DEFAULT_PORT,
     *,

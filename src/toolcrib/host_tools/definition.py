@@ -8,8 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool, UsageError
-from toolcrib.tools.digest import tool_digest
-from toolcrib.tools.identity import ToolRef
+from toolcrib.tools.identity import ToolRef, tool_digest
 from toolcrib.tools.invoke import bind, is_async
 from toolcrib.tools.rules import check_callable
 from toolcrib.tools.signature import check_positional, refuse_generators

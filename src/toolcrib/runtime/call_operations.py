@@ -39,7 +39,7 @@ async def cancel_call(held: LiveSession, call_id: str) -> bool:
     """Stop a call that runs, or withdraw one that waits; False when there is none."""
     if held.executor.cancel(call_id):
         return True
-    if call_id not in held.session.waiting:
+    if not held.executor.is_waiting(call_id):
         return False
     try:
         await held.executor.withdraw(call_id)

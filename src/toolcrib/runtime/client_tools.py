@@ -148,7 +148,7 @@ def bring_again(held: LiveSession, told: Sequence[ClientTool], who: Principal) -
     tools = brought(told, {name for name in taken if not held.tools.has_from(SOURCE, name)})
     held.client.belong_to(who)
     for tool in tools:
-        held.tools.bring(tool)
+        held.tools.add(tool)
         held.own_tools.add(tool.name)
 
 

@@ -8,7 +8,6 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.ledger.encoding import encode_event, rendered
@@ -152,7 +151,7 @@ class EventReader:
         session, seen = self._session, self._seen
         if count == 0:
             return []
-        return await ask_store(session.store, lambda: list(islice(session.records(seen), count)))
+        return await ask_store(session.store, lambda: list(session.records(seen, limit=count)))
 
     def _given(self, record: Record) -> Envelope:
         self._seen = record.seq

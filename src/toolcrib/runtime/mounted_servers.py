@@ -16,7 +16,7 @@ from toolcrib.mcp_client.server import MountedServer
 from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
-    from toolcrib.mcp_client.config import McpServerConfig, Pace
+    from toolcrib.mcp_client.config import ConnectionTiming, McpServerConfig
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.session.session import Session
     from toolcrib.tools.tool import Tool
@@ -57,7 +57,7 @@ class MountedServers:
         self,
         configs: Iterable[McpServerConfig],
         held: Callable[[], Iterable[LiveSession]],
-        pace: Pace | None = None,
+        pace: ConnectionTiming | None = None,
     ) -> None:
         self._held = held
         self._pace = pace
@@ -143,7 +143,7 @@ class MountedServers:
         new = self._offer(session_id, taken, held.tools.is_wanted)
         self._offers[session_id] = new
         for name in old.tools.keys() - new.tools.keys():
-            held.tools.take_back(name)
+            held.tools.remove(name)
             held.own_tools.discard(name)
         for name, tool in list(new.tools.items()):
             _put(held, tool, old.tools.get(name), new)
@@ -204,7 +204,7 @@ def _put(
     if tool == old:
         return
     try:
-        held.tools.bring(tool)
+        held.tools.add(tool)
     except DuplicateTool as error:
         # A tool from elsewhere that shows only in the next turn.
         del new.tools[tool.name]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from toolcrib.adapters.prompt_adapter import PromptAdapter
     from toolcrib.adapters.response import PromptResponse
-    from toolcrib.approval.request import ApprovalRequest
+    from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.calls.call import Caller
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.store.store import OpenCall
@@ -50,14 +50,14 @@ class PromptRunner:
         the session was in the middle of is given up.
         """
         await abandon_prompt(self.held)
-        self.held.session.kept[_UNFINISHED] = text
+        self.held.session.set_host_setting(_UNFINISHED, text)
         return await self._until_answered(text, self.adapter.evaluate_async, waits=waits)
 
     async def go_on(self, *, waits: bool) -> PromptResult:
         """Go on with the prompt that the session is in the middle of. Raises `Refused`
         (conflict) when there is none, or it cannot go on as it was.
         """
-        text = self.held.session.kept.get(_UNFINISHED)
+        text = self.held.session.host_setting(_UNFINISHED)
         if text is None:
             raise Refused("conflict", "the session is not in the middle of a prompt; send one")
         return await self._until_answered(text, self.adapter.resume_async, waits=waits)
@@ -80,7 +80,7 @@ class PromptRunner:
         except UsageError as error:
             raise Refused("conflict", str(error)) from None
         if response.status != "waiting":
-            held.session.kept.pop(_UNFINISHED, None)
+            held.session.set_host_setting(_UNFINISHED, None)
         return await _result(held, response)
 
     async def _ask(
@@ -99,8 +99,9 @@ async def abandon_prompt(held: LiveSession) -> bool:
     approved. False when there is none.
     """
     session = held.session
-    if session.kept.pop(_UNFINISHED, None) is None:
+    if session.host_setting(_UNFINISHED) is None:
         return False
+    session.set_host_setting(_UNFINISHED, None)
     turn = await turn_of(held)
     for call in await ask_store(session.store, session.open_calls):
         if _is_of_prompt(call, turn):
@@ -121,8 +122,11 @@ async def turn_of(held: LiveSession) -> int:
     session = held.session
 
     def look() -> int:
-        asked = [event for event in events(session.records()) if isinstance(event, PromptStarted)]
-        return max((each.turn for each in asked if each.parent_call_id is None), default=0)
+        starts = events(session.records(kinds=(PromptStarted.kind,), newest_first=True))
+        for start in starts:
+            if isinstance(start, PromptStarted) and start.parent_call_id is None:
+                return start.turn
+        return 0
 
     return await ask_store(session.store, look)
 

@@ -246,14 +246,9 @@ class Service:
 
     async def revoke_grant(self, asked: OneGrant, who: Principal) -> Revoked:
         """Take a grant back."""
-        grants = {
-            each.grant_id: each for each in (await approval_operations.grants(self._store)).grants
-        }
-        found = grants.get(asked.grant_id)
-        if found is None:
-            raise Refused("not_found", f"there is no grant {asked.grant_id[:128]!r}")
+        grant = await approval_operations.find_grant(self._store, asked.grant_id)
         was_standing = await approval_operations.revoke(
-            self._store, self._sessions, found, by=who.name
+            self._store, self._sessions, grant, by=who.name
         )
         return Revoked(was_standing=was_standing)
 

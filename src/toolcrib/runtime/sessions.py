@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
@@ -26,9 +25,9 @@ from toolcrib.runtime.client_tools import ClientCalls, bring_again, brought
 from toolcrib.runtime.live_session import LiveSession
 from toolcrib.runtime.messages import CreateSession, ResumeSession, SessionFacts
 from toolcrib.runtime.mounted_servers import MountedServers
-from toolcrib.session.ledger_writer import entry_of
 from toolcrib.session.session import Session
-from toolcrib.store.store import Artifact, ArtifactKept, Effect, ask_store
+from toolcrib.store.ledger_writer import entry_of
+from toolcrib.store.store import Artifact, ArtifactKept, Effect, ask_store, every
 
 if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
@@ -50,7 +49,7 @@ class SessionSetup:
 
 def setup_of(settings: Mapping[str, Any]) -> SessionSetup:
     """The setup of a session by the settings that its store has."""
-    return _adapter().validate_python(settings.get("kept", {}).get("setup", {}))
+    return _adapter().validate_python(settings.get("host", {}).get("setup", {}))
 
 
 def to_keep(asked: CreateSession, cwd: str) -> dict[str, Any]:
@@ -95,7 +94,7 @@ async def retell(session: Session, source_id: str, records: Sequence[Record], tu
         if not isinstance(event, SessionOpened):
             retold = replace(event, session_id=session.session_id)
             session.append_soon(entry_of(retold), _artifacts(session.store, source_id, event))
-    session.last_turn = turn
+    session.number_turns_after(turn)
     await session.ledger.flush()
     await ask_store(session.store, session.save_settings)
 
@@ -161,7 +160,7 @@ class LiveSessions:
                 return await self._open(asked_again(setup, asked), who, is_new=False)
         bring_again(held, asked.client_tools, who)
         if asked.capabilities:
-            held.tools.offer_anew(asked.capabilities)
+            held.tools.set_capabilities(asked.capabilities)
         return held
 
     async def fork(self, session_id: str, new_id: str | None, who: Principal) -> LiveSession:
@@ -244,9 +243,11 @@ class LiveSessions:
 
     async def facts(self) -> list[SessionFacts]:
         """Every session of the store, open here or not."""
-        return await ask_store(
-            self._store, lambda: [self._facts(info) for info in self._store.sessions()]
-        )
+        return await ask_store(self._store, self._all_facts)
+
+    def _all_facts(self) -> list[SessionFacts]:
+        sessions = every(lambda cursor: self._store.sessions(cursor=cursor))
+        return [self._facts(info) for info in sessions]
 
     async def facts_of(self, session_id: str) -> SessionFacts:
         """One session of the store. Raises `Refused` (not_found)."""
@@ -256,22 +257,25 @@ class LiveSessions:
     def records(self, session_id: str, after: int = 0, most: int | None = None) -> list[Record]:
         """What a session's ledger has after a place. May touch the disk."""
         held = self._held.get(session_id)
-        found = (
-            held.session.records(after) if held else self._store.records(session_id, after=after)
-        )
-        return list(islice(found, most))
+        if held is not None:
+            return list(held.session.records(after, limit=most))
+        return list(self._store.records(session_id, after=after, limit=most))
 
     def _facts(self, info: SessionInfo) -> SessionFacts:
         held, setup = self._held.get(info.session_id), setup_of(info.settings)
         head = held.session.head() if held else info.head
-        waiting = self._store.approvals(session_id=info.session_id, state="pending")
+        pending = every(
+            lambda cursor: self._store.approvals(
+                session_id=info.session_id, state="pending", cursor=cursor
+            )
+        )
         return SessionFacts(
             session_id=info.session_id,
             state="open" if held else "closed",
             last_seq=head.seq if head else 0,
             turn=held.session.last_turn if held else int(info.settings.get("turn", 0)),
             is_busy=held.slot.is_busy if held else False,
-            pending_approvals=len(waiting),
+            pending_approvals=sum(1 for _ in pending),
             cwd=held.session.cwd if held else setup.cwd,
             metadata=dict(held.session.metadata) if held else setup.metadata,
             unavailable_tools=dict(held.unavailable) if held else {},
@@ -328,7 +332,7 @@ class LiveSessions:
         client = ClientCalls()
         if own:
             client.belong_to(who)
-        session.kept["setup"] = to_keep(asked, session.cwd)
+        session.set_host_setting("setup", to_keep(asked, session.cwd))
         if self._config.on_session is not None:
             self._config.on_session(session)
         tools = SessionTools(
@@ -337,7 +341,7 @@ class LiveSessions:
             [*remote.tools.values(), *own],
             capabilities=asked.capabilities,
             is_wanted=is_wanted,
-            on_gone=lambda name: self._make_room(session_id),
+            on_removed=lambda name: self._make_room(session_id),
         )
         return LiveSession(
             session,

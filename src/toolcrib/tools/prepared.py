@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.digest import tool_digest
-from toolcrib.tools.identity import ToolRef
+from toolcrib.tools.identity import ToolRef, tool_digest
 from toolcrib.tools.invoke import Invoke, bind
 from toolcrib.tools.tool import Tool
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from toolcrib.calls.hooks import GlobalHooks
 from toolcrib.toolsets.base_tool import BaseTool
-from toolcrib.toolsets.base_toolset import BaseToolset
-from toolcrib.toolsets.hookable import HookableToolsetTool
+from toolcrib.toolsets.base_toolset import BaseToolset, HookableToolsetTool
 from toolcrib.toolsets.toolset import Toolset
 
 __all__ = ["BaseTool", "BaseToolset", "GlobalHooks", "HookableToolsetTool", "Toolset"]

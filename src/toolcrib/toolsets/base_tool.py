@@ -38,7 +38,7 @@ class BaseTool(ABC):
     uses: ClassVar[tuple[str, ...]] = ()
     deprecated: ClassVar[str | None] = None
     max_retries: ClassVar[int | None] = None
-    """How often a model may try again in a pydantic-ai agent; None leaves it to the toolset."""
+    """How often a model may retry it in a pydantic-ai agent; None uses the toolset's limit."""
 
     @abstractmethod
     async def call(self, ctx: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -49,15 +49,15 @@ class BaseTool(ABC):
         return True
 
     def get_instruction(self, ctx: Any) -> str | None:
-        """Text for the system prompt, asked for at every run; None adds nothing."""
+        """Text for the system prompt, read at every run; None adds nothing."""
         return None
 
     def get_approval_metadata(self) -> dict[str, Any] | None:
-        """What an approver should know about calls of this tool."""
+        """Facts for the approver about calls of this tool."""
         return None
 
     def to_tool(self, handler: AsyncHandler | None = None) -> Tool[Any, Any]:
-        """The tool this class describes; `handler` stands in for `call`."""
+        """The tool that this class describes; `handler` replaces `call`."""
         for attribute in ("name", "description"):
             if not hasattr(self, attribute):
                 raise InvalidTool(
@@ -83,7 +83,7 @@ class BaseTool(ABC):
 
 
 def _context_first(name: str, handler: AsyncHandler) -> AsyncHandler:
-    """The handler, with its first parameter known as the context whatever its name and type."""
+    """The handler, its first parameter annotated as the context whatever its name and type."""
     if not inspect.iscoroutinefunction(handler):
         raise InvalidTool(f"tool {name!r}: `call` is not async; write `async def call`")
     signature = inspect.signature(handler)

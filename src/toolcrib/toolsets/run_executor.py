@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.executor import Executor
-from toolcrib.toolsets.packed import unpack
+from toolcrib.toolsets.user_code import unpack
 
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RunExecutor(Executor):
-    """Hands the run context of the agent to the contexts of its calls."""
+    """Puts the run context of an agent into the contexts of its calls."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -35,7 +35,7 @@ class RunExecutor(Executor):
             self._runs.pop(call_id, None)
 
     async def call_nested(self, parent: Call, name: str, arguments: Mapping[str, Any]) -> Outcome:
-        """Call a tool on behalf of a running call, which gets what the tool returned."""
+        """Call a tool on behalf of a running call, with the value as the tool returned it."""
         outcome = await super().call_nested(parent, name, arguments)
         return outcome._replace(value=unpack(outcome.value))
 
@@ -58,5 +58,5 @@ class RunExecutor(Executor):
         if run is not None or call.parent is None:
             return run
         outer = self._run_of(call.parent)
-        # A call that a tool makes is one of its own, also to the tool that is called.
+        # The nested call has a call id and a tool name of its own in the run context.
         return outer and replace(outer, tool_call_id=call.call_id, tool_name=call.name)

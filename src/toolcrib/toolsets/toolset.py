@@ -1,4 +1,4 @@
-"""A toolset: tools written as classes, with hooks around them and approval before them."""
+"""`Toolset`: runs tools written as classes, with hooks and approval."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from toolcrib.calls.outcome import Limits
 from toolcrib.errors import DuplicateTool, InvalidTool
 from toolcrib.tools.context import ToolContext
 from toolcrib.toolsets.base_tool import AsyncHandler, BaseTool
-from toolcrib.toolsets.base_toolset import BaseToolset
-from toolcrib.toolsets.edge import (
-    edge_of_handler,
-    edge_of_post,
-    edge_of_pre,
-    takes_tool_context,
-)
-from toolcrib.toolsets.hookable import HookableToolsetTool, WatchedTool
-from toolcrib.toolsets.joining import LIBRARY
+from toolcrib.toolsets.base_toolset import BaseToolset, HookableToolsetTool, SignalRecorder
 from toolcrib.toolsets.run_executor import RunExecutor
+from toolcrib.toolsets.user_code import (
+    LIBRARY,
+    takes_tool_context,
+    wrap_handler,
+    wrap_post_hook,
+    wrap_pre_hook,
+)
 
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
@@ -41,8 +40,8 @@ class Toolset(BaseToolset):
 
     Order around a call: global pre hook, the tool's pre hook, the tool, its post hook, global post
     hook. Subclasses may override `_call_tool_func` to change how the tool itself is run.
-    `id` and `max_retries` are for agents: the toolset's name among others, and how often a model
-    may try again where a tool does not say.
+    `id` and `max_retries` are for agents: the toolset's name among the agent's toolsets, and how
+    often a model may retry a tool that sets no `max_retries`.
     """
 
     def __init__(
@@ -69,30 +68,28 @@ class Toolset(BaseToolset):
         self._id = id
         self._skip_unavailable = skip_unavailable
         self._instances = _instantiate(tools)
-        self._offered = {
-            name: tool for name, tool in self._instances.items() if self._is_listed(tool)
-        }
+        self._tools = {name: tool for name, tool in self._instances.items() if self._is_shown(tool)}
         hooks = self._hooks(hook_timeout)
         hooks.check(self._instances)
-        self._wrapped: dict[str, HookableToolsetTool] = {}
+        self._hookable_tools: dict[str, HookableToolsetTool] = {}
         self._executor = RunExecutor(
             ctx.session,
-            [tool.to_tool(self._handler(tool)) for tool in self._offered.values()],
-            hooks=hooks.only(self._offered),
+            [tool.to_tool(self._handler(tool)) for tool in self._tools.values()],
+            hooks=hooks.only(self._tools),
             policy=policy,
             approver=approver,
             limits=Limits(timeout=timeout),
         )
         for name, prepared in self._executor.tools.items():
-            self._wrapped[name] = HookableToolsetTool(
-                self._offered[name], prepared.tool.timeout or timeout, prepared.declaration
+            self._hookable_tools[name] = HookableToolsetTool(
+                self._tools[name], prepared.tool.timeout or timeout, prepared.declaration
             )
         self._instructing = {
             name: takes_tool_context(tool.get_instruction)
-            for name, tool in self._offered.items()
+            for name, tool in self._tools.items()
             if type(tool).get_instruction is not BaseTool.get_instruction
         }
-        self._agent_side: tuple[AgentCalls, AgentTools] | None = None
+        self._agent_parts: tuple[AgentCalls, AgentTools] | None = None
 
     @property
     def id(self) -> str | None:
@@ -106,118 +103,118 @@ class Toolset(BaseToolset):
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]: ...
 
     async def get_tools(self, ctx: Any = None) -> Any:
-        """The tools that are available now, by name; for a run context, as its agent takes them."""
+        """The available tools by name; for a run context, in the types of its agent."""
         if not _is_run_context(ctx):
             return {
-                name: tool for name, tool in self._wrapped.items() if self._is_listed(tool.tool)
+                name: tool
+                for name, tool in self._hookable_tools.items()
+                if self._is_shown(tool.tool)
             }
-        calls, tools = self._for_agents()
+        calls, tools = self._bridge()
         await calls.settle(ctx)
         return {
-            name: tools.tool(self._executor.tools[name], wrapped, ctx)
-            for name, wrapped in self._wrapped.items()
-            if self._is_listed(wrapped.tool)
+            name: tools.tool(self._executor.tools[name], hookable, ctx)
+            for name, hookable in self._hookable_tools.items()
+            if self._is_shown(hookable.tool)
         }
 
     async def get_instructions(self, ctx: Any = None) -> str | None:
-        """The instructions of the tools that are available now, one after the other.
+        """The instructions of the available tools, separated by blank lines.
 
-        Without `ctx` the tools get a context of the session that belongs to no call.
+        Without `ctx`, the tools get a context of the session that belongs to no call.
         """
-        asked = [self._offered[name] for name in self._instructing]
-        found = [
+        tools = [self._tools[name] for name in self._instructing]
+        texts = [
             tool.get_instruction(self._instruction_context(tool, ctx))
-            for tool in asked
+            for tool in tools
             if tool.is_available()
         ]
-        return "\n\n".join(text for text in found if text) or None
+        return "\n\n".join(text for text in texts if text) or None
 
     async def call_tool(
         self, name: str, tool_args: RawArguments, ctx: Any = None, tool: Any = None
     ) -> Any:
         """Call a tool and return its value.
 
-        Raises what the tool raised, `ApprovalRequired` when a person must decide first, or
-        `CallFailed`. Call again with the same call id to go on once it is decided. With the run
-        context of an agent, values and exceptions are what the agent understands.
+        Raises the tool's own exception, `ApprovalRequired` when a person must decide first, or
+        `CallFailed`. Once it is decided, call again with the same call id to continue. With the
+        run context of an agent, values and exceptions are pydantic-ai's.
         """
         if isinstance(tool_args, dict) and _is_run_context(ctx):
-            return await self._for_agents()[0].call(name, tool_args, ctx)
+            return await self._bridge()[0].call(name, tool_args, ctx)
         return (await self.call(name, tool_args, ctx)).unwrap()
 
     async def call(self, name: str, tool_args: RawArguments, ctx: Any = None) -> Outcome:
-        """Call a tool and say what came of it, without raising."""
+        """Call a tool and return its outcome; a failure does not raise."""
         call_id = ctx if isinstance(ctx, str) else getattr(ctx, "tool_call_id", None)
         return await self._executor.call(name, tool_args, call_id=call_id or None)
 
     async def resume(self) -> list[Outcome]:
-        """Go on with this toolset's calls that waited."""
-        mine = [
-            call.call_id
-            for call in self.ctx.session.open_calls()
-            if call.tool.name in self._offered
+        """Continue the calls of this toolset that waited for a decision."""
+        call_ids = [
+            call.call_id for call in self.ctx.session.open_calls() if call.tool.name in self._tools
         ]
-        return await self._executor.resume(mine)
+        return await self._executor.resume(call_ids)
 
     def cancel(self, call_id: str) -> bool:
-        """Stop one running call, and not the run around it. False when it is not running."""
+        """Stop one running call without stopping the agent run; False when it is not running."""
         return self._executor.cancel(call_id)
 
     async def _call_tool_func(
         self, args: dict[str, Any], ctx: Any, tool: HookableToolsetTool
     ) -> Any:
-        """How a tool is run. An override may return an exception instead of raising it."""
+        """Run a tool. An override may return an exception instead of raising it."""
         return await tool.call_func(args, ctx)
 
-    def _is_listed(self, tool: BaseTool) -> bool:
+    def _is_shown(self, tool: BaseTool) -> bool:
         return not self._skip_unavailable or tool.is_available()
 
     def _hooks(self, timeout: float | None) -> Hooks:
         return Hooks(
-            global_pre=edge_of_pre(self.global_hooks.pre),
-            global_post=edge_of_post(self.global_hooks.post),
-            pre={name: edge_of_pre(hook) for name, hook in self.pre_hooks.items()},
-            post={name: edge_of_post(hook) for name, hook in self.post_hooks.items()},
+            global_pre=wrap_pre_hook(self.global_hooks.pre),
+            global_post=wrap_post_hook(self.global_hooks.post),
+            pre={name: wrap_pre_hook(hook) for name, hook in self.pre_hooks.items()},
+            post={name: wrap_post_hook(hook) for name, hook in self.post_hooks.items()},
             timeout=timeout,
         )
 
     def _handler(self, tool: BaseTool) -> AsyncHandler:
         if type(self)._call_tool_func is Toolset._call_tool_func:
-            return edge_of_handler(tool.call, tool.call)
+            return wrap_handler(tool.call, tool.call)
 
         @functools.wraps(tool.call)
         async def handler(ctx: Any, /, **args: Any) -> Any:
-            known = self._wrapped[tool.name]
-            watched = WatchedTool(known.tool, known.timeout, known.tool_def)
-            result = await _value_or_error(self._call_tool_func(args, ctx, watched))
-            if watched.signals:
-                raise watched.signals[0]
+            hookable = self._hookable_tools[tool.name]
+            recorder = SignalRecorder(hookable.tool, hookable.timeout, hookable.tool_def)
+            result = await _value_or_error(self._call_tool_func(args, ctx, recorder))
+            if recorder.signals:
+                raise recorder.signals[0]
             if isinstance(result, Exception):
                 raise result
             return result
 
-        return edge_of_handler(handler, tool.call)
+        return wrap_handler(handler, tool.call)
 
-    def _for_agents(self) -> tuple[AgentCalls, AgentTools]:
-        if self._agent_side is None:
+    def _bridge(self) -> tuple[AgentCalls, AgentTools]:
+        if self._agent_parts is None:
             from toolcrib.toolsets.agent_bridge.calls import AgentCalls
             from toolcrib.toolsets.agent_bridge.tools import AgentTools
 
             calls = AgentCalls(self._executor)
-            self._agent_side = calls, AgentTools(self, calls, self.max_retries)
-        return self._agent_side
+            self._agent_parts = calls, AgentTools(self.for_agent(), calls, self.max_retries)
+        return self._agent_parts
 
     def _instruction_context(self, tool: BaseTool, ctx: Any) -> Any:
         if ctx is not None and not _is_run_context(ctx):
             return ctx
-        ours = self._context()
+        context = self._context()
         if ctx is None:
-            return ours
-        from toolcrib.toolsets.agent_bridge.run_context import widened
+            return context
+        from toolcrib.toolsets.agent_bridge.run_context import with_tool_context
 
-        ours.run = ctx
-        ours.deps = ours.deps if ctx.deps is None else ctx.deps
-        return ours if self._instructing[tool.name] else widened(ctx, ours)
+        context.run = ctx
+        context.deps = context.deps if ctx.deps is None else ctx.deps
+        return context if self._instructing[tool.name] else with_tool_context(ctx, context)
 
     def _context(self) -> ToolContext:
         session = self.ctx.session

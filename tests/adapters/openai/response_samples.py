@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import strategies as st
 
-from toolcrib.adapters.items import mapping_of, mappings_of
+from toolcrib.adapters.json_fields import mapping_of, mappings_of
 
 TESTS = Path(__file__).parents[2]
 FIXTURES = TESTS / "fixtures" / "hosted_tools"

@@ -11,7 +11,7 @@ from openai.types.shared import Reasoning
 from tests.adapters.openai.loopback_adapter import add, ask, bench
 from tests.adapters.openai.scripted_provider import call, message, response
 from toolcrib import PromptEvaluationError
-from toolcrib.adapters.codec import Item
+from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.openai.request import Outgoing, encoded
 
 ANSWER = response(message("Fine."))
@@ -32,7 +32,7 @@ def test_an_item_is_encoded_once_however_often_it_is_sent() -> None:
     """A history that goes out with every request costs a request only what is new in it."""
     parts = [Seen() for _ in range(5)]
     outgoing = Outgoing()
-    items: list[Item] = []
+    items: list[RawItem] = []
     for number, part in enumerate(parts, start=1):
         items.append({"part": part})
         assert json.loads(outgoing.to_json(items)) == [{"part": {"seen": True}}] * number

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from toolcrib import PromptEvaluationError
 from toolcrib.adapters.model_client import Retry
-from toolcrib.adapters.openai.model_client import Reply, Wire
+from toolcrib.adapters.openai.model_client import ResponsesEndpoint, ResponsesReply
 from toolcrib.adapters.openai.reply import asked_pause, is_passing
 from toolcrib.errors import UsageError
 from toolcrib.testing import run_in_virtual_time
@@ -50,10 +50,10 @@ class Line:
 def waits(line: Line, retry: Retry, *, seconds: float | None = None) -> list[float]:
     """Ask over `line` in virtual time; the pauses between the attempts."""
 
-    async def asking() -> Reply:
+    async def asking() -> ResponsesReply:
         now = asyncio.get_running_loop().time()
         deadline = None if seconds is None else now + seconds
-        return await Wire(line, retry).ask(b"{}", prompt_name="p", deadline=deadline)
+        return await ResponsesEndpoint(line, retry).ask(b"{}", prompt_name="p", deadline=deadline)
 
     run_in_virtual_time(asking())
     return [after - before for before, after in zip(line.times, line.times[1:], strict=False)]

@@ -25,7 +25,7 @@ from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.ledger.events import FilesStaged, ModelResponded, PromptStarted, ToolWithheld
 from toolcrib.tools import HostMount, OpenAICodeInterpreterTool, VfsPath
 from toolcrib.tools.code_interpreter import AutoContainer, Container, ExistingContainer
-from toolcrib.vfs.staged import StagedFile
+from toolcrib.vfs.mount import StagedFile
 
 DONE = response(message("Done."))
 DEEP = b"value\n0\n"

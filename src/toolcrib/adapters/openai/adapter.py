@@ -11,11 +11,10 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
-from toolcrib.adapters.codec import HostedToolCodec, Item
+from toolcrib.adapters.codec import HostedToolCodec, RawItem
 from toolcrib.adapters.evaluation import Evaluation
 from toolcrib.adapters.history import History
-from toolcrib.adapters.hosted_view import undeclared
-from toolcrib.adapters.item_classifier import Sorter
+from toolcrib.adapters.item_classifier import ItemClassifier
 from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.openai.codecs.apply_patch import OpenAIApplyPatchCodec
 from toolcrib.adapters.openai.codecs.code_interpreter import OpenAICodeInterpreterCodec
@@ -34,20 +33,31 @@ from toolcrib.adapters.openai.codecs.web_search import OpenAIWebSearchCodec
 from toolcrib.adapters.openai.container_files import StagedEvaluation, staging_of, without_mounts
 from toolcrib.adapters.openai.containers import log_runs, ready_containers
 from toolcrib.adapters.openai.host_files import SUPPORTED_TYPES, HostFiles, check_types
-from toolcrib.adapters.openai.model_client import Clients, ResponsesLine, Wire
+from toolcrib.adapters.openai.model_client import ResponsesClient, ResponsesEndpoint, SdkClients
 from toolcrib.adapters.openai.request import RESERVED, Requests, choice_of
 from toolcrib.adapters.options import Options, turn_options
 from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
-from toolcrib.adapters.tool_calls import ClientCodec, ClientVoice, CustomVoice, FunctionVoice, Voice
-from toolcrib.adapters.tool_declarations import AnyCodec, Declared, Hosted
-from toolcrib.adapters.turn_tools import Dialect, OnUnsupported
+from toolcrib.adapters.tool_calls import (
+    CallReader,
+    ClientCallReader,
+    ClientCodec,
+    CustomCallReader,
+    FunctionCallReader,
+)
+from toolcrib.adapters.tool_declarations import (
+    AnyCodec,
+    HostedDeclaration,
+    ToolDeclarations,
+    undeclared,
+)
+from toolcrib.adapters.turn_tools import OnUnsupported, ProviderProfile
 from toolcrib.errors import UsageError
 from toolcrib.session.session import Session
 from toolcrib.vfs.roots import check_roots
 
 if TYPE_CHECKING:
     from toolcrib.adapters.response import PromptResponse
-    from toolcrib.adapters.turn_tools import Opening
+    from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.prompt.prompt import Prompt
     from toolcrib.prompt.rendering import RenderedPrompt
 
@@ -92,30 +102,30 @@ NO_CALLS: Final = frozenset(
 
 
 def sorter_of(
-    declared: Declared, codecs: Mapping[str, AnyCodec], client_codecs: Sequence[ClientCodec]
-) -> Sorter:
+    declared: ToolDeclarations, codecs: Mapping[str, AnyCodec], client_codecs: Sequence[ClientCodec]
+) -> ItemClassifier:
     """The sorter of a turn."""
-    ours: list[Voice] = [FunctionVoice(declared.names), CustomVoice(declared.names)]
-    ours += [ClientVoice(each.codec, each.tool.name) for each in declared.client_run]
+    ours: list[CallReader] = [FunctionCallReader(declared.names), CustomCallReader(declared.names)]
+    ours += [ClientCallReader(each.codec, each.tool.name) for each in declared.client_run]
     ours += [
-        ClientVoice(_approvals(hosted), hosted.tool.name)
+        ClientCallReader(_approvals(hosted), hosted.tool.name)
         for hosted in declared.hosted
         if hosted.is_mcp
     ]
-    ours += [ClientVoice(codec, codec.kind) for codec in client_codecs]
-    ours.append(ClientVoice(OpenAIMcpApprovals(), "mcp"))
-    return Sorter(declared, codecs, ours, NO_CALLS, _unknown)
+    ours += [ClientCallReader(codec, codec.kind) for codec in client_codecs]
+    ours.append(ClientCallReader(OpenAIMcpApprovals(), "mcp"))
+    return ItemClassifier(declared, codecs, ours, NO_CALLS, _unknown)
 
 
-def _approvals(hosted: Hosted) -> OpenAIMcpApprovals:
+def _approvals(hosted: HostedDeclaration) -> OpenAIMcpApprovals:
     return OpenAIMcpApprovals(hosted.tool.config.server_label, hosted.secrets)
 
 
-def _unknown(item: Item) -> Hosted | None:
+def _unknown(item: RawItem) -> HostedDeclaration | None:
     if not is_any_call(item):
         return None
     kind = kind_of(item)
-    return Hosted(undeclared(kind), OpenAIUnknownCodec(kind))
+    return HostedDeclaration(undeclared(kind), OpenAIUnknownCodec(kind))
 
 
 O = TypeVar("O")  # noqa: E741
@@ -163,7 +173,7 @@ class OpenAIAdapter(PromptAdapter):
         )
         self.history: History = history
         self.on_unsupported: OnUnsupported = on_unsupported
-        self._clients = Clients(client, base_url, api_key)
+        self._clients = SdkClients(client, base_url, api_key)
         self.check_containers = check_containers
         self._retry = retry or Retry()
         self._host_files = HostFiles(check_roots(host_roots), check_types(upload_types))
@@ -179,13 +189,13 @@ class OpenAIAdapter(PromptAdapter):
         rendered = without_mounts(question.prompt) if can_stage else question.prompt
         opening = self._opening(prompt, rendered, session, options, self._dialect())
         choice_of(opening.declared, asked.tool_choice, question.prompt.name)
-        wire = Wire(self._clients.here(), self._retry)
+        wire = ResponsesEndpoint(self._clients.here(), self._retry)
         asked_for = wire.client if self.check_containers else None
         await ready_containers(opening.declared.hosted, asked_for, question.prompt.name)
 
-        def make_line(opening: Opening, prompt: RenderedPrompt[Any]) -> ResponsesLine:
+        def make_line(opening: TurnTools, prompt: RenderedPrompt[Any]) -> ResponsesClient:
             requests = Requests(prompt, opening.declared, asked, self.history)
-            return ResponsesLine(wire, requests, prompt.name)
+            return ResponsesClient(wire, requests, prompt.name)
 
         key = getattr(wire.client, "api_key", None)
         secrets = [key] if isinstance(key, str) else []
@@ -197,9 +207,9 @@ class OpenAIAdapter(PromptAdapter):
             *told, history=self.history, secrets=secrets, staging=staging, wire=wire
         )
 
-    def _dialect(self) -> Dialect:
+    def _dialect(self) -> ProviderProfile:
         codecs, client_codecs = self.hosted_tool_codecs, default_client_codecs()
-        return Dialect(PROVIDER, codecs, client_codecs, sorter_of, self.on_unsupported)
+        return ProviderProfile(PROVIDER, codecs, client_codecs, sorter_of, self.on_unsupported)
 
     def _answered(self, response: PromptResponse[O]) -> PromptResponse[O]:
         return log_runs(response)

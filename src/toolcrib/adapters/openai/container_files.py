@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from toolcrib.adapters.codec import Item
+from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.evaluation import Evaluation
-from toolcrib.adapters.items import mapping_of, texts_of
+from toolcrib.adapters.json_fields import mapping_of, texts_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.adapters.openai.host_files import HostFiles, Plan, Uploads, plan_files
 from toolcrib.errors import PromptEvaluationError, UsageError
@@ -20,12 +20,12 @@ from toolcrib.ledger.events import Event, FilesStaged
 from toolcrib.tools.code_interpreter import KIND, ExistingContainer
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.openai.model_client import Wire
-    from toolcrib.adapters.turn_tools import Opening
+    from toolcrib.adapters.openai.model_client import ResponsesEndpoint
+    from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.prompt.rendering import RenderedPrompt
     from toolcrib.session.session import Session
     from toolcrib.tools.tool import Tool
-    from toolcrib.vfs.staged import StagedFile
+    from toolcrib.vfs.mount import StagedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,15 @@ class Staging:
                 str(error), prompt_name=self.prompt_name, phase="render"
             ) from error
 
-    async def stage(self, plan: Plan, wire: Wire, session: Session, turn: int) -> FilesStaged:
+    async def stage(
+        self, plan: Plan, wire: ResponsesEndpoint, session: Session, turn: int
+    ) -> FilesStaged:
         """Upload all files, or leave none behind, and write down what was staged."""
         files = await self._uploads(wire).run(plan.files, self.seconds)
         return await self._record(files, plan.empty, session, turn)
 
     async def take_up(
-        self, happened: Iterable[Event], wire: Wire, session: Session, turn: int
+        self, happened: Iterable[Event], wire: ResponsesEndpoint, session: Session, turn: int
     ) -> FilesStaged:
         """What was staged for a turn, by its ledger; in the tool's container, if that is another
         one by now.
@@ -71,7 +73,7 @@ class Staging:
         container = self.tool.container
         return container.id if isinstance(container, ExistingContainer) else None
 
-    def _uploads(self, wire: Wire) -> Uploads:
+    def _uploads(self, wire: ResponsesEndpoint) -> Uploads:
         client = wire.client.with_options(max_retries=wire.retry.attempts - 1)
         return Uploads(client, self._container_id, self.prompt_name)
 
@@ -99,7 +101,7 @@ def staged_in(happened: Iterable[Event], turn: int) -> FilesStaged | None:
 
 def staging_of(
     prompt: RenderedPrompt[Any],
-    opening: Opening,
+    opening: TurnTools,
     allowed: HostFiles,
     seconds: float | None,
 ) -> Staging | None:
@@ -119,20 +121,20 @@ def without_mounts(prompt: RenderedPrompt[Any]) -> RenderedPrompt[Any]:
     return replace(prompt, declared=tuple(map(_unmounted, prompt.declared)))
 
 
-def opened_with(staged: FilesStaged, opening: Opening) -> Opening:
+def opened_with(staged: FilesStaged, opening: TurnTools) -> TurnTools:
     """The opening, with the files in the container."""
     declared = opening.declared
     return replace(opening, declared=replace(declared, tools=tools_with(staged, declared.tools)))
 
 
-def tools_with(staged: FilesStaged, tools: Sequence[Item]) -> list[Any]:
+def tools_with(staged: FilesStaged, tools: Sequence[RawItem]) -> list[Any]:
     """The tools of a request, with the files in the container that the provider makes."""
     if staged.container_id is not None:
         return list(tools)
     return [_with_files(tool, staged) if tool.get("type") == KIND else tool for tool in tools]
 
 
-def message_with(staged: FilesStaged, message: Item) -> Item:
+def message_with(staged: FilesStaged, message: RawItem) -> RawItem:
     """The first message, and where the files are."""
     note = {"type": "input_text", "text": note_of(staged)}
     return {**message, "content": [*message["content"], note]}
@@ -151,7 +153,7 @@ def _unmounted(tool: Tool[Any, Any]) -> Tool[Any, Any]:
     return replace(tool, host_mounts=()) if is_mounted else tool
 
 
-def _with_files(tool: Item, staged: FilesStaged) -> dict[str, Any]:
+def _with_files(tool: RawItem, staged: FilesStaged) -> dict[str, Any]:
     container = mapping_of(tool, "container")
     ids = [*texts_of(container, "file_ids"), *(file.file_id for file in staged.files)]
     return {**tool, "container": {**container, "file_ids": ids} if ids else container}
@@ -163,7 +165,9 @@ O = TypeVar("O")  # noqa: E741
 class StagedEvaluation(Evaluation[O]):
     """Stages the files before the first request, and finds them again when it goes on."""
 
-    def __init__(self, *args: Any, staging: Staging, wire: Wire, **options: Any) -> None:
+    def __init__(
+        self, *args: Any, staging: Staging, wire: ResponsesEndpoint, **options: Any
+    ) -> None:
         super().__init__(*args, **options)
         self._staging = staging
         self._wire = wire

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import mappings_of, maybe_text, plain, text_of
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.json_fields import mappings_of, maybe_text, plain, text_of
 
 if TYPE_CHECKING:
     pass
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
     from toolcrib.adapters.response import PromptResponse
-    from toolcrib.adapters.tool_declarations import Hosted
+    from toolcrib.adapters.tool_declarations import HostedDeclaration
 
 
 logger = logging.getLogger(__name__)
@@ -166,7 +166,9 @@ def _failed(message: str, error: Exception, prompt_name: str) -> PromptEvaluatio
 O = TypeVar("O")  # noqa: E741
 
 
-async def ready_containers(offered: Sequence[Hosted], client: Any, prompt_name: str) -> None:
+async def ready_containers(
+    offered: Sequence[HostedDeclaration], client: Any, prompt_name: str
+) -> None:
     """Log in which containers code will run. With a client, ask for those that must be there.
 
     Raises `PromptEvaluationError` (phase request) when one is not.
@@ -203,12 +205,12 @@ def _named(config: CodeInterpreterConfig) -> str:
 _RUN: Final = "code_interpreter_call"
 
 
-def retold(items: Sequence[Item]) -> list[Item]:
+def retold(items: Sequence[RawItem]) -> list[RawItem]:
     """The items with every run of code told in the model's own words instead.
 
     The reasoning that led to a run goes with it: it is refused without the item it led to.
     """
-    kept: list[Item] = []
+    kept: list[RawItem] = []
     for item in items:
         if item.get("type") != _RUN:
             kept.append(item)
@@ -219,7 +221,7 @@ def retold(items: Sequence[Item]) -> list[Item]:
     return kept
 
 
-def _told(run: Item) -> dict[str, Any]:
+def _told(run: RawItem) -> dict[str, Any]:
     printed = "".join(text_of(output, "logs") for output in mappings_of(run, "outputs"))
     text = (
         "I ran this code, in a container that is gone by now, with its files:\n"

@@ -19,8 +19,8 @@ from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import plain, text_of
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.json_fields import plain, text_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.adapters.openai.reply import is_container_gone, said
 from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
@@ -28,7 +28,7 @@ from toolcrib.tools.code_interpreter import AutoContainer
 from toolcrib.tools.code_interpreter.types import MOST_FILES
 from toolcrib.vfs import HostMount, VfsPath
 from toolcrib.vfs.files import HostFile, mounted_files
-from toolcrib.vfs.staged import StagedFile
+from toolcrib.vfs.mount import StagedFile
 
 _CODE: Final = (
     ".c .cc .cpp .cs .css .go .h .hpp .htm .html .ipynb .java .js .jsx .kt .lua .php .pl .pyi .py"
@@ -286,7 +286,7 @@ class Uploads:
         )
 
 
-def _told(made: Item, key: str) -> str:
+def _told(made: RawItem, key: str) -> str:
     found = text_of(made, key)
     if not found:
         raise UsageError(f"the provider's reply has no {key}")

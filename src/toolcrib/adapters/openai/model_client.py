@@ -18,9 +18,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
-from toolcrib.adapters.history import Heard
-from toolcrib.adapters.items import mapping_of, mappings_of, maybe_int, maybe_text, plain
-from toolcrib.adapters.model_client import Answered, Retry
+from toolcrib.adapters.history import ReplyItems
+from toolcrib.adapters.json_fields import mapping_of, mappings_of, maybe_int, maybe_text, plain
+from toolcrib.adapters.model_client import ModelReply, Retry
 from toolcrib.adapters.openai.containers import retold
 from toolcrib.adapters.openai.reply import (
     ReplyBroken,
@@ -37,7 +37,7 @@ from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
 
 if TYPE_CHECKING:
     from toolcrib.adapters.history import Conversation
-    from toolcrib.adapters.loop import Announcer
+    from toolcrib.adapters.loop import StreamAnnouncer
     from toolcrib.adapters.openai.request import Requests
 
 
@@ -45,10 +45,10 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class ResponsesLine:
+class ResponsesClient:
     """Sends the requests of one turn."""
 
-    wire: Wire
+    wire: ResponsesEndpoint
     requests: Requests
     prompt_name: str
 
@@ -57,9 +57,9 @@ class ResponsesLine:
         conversation: Conversation,
         *,
         step: int,
-        announcer: Announcer | None,
+        announcer: StreamAnnouncer | None,
         deadline: float | None,
-    ) -> Answered:
+    ) -> ModelReply:
         """Send what is unsent until it is answered."""
         try:
             reply = await self._send(conversation, announcer, deadline)
@@ -72,11 +72,11 @@ class ResponsesLine:
             )
             conversation.unsent = told
             reply = await self._send(conversation, announcer, deadline)
-        return Answered(_heard(reply), status_of(reply.body), problem_in(reply.body))
+        return ModelReply(_heard(reply), status_of(reply.body), problem_in(reply.body))
 
     async def _send(
-        self, conversation: Conversation, announcer: Announcer | None, deadline: float | None
-    ) -> Reply:
+        self, conversation: Conversation, announcer: StreamAnnouncer | None, deadline: float | None
+    ) -> ResponsesReply:
         watcher = Watcher(announcer) if announcer else None
         reply = await self.wire.ask(
             self.requests.body(conversation),
@@ -89,9 +89,9 @@ class ResponsesLine:
         return reply
 
 
-def _heard(reply: Reply) -> Heard:
+def _heard(reply: ResponsesReply) -> ReplyItems:
     body = reply.body
-    return Heard(
+    return ReplyItems(
         items=[*mappings_of(body, "output")],
         usage=_usage(body),
         response_id=maybe_text(body, "id"),
@@ -120,7 +120,7 @@ _OPTIONS: Final = {"max_retries": 0, "security": {"bearer_auth": True}}
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ResponsesReply:
     """What one request came to."""
 
     body: dict[str, Any] = field(repr=False)
@@ -136,7 +136,7 @@ class _Attempt:
 
 
 @dataclass(slots=True)
-class Wire:
+class ResponsesEndpoint:
     """The line to the provider. `client` is an `AsyncOpenAI`; retries are ours, not the SDK's,
     because they must end with the prompt's deadline.
     """
@@ -151,7 +151,7 @@ class Wire:
         prompt_name: str,
         on_event: Callable[[StreamEvent], None] | None = None,
         deadline: float | None = None,
-    ) -> Reply:
+    ) -> ResponsesReply:
         """Send a request until it is answered. With `on_event` it asks for a stream."""
         number = 0
         while True:
@@ -159,7 +159,9 @@ class Wire:
             attempt = _Attempt()
             try:
                 async with asyncio.timeout_at(deadline):
-                    return Reply(await self._once(body, on_event, attempt), attempt.request_id)
+                    return ResponsesReply(
+                        await self._once(body, on_event, attempt), attempt.request_id
+                    )
             except Exception as error:
                 pause = self._pause(error, number, deadline)
                 if pause is None:
@@ -242,7 +244,7 @@ async def _collect(
     return streamed.body()
 
 
-class Clients:
+class SdkClients:
     """Connections belong to the event loop they were opened in, so each loop has a client of its
     own. A client that was given is used everywhere and never closed.
     """

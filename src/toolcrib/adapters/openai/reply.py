@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.adapters.items import mapping_of, mappings_of, maybe_text, plain
+from toolcrib.adapters.json_fields import mapping_of, mappings_of, maybe_text, plain
 
 if TYPE_CHECKING:
     pass
@@ -22,8 +22,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import text_of
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.json_fields import text_of
 
 if TYPE_CHECKING:
     from toolcrib.ledger.events import ModelStatus
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _AGAIN: Final = "; `resume` asks for it again"
 
 
-def status_of(body: Item) -> ModelStatus:
+def status_of(body: RawItem) -> ModelStatus:
     """What a response came to, as the ledger keeps it."""
     match maybe_text(body, "status"):
         case "incomplete":
@@ -47,7 +47,7 @@ def status_of(body: Item) -> ModelStatus:
     return "completed" if refusal_of(items) is None else "refused"
 
 
-def problem_in(body: Item) -> str | None:
+def problem_in(body: RawItem) -> str | None:
     """Why a response is no answer; None when it is one."""
     status = maybe_text(body, "status")
     items = mappings_of(body, "output")
@@ -67,7 +67,7 @@ def problem_in(body: Item) -> str | None:
     return _problem_of(items)
 
 
-def _problem_of(items: Sequence[Item]) -> str | None:
+def _problem_of(items: Sequence[RawItem]) -> str | None:
     """Why the items of a complete response are no answer; None when they are one."""
     if _is_empty(items):
         return f"the response is empty: the model gave neither an answer nor a call{_AGAIN}"
@@ -75,7 +75,7 @@ def _problem_of(items: Sequence[Item]) -> str | None:
     return None if refusal is None else f"the model refused: {refusal}"
 
 
-def _is_empty(items: Sequence[Item]) -> bool:
+def _is_empty(items: Sequence[RawItem]) -> bool:
     return all(item.get("type") == "reasoning" for item in items)
 
 
@@ -96,7 +96,7 @@ def _incomplete(reason: str) -> str:
             return f"the answer is incomplete ({told}){_AGAIN}"
 
 
-def refusal_of(items: Sequence[Item]) -> str | None:
+def refusal_of(items: Sequence[RawItem]) -> str | None:
     """What the model says when it refuses; None when it does not."""
     for item in items:
         if item.get("type") == "message":

@@ -17,14 +17,14 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.adapters.codec import Codec, Item
-from toolcrib.adapters.items import plain
+from toolcrib.adapters.codec import Codec, RawItem
+from toolcrib.adapters.json_fields import plain
 from toolcrib.errors import PromptEvaluationError
 
 if TYPE_CHECKING:
     from toolcrib.adapters.history import Conversation, History
     from toolcrib.adapters.options import TurnOptions
-    from toolcrib.adapters.tool_declarations import Declared, Hosted
+    from toolcrib.adapters.tool_declarations import HostedDeclaration, ToolDeclarations
     from toolcrib.prompt.output import OutputSchema
     from toolcrib.prompt.rendering import RenderedPrompt
 
@@ -35,10 +35,10 @@ class Outgoing:
     """
 
     def __init__(self) -> None:
-        self._items: list[Item] = []
+        self._items: list[RawItem] = []
         self._encoded: list[bytes] = []
 
-    def to_json(self, items: list[Item]) -> bytes:
+    def to_json(self, items: list[RawItem]) -> bytes:
         """All items, as a list. The same list must only have grown since the last time."""
         if items is not self._items:
             self._items, self._encoded = items, []
@@ -148,7 +148,7 @@ def output_format(output: OutputSchema[Any]) -> dict[str, Any]:
     }
 
 
-def choice_of(declared: Declared, wanted: str, prompt_name: str) -> Any:
+def choice_of(declared: ToolDeclarations, wanted: str, prompt_name: str) -> Any:
     """`tool_choice` for `auto`, `none`, `required` or the name of one tool."""
     if wanted == "required" and not declared.tools:
         raise _unrenderable(
@@ -173,7 +173,7 @@ def choice_of(declared: Declared, wanted: str, prompt_name: str) -> Any:
     )
 
 
-def _hosted_choice(hosted: Hosted) -> Any:
+def _hosted_choice(hosted: HostedDeclaration) -> Any:
     if isinstance(hosted.codec, Codec):
         return hosted.codec.choice(hosted.tool)
     return {"type": hosted.codec.serialize(hosted.tool)["type"]}
@@ -206,7 +206,7 @@ class Requests:
     def __init__(
         self,
         prompt: RenderedPrompt[Any],
-        declared: Declared,
+        declared: ToolDeclarations,
         options: TurnOptions,
         history: History,
     ) -> None:
@@ -244,7 +244,7 @@ class Requests:
 
 
 def _shared(
-    prompt: RenderedPrompt[Any], declared: Declared, options: TurnOptions, history: History
+    prompt: RenderedPrompt[Any], declared: ToolDeclarations, options: TurnOptions, history: History
 ) -> dict[str, Any]:
     extra: dict[str, Any] = {**options.settings, **declared.body}
     include = [*_listed(extra.pop("include", ())), *declared.include]
@@ -265,7 +265,7 @@ def _shared(
 
 
 def _tool_choice(
-    declared: Declared, options: TurnOptions, conversation: Conversation, prompt_name: str
+    declared: ToolDeclarations, options: TurnOptions, conversation: Conversation, prompt_name: str
 ) -> dict[str, Any]:
     """A choice that is forced is forced once: else the model could never answer."""
     wanted = options.tool_choice

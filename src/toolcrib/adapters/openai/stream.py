@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.adapters.items import mapping_of, maybe_int, maybe_text, plain, text_of
+from toolcrib.adapters.json_fields import mapping_of, maybe_int, maybe_text, plain, text_of
 from toolcrib.adapters.openai.reply import ReplyBroken
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.loop import Announcer
+    from toolcrib.adapters.loop import StreamAnnouncer
 
 
 ENDINGS: Final = ("response.completed", "response.incomplete", "response.failed")
@@ -95,7 +95,7 @@ def _with_lost(items: Sequence[Any], told: _Items) -> list[Any]:
 class Watcher:
     """Announces the events of a stream, and passes over the rest."""
 
-    def __init__(self, announcer: Announcer) -> None:
+    def __init__(self, announcer: StreamAnnouncer) -> None:
         self._announcer = announcer
 
     def hear(self, event: dict[str, Any]) -> None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from toolcrib.adapters.evaluation import Evaluation, Question
+from toolcrib.adapters.evaluation import Evaluation, PromptRequest
 from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.options import Options, turn_options
 from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_client_codecs, default_codecs
 from toolcrib.adapters.pydantic_ai.item_classifier import sorter_of
 from toolcrib.adapters.pydantic_ai.messages import Messages
-from toolcrib.adapters.pydantic_ai.model_client import ModelLine
+from toolcrib.adapters.pydantic_ai.model_client import PydanticAIClient
 from toolcrib.adapters.pydantic_ai.models import Models, keys_of, provider_of, system_of
-from toolcrib.adapters.pydantic_ai.patched_models import whole
+from toolcrib.adapters.pydantic_ai.patched_models import patch_model
 from toolcrib.adapters.pydantic_ai.request import RESERVED, asking, check_own_settings
 from toolcrib.adapters.tool_declarations import AnyCodec
-from toolcrib.adapters.turn_tools import Dialect, OnUnsupported
+from toolcrib.adapters.turn_tools import OnUnsupported, ProviderProfile
 from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.prompt.attachments import FileAttachment
 from toolcrib.session.session import Session
@@ -25,7 +25,7 @@ from toolcrib.session.session import Session
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-    from toolcrib.adapters.turn_tools import Opening
+    from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.prompt.prompt import Prompt
     from toolcrib.prompt.rendering import RenderedPrompt
 
@@ -72,7 +72,7 @@ class PydanticAIAdapter(PromptAdapter):
     async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
         asked = turn_options(self.model, options, RESERVED)
         question = render(prompt)
-        model = whole(self._models.here())
+        model = patch_model(self._models.here())
         check_own_settings(model)
         system = system_of(model)
         dialect = self._dialect(self._provider or provider_of(model), system)
@@ -81,21 +81,23 @@ class PydanticAIAdapter(PromptAdapter):
         media_types = _media_types(question.prompt)
         _check_files(question, Messages(system, media_types))
 
-        def make_line(opening: Opening, prompt: RenderedPrompt[O]) -> ModelLine:
+        def make_line(opening: TurnTools, prompt: RenderedPrompt[O]) -> PydanticAIClient:
             messages = Messages(system, media_types)
-            return ModelLine(model, told, messages, prompt.name, opening.provider, self._retry)
+            return PydanticAIClient(
+                model, told, messages, prompt.name, opening.provider, self._retry
+            )
 
         return Evaluation(
             question, session, opening, asked, make_line, history="client", secrets=keys_of(model)
         )
 
-    def _dialect(self, provider: str, system: str) -> Dialect:
+    def _dialect(self, provider: str, system: str) -> ProviderProfile:
         codecs = default_codecs(provider, system) if self._codecs is None else self._codecs
         client_codecs = default_client_codecs(provider)
-        return Dialect(provider, codecs, client_codecs, sorter_of, self.on_unsupported)
+        return ProviderProfile(provider, codecs, client_codecs, sorter_of, self.on_unsupported)
 
 
-def _check_files(question: Question[Any], messages: Messages) -> None:
+def _check_files(question: PromptRequest[Any], messages: Messages) -> None:
     """Refuse files that cannot be sent, before anything is written down."""
     if not question.prompt.attachments:
         return

@@ -9,15 +9,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.hosted_view import undeclared
-from toolcrib.adapters.item_classifier import Sorter
-from toolcrib.adapters.items import mapping_of, text_of
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.item_classifier import ItemClassifier
+from toolcrib.adapters.json_fields import mapping_of, text_of
 from toolcrib.adapters.pydantic_ai.codecs.mcp import LISTING
 from toolcrib.adapters.pydantic_ai.codecs.unknown import KIND, UnknownCallCodec
 from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, NATIVE_RETURN, RESPONSE
-from toolcrib.adapters.tool_calls import Asked, ClientCodec, ClientVoice, Ended, Voice
-from toolcrib.adapters.tool_declarations import AnyCodec, Declared, Hosted
+from toolcrib.adapters.tool_calls import (
+    CallReader,
+    ClientCallReader,
+    ClientCodec,
+    ToolCallEnd,
+    ToolCallItem,
+)
+from toolcrib.adapters.tool_declarations import (
+    AnyCodec,
+    HostedDeclaration,
+    ToolDeclarations,
+    undeclared,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +36,15 @@ class PartVoice:
 
     names: Mapping[str, str]
 
-    def is_call(self, item: Item) -> bool:
+    def is_call(self, item: RawItem) -> bool:
         return item.get("type") == "function_call"
 
-    def read(self, item: Item) -> Asked:
+    def read(self, item: RawItem) -> ToolCallItem:
         wire_name = text_of(item, "name")
         name = self.names.get(wire_name, wire_name)
-        return Asked(text_of(item, "call_id"), name, text_of(item, "arguments"), item, self)
+        return ToolCallItem(text_of(item, "call_id"), name, text_of(item, "arguments"), item, self)
 
-    def answer(self, asked: Asked, ended: Ended) -> Item:
+    def answer(self, asked: ToolCallItem, ended: ToolCallEnd) -> RawItem:
         return {
             "type": "function_call_output",
             "call_id": asked.call_id,
@@ -50,33 +60,37 @@ NO_CALLS: Final = frozenset(
 
 
 def sorter_of(
-    declared: Declared, codecs: Mapping[str, AnyCodec], client_codecs: Sequence[ClientCodec]
-) -> Sorter:
+    declared: ToolDeclarations, codecs: Mapping[str, AnyCodec], client_codecs: Sequence[ClientCodec]
+) -> ItemClassifier:
     """The sorter of a turn. Every call that waits for us comes as a call of a function."""
-    ours: list[Voice] = [ClientVoice(each.codec, each.tool.name) for each in declared.client_run]
+    ours: list[CallReader] = [
+        ClientCallReader(each.codec, each.tool.name) for each in declared.client_run
+    ]
     ours.append(PartVoice(declared.names))
     # A call that no other codec speaks for is told under the name that its provider has for it.
     spoken = {kind: codec for kind, codec in codecs.items() if kind != KIND}
     return PartSorter(declared, spoken, ours, NO_CALLS, _unknown)
 
 
-class PartSorter(Sorter):
+class PartSorter(ItemClassifier):
     """Sorts parts. A server that lists its tools is asked for them, and not called."""
 
-    def owner(self, item: Item, items: Sequence[Item]) -> Hosted | Voice | None:
+    def owner(
+        self, item: RawItem, items: Sequence[RawItem]
+    ) -> HostedDeclaration | CallReader | None:
         return None if _is_listing(item) else super().owner(item, items)
 
-    def is_unknown(self, item: Item, owner: Hosted | Voice | None) -> bool:
+    def is_unknown(self, item: RawItem, owner: HostedDeclaration | CallReader | None) -> bool:
         return not _is_listing(item) and super().is_unknown(item, owner)
 
 
-def _is_listing(item: Item) -> bool:
+def _is_listing(item: RawItem) -> bool:
     action = text_of(mapping_of(item, "arguments"), "action")
     return item.get("type") == NATIVE_CALL and action == LISTING
 
 
-def _unknown(item: Item) -> Hosted | None:
+def _unknown(item: RawItem) -> HostedDeclaration | None:
     if item.get("type") != NATIVE_CALL:
         return None
     kind = text_of(item, "name").partition(":")[0] or "unknown"
-    return Hosted(undeclared(kind), UnknownCallCodec("", ()))
+    return HostedDeclaration(undeclared(kind), UnknownCallCodec("", ()))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from toolcrib.adapters.items import mappings_of, maybe_text, text_of
+from toolcrib.adapters.json_fields import mappings_of, maybe_text, text_of
 from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, RESPONSE, response_of
 from toolcrib.errors import UsageError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         UserContent,
     )
 
-    from toolcrib.adapters.codec import Item
+    from toolcrib.adapters.codec import RawItem
 
 Outcome = Literal["success", "failed", "denied"]
 _DENIED: Final = frozenset({"denied", "expired", "not_permitted"})
@@ -39,9 +39,9 @@ class Messages:
         self._media_types = media_types or {}
         self._read = 0
         self._all: list[ModelMessage] = []
-        self._live: tuple[Item, ModelResponse] | None = None
+        self._live: tuple[RawItem, ModelResponse] | None = None
 
-    def told(self, items: Sequence[Item]) -> list[ModelMessage]:
+    def told(self, items: Sequence[RawItem]) -> list[ModelMessage]:
         """All messages, after taking in the items that were added since the last time. Raises
         `UsageError` for a file that the provider could not find.
         """
@@ -60,11 +60,11 @@ class Messages:
                 self._say(new[start:at])
         return self._all
 
-    def keep(self, header: Item, response: ModelResponse) -> None:
+    def keep(self, header: RawItem, response: ModelResponse) -> None:
         """Remember the response that an item stands for: it need not be made again from items."""
         self._live = header, response
 
-    def _hear(self, items: Sequence[Item]) -> None:
+    def _hear(self, items: Sequence[RawItem]) -> None:
         self.called |= {text_of(item, "id") for item in items if item.get("type") == NATIVE_CALL}
         is_live = self._live is not None and self._live[0] is items[0]
         response = self._live[1] if self._live and is_live else response_of(items)
@@ -75,7 +75,7 @@ class Messages:
             self._all.pop()
         self._all.append(response)
 
-    def _say(self, items: Sequence[Item]) -> None:
+    def _say(self, items: Sequence[RawItem]) -> None:
         from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
 
         parts: list[Any] = []
@@ -94,7 +94,7 @@ class Messages:
                 parts.append(UserPromptPart(content))
         self._all.append(ModelRequest(parts))
 
-    def _content(self, part: Item) -> UserContent:
+    def _content(self, part: RawItem) -> UserContent:
         from pydantic_ai.messages import BinaryContent
 
         file_id = maybe_text(part, "file_id")
@@ -140,14 +140,14 @@ def _both(before: dict[str, Any] | None, later: dict[str, Any] | None) -> dict[s
     return {**(before or {}), **(later or {})} or None
 
 
-def _belongs(item: Item, *, is_theirs: bool) -> bool:
+def _belongs(item: RawItem, *, is_theirs: bool) -> bool:
     """Whether an item goes on with the message before it."""
     kind = item.get("type")
     is_ours = kind == "function_call_output" or item.get("role") == "user"
     return kind != RESPONSE and is_ours is not is_theirs
 
 
-def _outcome(item: Item) -> Outcome:
+def _outcome(item: RawItem) -> Outcome:
     failure = maybe_text(item, "failure")
     if failure is None:
         return "success"

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.adapters.history import Heard
-from toolcrib.adapters.items import maybe_text
-from toolcrib.adapters.model_client import Answered, Retry
+from toolcrib.adapters.history import ReplyItems
+from toolcrib.adapters.json_fields import maybe_text
+from toolcrib.adapters.model_client import ModelReply, Retry
 from toolcrib.adapters.pydantic_ai.parts import items_of, with_calls
 from toolcrib.adapters.response import Usage
 from toolcrib.errors import PromptEvaluationError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pydantic_ai.usage import RequestUsage
 
     from toolcrib.adapters.history import Conversation
-    from toolcrib.adapters.loop import Announcer
+    from toolcrib.adapters.loop import StreamAnnouncer
     from toolcrib.adapters.pydantic_ai.messages import Messages
     from toolcrib.adapters.pydantic_ai.request import Asking
     from toolcrib.ledger.events import ModelStatus
@@ -221,7 +221,7 @@ def _details(response: ModelResponse) -> dict[str, Any]:
     return response.provider_details or {}
 
 
-def announce(event: Any, announcer: Announcer) -> None:
+def announce(event: Any, announcer: StreamAnnouncer) -> None:
     """Put an event on the bus, or pass over it. The final response counts; these only show."""
     match event.event_kind:
         case "part_start":
@@ -234,7 +234,7 @@ def announce(event: Any, announcer: Announcer) -> None:
             pass
 
 
-def _announce_part(part: Any, announcer: Announcer) -> None:
+def _announce_part(part: Any, announcer: StreamAnnouncer) -> None:
     match part.part_kind:
         case "text" if part.content:
             announcer.text(part.content)
@@ -246,7 +246,7 @@ def _announce_part(part: Any, announcer: Announcer) -> None:
 
 
 @dataclass(slots=True)
-class ModelLine:
+class PydanticAIClient:
     """The line of one turn."""
 
     model: Model
@@ -262,15 +262,15 @@ class ModelLine:
         conversation: Conversation,
         *,
         step: int,
-        announcer: Announcer | None,
+        announcer: StreamAnnouncer | None,
         deadline: float | None,
-    ) -> Answered:
+    ) -> ModelReply:
         """Send what is unsent until it is answered."""
         messages = self.messages.told(conversation.unsent)
         response = await self._until_answered(messages, step, announcer, deadline)
         items = list(with_calls(items_of(response), self.messages.called))
         self.messages.keep(items[0], response)
-        heard = Heard(
+        heard = ReplyItems(
             items=items,
             usage=_usage(response.usage),
             response_id=response.provider_response_id,
@@ -281,13 +281,13 @@ class ModelLine:
         )
         if announcer:
             announcer.flush()
-        return Answered(heard, *found(response, self.provider))
+        return ModelReply(heard, *found(response, self.provider))
 
     async def _until_answered(
         self,
         messages: list[ModelMessage],
         step: int,
-        announcer: Announcer | None,
+        announcer: StreamAnnouncer | None,
         deadline: float | None,
     ) -> ModelResponse:
         number = 0
@@ -308,7 +308,7 @@ class ModelLine:
             await asyncio.sleep(pause)
 
     async def _once(
-        self, messages: list[ModelMessage], step: int, announcer: Announcer | None
+        self, messages: list[ModelMessage], step: int, announcer: StreamAnnouncer | None
     ) -> ModelResponse:
         response = await self._response(messages, step, announcer)
         if is_cut(response):
@@ -316,7 +316,7 @@ class ModelLine:
         return response
 
     async def _response(
-        self, messages: list[ModelMessage], step: int, announcer: Announcer | None
+        self, messages: list[ModelMessage], step: int, announcer: StreamAnnouncer | None
     ) -> ModelResponse:
         settings, parameters = self.asking.settings_at(step), self.asking.parameters
         if announcer is None:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import to_json, to_jsonable_python
 
-from toolcrib.adapters.items import mapping_of, mappings_of, maybe_int, maybe_text, text_of
+from toolcrib.adapters.json_fields import mapping_of, mappings_of, maybe_int, maybe_text, text_of
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
     from pydantic_ai.messages import ModelResponse, ModelResponsePart
 
-    from toolcrib.adapters.codec import Item
+    from toolcrib.adapters.codec import RawItem
 
 RESPONSE = "response"
 NATIVE_CALL = "native_call"
@@ -29,13 +29,13 @@ UNREAD = "unread"
 _KINDS = frozenset({RESPONSE, NATIVE_CALL, NATIVE_RETURN, "function_call", "message", "file"})
 
 
-def items_of(response: ModelResponse) -> list[Item]:
+def items_of(response: ModelResponse) -> list[RawItem]:
     """The items of a response, in order; what has no part comes last."""
     unread = mappings_of(response.provider_details or {}, UNREAD)
     return [_header(response), *map(item_of, response.parts), *map(_unread, unread)]
 
 
-def with_calls(items: Sequence[Item], called: Container[str]) -> Iterator[Item]:
+def with_calls(items: Sequence[RawItem], called: Container[str]) -> Iterator[RawItem]:
     """The items, with a call before every answer that is to none of them and to none of the calls
     `called` before: pydantic-ai leaves out calls of tools that nobody offered, not their answers.
     """
@@ -49,14 +49,14 @@ def with_calls(items: Sequence[Item], called: Container[str]) -> Iterator[Item]:
         yield item
 
 
-def response_of(items: Sequence[Item]) -> ModelResponse:
+def response_of(items: Sequence[RawItem]) -> ModelResponse:
     """The response that was told in these items: its own first, then its parts."""
     header = mapping_of(items[0], "part")
     parts = [_part_of(item) for item in items[1:] if "part" in item]
     return _responses().validate_python({**header, "kind": "response", "parts": parts})
 
 
-def item_of(part: ModelResponsePart) -> Item:
+def item_of(part: ModelResponsePart) -> RawItem:
     """One part as an item."""
     told = cast("dict[str, Any]", _parts().dump_python(part, mode="json", fallback=str))
     match text_of(told, "part_kind"):
@@ -95,7 +95,7 @@ def item_of(part: ModelResponsePart) -> Item:
             return {"type": kind or "unknown", "part": told}
 
 
-def _unread(block: Mapping[str, Any]) -> Item:
+def _unread(block: Mapping[str, Any]) -> RawItem:
     """What nobody knows, under its own type, unless that means something here."""
     kind = text_of(block, "type") or "unknown"
     return {"type": f"unread_{kind}" if kind in _KINDS else kind, "unread": block}
@@ -113,7 +113,7 @@ def _native(kind: str, told: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _part_of(item: Item) -> dict[str, Any]:
+def _part_of(item: RawItem) -> dict[str, Any]:
     part = mapping_of(item, "part")
     match item.get("type"):
         case "message":
@@ -127,7 +127,7 @@ def _part_of(item: Item) -> dict[str, Any]:
             return part
 
 
-def _header(response: ModelResponse) -> Item:
+def _header(response: ModelResponse) -> RawItem:
     told = cast(
         "dict[str, Any]",
         _responses().dump_python(replace(response, parts=[]), mode="json", fallback=str),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.adapters.items import mapping_of, text_of
+from toolcrib.adapters.json_fields import mapping_of, text_of
 from toolcrib.adapters.pydantic_ai.models import speakers
 from toolcrib.errors import PromptEvaluationError, UsageError
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.tools import ToolDefinition
 
-    from toolcrib.adapters.codec import Item
+    from toolcrib.adapters.codec import RawItem
     from toolcrib.adapters.options import TurnOptions
-    from toolcrib.adapters.tool_declarations import Declared
+    from toolcrib.adapters.tool_declarations import ToolDeclarations
     from toolcrib.prompt.output import OutputSchema
     from toolcrib.prompt.rendering import RenderedPrompt
 
 
-def choice_of(declared: Declared, wanted: str, prompt_name: str) -> dict[str, Any]:
+def choice_of(declared: ToolDeclarations, wanted: str, prompt_name: str) -> dict[str, Any]:
     """The settings for `auto`, `none`, `required` or the name of one tool. Raises
     `PromptEvaluationError` (phase render) for what no model can be made to do.
     """
@@ -45,7 +45,7 @@ def choice_of(declared: Declared, wanted: str, prompt_name: str) -> dict[str, An
     raise PromptEvaluationError(_why(declared, wanted), prompt_name=prompt_name, phase="render")
 
 
-def _why(declared: Declared, wanted: str) -> str:
+def _why(declared: ToolDeclarations, wanted: str) -> str:
     if wanted == "required" and not declared.tools:
         return (
             "tool_choice is 'required', but no tool is offered; offer one, or leave the choice at "
@@ -116,7 +116,7 @@ class Asking:
 
 
 def asking(
-    prompt: RenderedPrompt[Any], declared: Declared, options: TurnOptions, model: Model
+    prompt: RenderedPrompt[Any], declared: ToolDeclarations, options: TurnOptions, model: Model
 ) -> Asking:
     """Everything but the conversation. Raises `PromptEvaluationError` (phase render) for what the
     model cannot do.
@@ -152,7 +152,7 @@ def _check(model: Any, asking: Asking, prompt_name: str) -> None:
 
 
 def _parameters(
-    declared: Declared, output: OutputSchema[Any] | None, model: Model, native: list[Any]
+    declared: ToolDeclarations, output: OutputSchema[Any] | None, model: Model, native: list[Any]
 ) -> ModelRequestParameters:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
@@ -176,7 +176,7 @@ def _takes_schema(model: Any, *, has_tools: bool) -> bool:
     return bool(profile.get("supports_json_schema_output", False) and is_free)
 
 
-def _function(entry: Item) -> ToolDefinition:
+def _function(entry: RawItem) -> ToolDefinition:
     from pydantic_ai.tools import ToolDefinition
 
     return ToolDefinition(
@@ -186,7 +186,7 @@ def _function(entry: Item) -> ToolDefinition:
     )
 
 
-def _native(declared: Declared, prompt_name: str) -> list[Any]:
+def _native(declared: ToolDeclarations, prompt_name: str) -> list[Any]:
     """The tools of the provider's, as pydantic-ai has them. What a codec of the user's own writes
     need not be one.
     """

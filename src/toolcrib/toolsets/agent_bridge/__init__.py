@@ -1,1 +1,1 @@
-"""Toolsets inside pydantic-ai agents. Imported only when such an agent asks for something."""
+"""The bridge into pydantic-ai agents. Imported only when an agent uses a toolset."""

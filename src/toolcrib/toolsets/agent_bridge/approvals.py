@@ -1,7 +1,7 @@
 """Approvals that an application gives through pydantic-ai's deferred tools.
 
-The flag of a run context opens nothing by itself. It becomes a decision on the request that was
-filed when the call was asked about; the gate then acts on that decision like on any other.
+The approval flag of a run context permits nothing by itself. It becomes a decision on the approval
+request of the call, and the gate acts on that decision as on any other.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from toolcrib.tools.secrets import SECRET
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
 
-    from toolcrib.approval.request import ApprovalRequest
+    from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.session.session import Session
     from toolcrib.store.store import OpenCall
     from toolcrib.tools.prepared import PreparedTool
 
 
 async def approve(
-    session: Session, run: RunContext[Any], found: OpenCall, edited: dict[str, Any] | None
+    session: Session, run: RunContext[Any], call: OpenCall, edited: dict[str, Any] | None
 ) -> None:
-    """File the yes of a run context on the request about an open call, if it still waits for one.
+    """Approve the pending request about an open call, if there is one.
 
-    Raises `InvalidDecision` when the edit does not fit; the request stays open then.
+    Raises `InvalidDecision` when the edited arguments are invalid; the request stays open then.
     """
-    request = await pending_request(session, found.call_id)
+    request = await pending_request(session, call.call_id)
     if request is None:
         return
     if edited is not None:
         check_edit(request, edited)
-    # Somebody else was faster, or the time is over: what is filed counts.
+    # Decided by somebody else meanwhile, or expired: that decision stands.
     with suppress(InvalidDecision):
         await session.approvals.decide(request.approval_id, Approve(edited), by=_decider(run))
 
 
 async def deny(session: Session, run: RunContext[Any], call_id: str, reason: str) -> bool:
-    """File the no that an application gave to the agent; False when nobody waits for one."""
+    """Deny the pending request about a call; False when there is none."""
     request = await pending_request(session, call_id)
     if request is None:
         return False
@@ -56,22 +56,22 @@ async def deny(session: Session, run: RunContext[Any], call_id: str, reason: str
 
 
 async def pending_request(session: Session, call_id: str) -> ApprovalRequest | None:
-    """The request about a call that nobody has decided."""
+    """The undecided approval request about a call."""
     pending = await ask_store(session.store, session.approvals.pending)
     return next((request for request in pending if request.call_id == call_id), None)
 
 
-def edit_of(tool: PreparedTool, found: OpenCall, given: bytes) -> dict[str, Any]:
-    """Overriding arguments as an edit: secrets that are as they were stay hidden."""
-    arguments = cast("dict[str, Any]", from_json(given))
+def edit_of(tool: PreparedTool, call: OpenCall, arguments: bytes) -> dict[str, Any]:
+    """Overriding arguments as an edit of a call: unchanged secrets stay redacted."""
+    values = cast("dict[str, Any]", from_json(arguments))
     if tool.redactor is None:
-        return arguments
-    frozen = from_json(found.arguments)
-    return _hidden(arguments, frozen, tool.redactor.redact(frozen))
+        return values
+    frozen = from_json(call.arguments)
+    return _redact_unchanged(values, frozen, tool.redactor.redact(frozen))
 
 
 def sent_arguments(messages: list[ModelMessage], tool_call_id: str | None) -> bytes | None:
-    """What the model sent with a call, from the history of the conversation."""
+    """The arguments that the model sent with a call, from the history of the conversation."""
     for part in _parts_from_the_end(messages):
         if isinstance(part, ToolCallPart) and part.tool_call_id == tool_call_id:
             args = part.args or {}
@@ -82,13 +82,13 @@ def sent_arguments(messages: list[ModelMessage], tool_call_id: str | None) -> by
 
 
 def answers_to(messages: list[ModelMessage], call_ids: set[str]) -> dict[str, ToolReturnPart]:
-    """What the conversation holds as the results of calls, by id: of each the last word."""
+    """The last result of each call in the conversation, by call id."""
     unknown = set(call_ids)
     answers: dict[str, ToolReturnPart] = {}
     for part in _parts_from_the_end(messages):
         if not unknown:
             break
-        # A result is older than the call when a model uses its ids again.
+        # A call after the result is a new one with a reused id: the result is not its own.
         if isinstance(part, ToolCallPart | ToolReturnPart) and part.tool_call_id in unknown:
             unknown.discard(part.tool_call_id)
             if isinstance(part, ToolReturnPart):
@@ -97,15 +97,15 @@ def answers_to(messages: list[ModelMessage], call_ids: set[str]) -> dict[str, To
 
 
 def metadata_for(
-    request: ApprovalRequest, tool: PreparedTool, given: bytes, problem: str | None
+    request: ApprovalRequest, tool: PreparedTool, arguments: bytes, problem: str | None
 ) -> dict[str, Any] | None:
-    """What the application is told about a call that waits.
+    """The metadata that the application gets about a waiting call.
 
-    Just what the tool tells approvers, unless there is more to know: hooks changed the arguments
-    that the agent shows, the call may have run already, or an approval was not taken.
+    The tool's own approval metadata, and more where it applies: the arguments that hooks changed,
+    that the call may have run already, or why an approval was not accepted.
     """
     metadata = dict(request.metadata or {})
-    shown = from_json(given)
+    shown = from_json(arguments)
     if tool.redactor is not None:
         shown = tool.redactor.redact(shown)
     if request.arguments != shown:
@@ -118,9 +118,9 @@ def metadata_for(
 
 
 def _decider(run: RunContext[Any]) -> Actor:
-    """Who decided, as the application tells it in the metadata of its results."""
-    told = run.tool_call_metadata
-    by = cast("dict[str, Any]", told).get("by") if isinstance(told, dict) else None
+    """The person who decided, from the application's metadata of the tool result."""
+    metadata = run.tool_call_metadata
+    by = cast("dict[str, Any]", metadata).get("by") if isinstance(metadata, dict) else None
     return Actor("person", by if isinstance(by, str) and by.strip() else "application")
 
 
@@ -128,16 +128,21 @@ def _parts_from_the_end(messages: list[ModelMessage]) -> Any:
     return (part for message in reversed(messages) for part in reversed(message.parts))
 
 
-def _hidden(given: Any, frozen: Any, shown: Any) -> Any:
-    if shown == SECRET:
-        return SECRET if given == frozen else given
-    if isinstance(given, dict) and isinstance(frozen, dict):
-        was, hid = cast("dict[str, Any]", frozen), cast("dict[str, Any]", shown)
-        members = cast("dict[str, Any]", given).items()
-        return {key: _hidden(each, was.get(key), hid.get(key)) for key, each in members}
-    if isinstance(given, list) and isinstance(frozen, list):
-        elements = cast("list[Any]", given)
-        before, seen = cast("list[Any]", frozen), cast("list[Any]", shown)
-        if len(elements) == len(before):
-            return [_hidden(*each) for each in zip(elements, before, seen, strict=True)]
-    return cast("Any", given)
+def _redact_unchanged(value: Any, frozen: Any, redacted: Any) -> Any:
+    if redacted == SECRET:
+        return SECRET if value == frozen else value
+    if isinstance(value, dict) and isinstance(frozen, dict):
+        before, shown = cast("dict[str, Any]", frozen), cast("dict[str, Any]", redacted)
+        members = cast("dict[str, Any]", value).items()
+        return {
+            key: _redact_unchanged(member, before.get(key), shown.get(key))
+            for key, member in members
+        }
+    if isinstance(value, list) and isinstance(frozen, list):
+        elements = cast("list[Any]", value)
+        old, hidden = cast("list[Any]", frozen), cast("list[Any]", redacted)
+        if len(elements) == len(old):
+            return [
+                _redact_unchanged(*triple) for triple in zip(elements, old, hidden, strict=True)
+            ]
+    return cast("Any", value)

@@ -1,6 +1,7 @@
-"""A toolset's tools as an agent takes them.
+"""The tools of a toolset in the types of pydantic-ai: definitions, schemas and arguments.
 
-What a tool returns, as JSON Schema, for models that are told.
+An agent validates arguments before it calls a tool. It gets a validator with the tool's own rules
+here, and the executor validates again: code between the two may have changed the arguments.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_ai import ToolDefinition
 from pydantic_ai.toolsets import ToolsetTool
+from pydantic_core import from_json
 
+from toolcrib.calls.validate import encode_arguments
 from toolcrib.tools.result import ToolResult
-from toolcrib.toolsets.agent_bridge.arguments import ArgumentsValidator, refuse_invalid
 
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
@@ -24,21 +26,79 @@ if TYPE_CHECKING:
 
     from toolcrib.tools.prepared import PreparedTool
     from toolcrib.toolsets.agent_bridge.calls import AgentCalls
-    from toolcrib.toolsets.hookable import HookableToolsetTool
+    from toolcrib.toolsets.base_toolset import HookableToolsetTool
+
+_INVALID = "\0invalid"
+"""A key that no tool has: parameter names are identifiers."""
+
+RefusalRecorder = Callable[["RunContext[Any]", bytes], Awaitable[None]]
+"""Records a call whose arguments are invalid."""
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidArguments:
+    """Arguments that failed validation: the raw JSON and the error."""
+
+    raw: bytes
+    error: ValidationError
+
+
+class ArgumentsValidator:
+    """Validates a model's arguments by the tool's rules and returns them as JSON values.
+
+    It does not raise: `raise_invalid` does, which knows the call that the arguments belong to.
+    """
+
+    def __init__(self, tool: PreparedTool) -> None:
+        self._parse = tool.parse
+
+    def validate_json(self, input: str | bytes | bytearray, **_: Any) -> dict[str, Any]:
+        """The arguments as a dict of JSON values, or as a dict of one `InvalidArguments`."""
+        return self._validate(encode_arguments(input if isinstance(input, str) else bytes(input)))
+
+    def validate_python(self, input: Any, **_: Any) -> dict[str, Any]:
+        """The same, for arguments that are a dict already."""
+        return self._validate(encode_arguments(input))
+
+    def _validate(self, raw: bytes) -> dict[str, Any]:
+        try:
+            self._parse(raw)
+        except ValidationError as error:
+            return {_INVALID: InvalidArguments(raw, error)}
+        return from_json(raw)
+
+
+def raise_invalid(record: RefusalRecorder) -> Callable[..., Awaitable[None]]:
+    """The second step of validation: it records invalid arguments and raises their error."""
+
+    async def check(ctx: RunContext[Any], **args: Any) -> None:
+        invalid = args.get(_INVALID)
+        if isinstance(invalid, InvalidArguments):
+            await record(ctx, invalid.raw)
+            raise invalid.error
+
+    return check
+
+
+def encode(args: dict[str, Any]) -> bytes:
+    """The arguments that an agent passes on, as JSON for the executor."""
+    invalid = args.get(_INVALID)
+    return invalid.raw if isinstance(invalid, InvalidArguments) else encode_arguments(args)
 
 
 def return_schema(call: Callable[..., Any]) -> dict[str, Any] | None:
-    """The schema of what `call` is annotated to return; None when that says nothing of use, or
-    when the model does not get it as JSON.
+    """The JSON Schema of the annotated return type of `call`.
+
+    None when there is no useful annotation, or when the model does not get the value as JSON.
     """
     try:
         returned = get_type_hints(call).get("return", Any)
     except NameError:
-        # Its types are imported for type checking only.
+        # The annotation names types that are imported for type checking only.
         return None
     kind = get_origin(returned) or returned
-    is_theirs = getattr(kind, "__module__", "").startswith("pydantic_ai")
-    if kind in (Any, type(None), ToolResult) or is_theirs or hasattr(kind, "render"):
+    is_of_library = getattr(kind, "__module__", "").startswith("pydantic_ai")
+    if kind in (Any, type(None), ToolResult) or is_of_library or hasattr(kind, "render"):
         return None
     try:
         return TypeAdapter[Any](returned).json_schema(mode="serialization")
@@ -48,13 +108,13 @@ def return_schema(call: Callable[..., Any]) -> dict[str, Any] | None:
 
 @dataclass(kw_only=True)
 class AgentTool(ToolsetTool[Any]):
-    """One tool of a toolset in an agent. `timeout` is what the executor holds it to."""
+    """One tool of a toolset in an agent. `timeout` is the limit that the executor applies."""
 
     timeout: float | None = None
 
 
 class AgentTools:
-    """Lists tools for agents. What does not depend on a run is worked out once."""
+    """Lists tools for agents. Everything that does not depend on a run is computed once."""
 
     def __init__(
         self, toolset: AbstractToolset[Any], calls: AgentCalls, max_retries: int | None
@@ -62,47 +122,47 @@ class AgentTools:
         self._toolset = toolset
         self._calls = calls
         self._max_retries = max_retries
-        self._ready: dict[PreparedTool, AgentTool] = {}
+        self._templates: dict[PreparedTool, AgentTool] = {}
 
     def tool(
-        self, prepared: PreparedTool, wrapped: HookableToolsetTool, run: RunContext[Any]
+        self, prepared: PreparedTool, hookable: HookableToolsetTool, run: RunContext[Any]
     ) -> AgentTool:
-        """The tool, with a definition of its own: who prepares definitions may change them."""
-        ready = self._ready.get(prepared)
-        if ready is None:
-            ready = self._ready[prepared] = self._make(prepared, wrapped)
-        limits = (wrapped.tool.max_retries, self._max_retries, run.max_retries)
+        """The tool with a definition of its own, because a run may change definitions."""
+        template = self._templates.get(prepared)
+        if template is None:
+            template = self._templates[prepared] = self._template(prepared, hookable)
+        limits = (hookable.tool.max_retries, self._max_retries, run.max_retries)
         return replace(
-            ready,
-            tool_def=replace(ready.tool_def),
+            template,
+            tool_def=replace(template.tool_def),
             max_retries=next(limit for limit in limits if limit is not None),
         )
 
-    def _make(self, prepared: PreparedTool, wrapped: HookableToolsetTool) -> AgentTool:
+    def _template(self, prepared: PreparedTool, hookable: HookableToolsetTool) -> AgentTool:
         return AgentTool(
             toolset=self._toolset,
-            tool_def=_definition(prepared, wrapped),
+            tool_def=_definition(prepared, hookable),
             max_retries=0,
             args_validator=ArgumentsValidator(prepared),
-            args_validator_func=refuse_invalid(self._refusal(prepared.ref.name)),
-            timeout=wrapped.timeout,
+            args_validator_func=raise_invalid(self._refusal_recorder(prepared.ref.name)),
+            timeout=hookable.timeout,
         )
 
-    def _refusal(self, name: str) -> Callable[[RunContext[Any], bytes], Awaitable[None]]:
-        async def refuse(run: RunContext[Any], raw: bytes) -> None:
+    def _refusal_recorder(self, name: str) -> RefusalRecorder:
+        async def record(run: RunContext[Any], raw: bytes) -> None:
             await self._calls.refuse(name, raw, run)
 
-        return refuse
+        return record
 
 
-def _definition(prepared: PreparedTool, wrapped: HookableToolsetTool) -> ToolDefinition:
-    tool, declared = prepared.tool, prepared.declaration
+def _definition(prepared: PreparedTool, hookable: HookableToolsetTool) -> ToolDefinition:
+    tool, declaration = prepared.tool, prepared.declaration
     facts = {"category": tool.category, "version": tool.version, "is_read_only": tool.is_read_only}
     return ToolDefinition(
-        name=declared.name,
-        description=declared.description,
-        # A copy: what approvers and records are shown is not an agent's to change.
-        parameters_json_schema=deepcopy(declared.parameters),
-        return_schema=return_schema(wrapped.tool.call),
+        name=declaration.name,
+        description=declaration.description,
+        # A copy: an agent must not change the schema that approvers and records show.
+        parameters_json_schema=deepcopy(declaration.parameters),
+        return_schema=return_schema(hookable.tool.call),
         metadata={key: fact for key, fact in facts.items() if fact},
     )

@@ -1,14 +1,8 @@
-"""Values that pydantic-ai has a meaning for: images, files, `ToolReturn`.
+"""Values and exceptions between the executor and pydantic-ai.
 
-Inside the executor they travel as `Packed`: what is recorded tells what they are, without their
-bytes, and the agent gets them as the tool returned them.
-
-Exceptions that steer an agent run: pydantic-ai's become ours on the way in, and theirs again on
-the way out.
-
-What an agent gets of a call: a value, or an exception that means the same to it.
-
-Tools and hooks run inside an agent: with its run context, and with its values.
+Values with a meaning in pydantic-ai (images, files, `ToolReturn`) travel through the executor as
+`PackedValue`: the ledger gets a description without their bytes, the agent gets the original.
+Exceptions that steer an agent run become Toolcrib's signals, and pydantic-ai's again at the end.
 """
 
 from __future__ import annotations
@@ -28,8 +22,7 @@ from pydantic_ai import (
     UploadedFile,
     VideoUrl,
 )
-from pydantic_ai import ModelRetry as TheirRetry
-from pydantic_ai import exceptions as theirs
+from pydantic_ai import exceptions as agent_exceptions
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import is_multi_modal_content
 
@@ -37,8 +30,7 @@ from toolcrib.errors import ApprovalRequired, ControlFlow, ModelRetry, ToolTimeo
 from toolcrib.ledger.encoding import rendered
 from toolcrib.tools.result import ToolResult
 from toolcrib.toolsets.agent_bridge.run_context import run_context
-from toolcrib.toolsets.edge import signal_of
-from toolcrib.toolsets.packed import Packed, unpack
+from toolcrib.toolsets.user_code import PackedValue, signal_of, unpack
 
 if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
@@ -52,7 +44,7 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 def pack(value: Any) -> Any:
-    """The value as the executor can record it; most values just as they are."""
+    """The value as the executor records it; most values are unchanged."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, ToolReturn):
@@ -63,21 +55,21 @@ def pack(value: Any) -> Any:
         return result if inner is result.value else replace(result, value=inner)
     if _holds_content(value):
         record = _described(value)
-        return Packed({"content": record}, value, rendered(record))
+        return PackedValue({"content": record}, value, rendered(record))
     return value
 
 
-def _pack_return(value: ToolReturn[Any]) -> Packed:
-    # Its metadata is the application's, of any type, and no part of what the model is told.
+def _pack_return(value: ToolReturn[Any]) -> PackedValue:
+    # Its metadata belongs to the application, may be of any type, and is not for the model.
     returned = _described(value.return_value)
     record = {"return_value": returned}
     if value.content is not None:
         record["content"] = _described(value.content)
-    return Packed(record, value, rendered(returned))
+    return PackedValue(record, value, rendered(returned))
 
 
 def _holds_content(value: Any) -> bool:
-    """Whether there is content in it that a model sees as something other than JSON."""
+    """Whether the value contains content that a model sees as something other than JSON."""
     if type(value) in _PLAIN:
         return False
     if isinstance(value, Mapping):
@@ -88,7 +80,7 @@ def _holds_content(value: Any) -> bool:
 
 
 def _described(value: Any) -> Any:
-    """The value with every content in it replaced by a description."""
+    """The value with its files and links replaced by descriptions."""
     match value:
         case BinaryContent():
             return {"kind": value.kind, "media_type": value.media_type, "bytes": len(value.data)}
@@ -98,58 +90,62 @@ def _described(value: Any) -> Any:
             return {"kind": value.kind, "url": value.url}
         case Mapping():
             members = cast("Mapping[Any, Any]", value).items()
-            return {key: _described(each) for key, each in members}
+            return {key: _described(member) for key, member in members}
         case list() | tuple():
-            return [_described(each) for each in cast("Sequence[Any]", value)]
+            return [_described(element) for element in cast("Sequence[Any]", value)]
         case _:
             return value
 
 
-_PASSING = (
-    theirs.CallDeferred,
-    theirs.RunCancelled,
-    theirs.SkipToolExecution,
-    theirs.SkipToolValidation,
-    theirs.ToolFailedError,
-    theirs.ToolRetryError,
-    theirs.UsageLimitExceeded,
+_RUN_SIGNALS = (
+    agent_exceptions.CallDeferred,
+    agent_exceptions.RunCancelled,
+    agent_exceptions.SkipToolExecution,
+    agent_exceptions.SkipToolValidation,
+    agent_exceptions.ToolFailedError,
+    agent_exceptions.ToolRetryError,
+    agent_exceptions.UsageLimitExceeded,
 )
-"""What means something to the run and nothing to a call: hooks neither see it nor can stop it."""
+"""Exceptions that concern the run and not the call: hooks neither see nor stop them."""
 
 
-class Passing(ControlFlow):
-    """A signal on its way through the executor to the agent run."""
+class RunSignal(ControlFlow):
+    """An exception of pydantic-ai on its way through the executor to the agent run."""
 
     def __init__(self, signal: Exception) -> None:
-        super().__init__(f"{type(signal).__name__} goes on to the agent run")
+        super().__init__(f"{type(signal).__name__} passes through to the agent run")
         self.signal = signal
 
 
 def translate(error: Exception) -> ControlFlow | None:
-    """Our signal for one of pydantic-ai's; None for an ordinary failure.
+    """Toolcrib's signal for an exception of pydantic-ai; None for an ordinary failure.
 
-    `ToolFailed` is such a failure: post hooks may see it and recover from it.
+    `ToolFailed` is an ordinary failure: post hooks may see it and recover from it.
     """
     match error:
-        case theirs.ApprovalRequired(metadata=metadata):
+        case agent_exceptions.ApprovalRequired(metadata=metadata):
             return ApprovalRequired(metadata)
-        case theirs.ModelRetry(message=message):
+        case agent_exceptions.ModelRetry(message=message):
             return ModelRetry(message)
         case _:
-            return Passing(error) if isinstance(error, _PASSING) else None
+            return RunSignal(error) if isinstance(error, _RUN_SIGNALS) else None
 
 
-def as_theirs(retry: ModelRetry) -> theirs.ModelRetry:
-    """A retry as the agent takes it: the very one that was raised, if it was one of theirs."""
+def to_agent_retry(retry: ModelRetry) -> agent_exceptions.ModelRetry:
+    """The retry for the agent: the exception that was raised, if it was pydantic-ai's."""
     cause = retry.__cause__
-    return cause if isinstance(cause, theirs.ModelRetry) else theirs.ModelRetry(str(retry))
+    return (
+        cause
+        if isinstance(cause, agent_exceptions.ModelRetry)
+        else agent_exceptions.ModelRetry(str(retry))
+    )
 
 
 def result_of(outcome: Outcome, tool: PreparedTool | None) -> Any:
-    """What the model is to see of an outcome that does not wait.
+    """The value for the agent of an outcome that does not wait for a decision.
 
-    A refusal is a `ToolDenied`. Raises the tool's own exception, `ModelRetry` where another try may
-    mend it, and `ToolFailed` where it cannot.
+    A refusal is a `ToolDenied`. Raises the tool's own exception, `ModelRetry` where another attempt
+    may succeed, and `ToolFailed` where it cannot.
     """
     if outcome.failure is None:
         return _value(outcome, tool)
@@ -161,14 +157,14 @@ def result_of(outcome: Outcome, tool: PreparedTool | None) -> Any:
 def _value(outcome: Outcome, tool: PreparedTool | None) -> Any:
     value = outcome.value
     has_secrets = tool is not None and tool.redactor is not None
-    if isinstance(value, Packed):
+    if isinstance(value, PackedValue):
         return _unpacked(value, None if outcome.text == value.text else outcome.text)
-    # Otherwise the text says more or less than the value: it was rendered, cut or redacted.
+    # A text that differs from the value was rendered, cut or redacted: the model gets the text.
     return value if outcome.is_plain and not has_secrets else outcome.text
 
 
-def _unpacked(packed: Packed, text: str | None) -> Any:
-    """The value as the tool returned it; with `text`, the text stands in its JSON's place."""
+def _unpacked(packed: PackedValue, text: str | None) -> Any:
+    """The value as the tool returned it; `text` replaces its JSON."""
     original = packed.original
     if text is None:
         return original
@@ -179,20 +175,22 @@ def _unpacked(packed: Packed, text: str | None) -> Any:
 
 def _exception(failure: Failure, error: BaseException | None) -> BaseException:
     if isinstance(error, ModelRetry):
-        return as_theirs(error)
+        return to_agent_retry(error)
     if failure.kind == "invalid_arguments":
-        return TheirRetry(failure.message)
+        return agent_exceptions.ModelRetry(failure.message)
     if isinstance(error, ToolTimeout):
-        # What could not be stopped must not be begun a second time beside it.
-        return (ToolFailed if failure.still_running else TheirRetry)(failure.message)
+        # A handler that could not be stopped must not start a second time beside itself.
+        return (ToolFailed if failure.still_running else agent_exceptions.ModelRetry)(
+            failure.message
+        )
     return error or ToolFailed(failure.message)
 
 
 async def run_handler(
-    handler: AsyncHandler, ctx: ToolContext, args: dict[str, Any], *, is_ours: bool
+    handler: AsyncHandler, ctx: ToolContext, args: dict[str, Any], *, gets_tool_context: bool
 ) -> Any:
-    """Run a tool; `is_ours` says which of the two contexts it wants."""
-    return pack(await handler(ctx if is_ours else run_context(ctx), **args))
+    """Run a tool with its context: a `ToolContext` or the run context."""
+    return pack(await handler(ctx if gets_tool_context else run_context(ctx), **args))
 
 
 def run_hook(
@@ -200,16 +198,16 @@ def run_hook(
     ctx: ToolContext,
     rest: tuple[Any, ...],
     *,
-    is_ours: bool,
+    gets_tool_context: bool,
     is_post: bool,
 ) -> Any:
-    """Call a hook. What it returns is awaited by the executor, which refuses what cannot be."""
-    shown = ctx if is_ours else run_context(ctx)
+    """Call a hook. The executor awaits its result, and refuses one that is not awaitable."""
+    context = ctx if gets_tool_context else run_context(ctx)
     if not is_post:
-        reply = hook(shown, *rest)
+        reply = hook(context, *rest)
         return _awaited(reply) if isawaitable(reply) else reply
     *named, packed = rest
-    reply = hook(shown, *named, unpack(packed))
+    reply = hook(context, *named, unpack(packed))
     return _repacked(reply, packed) if isawaitable(reply) else reply
 
 
@@ -225,5 +223,5 @@ async def _awaited(reply: Awaitable[Any]) -> Any:
 
 async def _repacked(reply: Awaitable[Any], packed: Any) -> Any:
     result = await _awaited(reply)
-    # Unchanged must stay the same object: only then does an exception keep its part.
+    # An unchanged value stays the same object, so that it keeps its original and its text.
     return packed if result is unpack(packed) else pack(result)

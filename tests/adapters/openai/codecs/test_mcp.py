@@ -17,8 +17,8 @@ from tests.adapters.openai.response_samples import (
     sdk_items,
 )
 from tests.adapters.openai.typed_tools import assert_typed
-from toolcrib.adapters.hosted_view import undeclared
 from toolcrib.adapters.openai.codecs.mcp import CONNECTORS, OpenAIMcpCodec
+from toolcrib.adapters.tool_declarations import undeclared
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.mcp import (
     ApprovalFilter,

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from tests.adapters.openai.response_samples import mangled, only_objects
 from tests.adapters.pydantic_ai.codecs.adapter_items import answer, call, header, image, message
 from toolcrib.adapters.codec import Codec
-from toolcrib.adapters.hosted_view import undeclared
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_codecs
+from toolcrib.adapters.tool_declarations import undeclared
 from toolcrib.tools.image_generation import image_generation_tool
 from toolcrib.tools.mcp import McpConfig, mcp_tool
 

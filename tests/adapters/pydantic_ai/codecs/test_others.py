@@ -8,7 +8,6 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.native_tools import MemoryTool
 
 from tests.adapters.pydantic_ai.codecs.adapter_items import answer, call, image, message
-from toolcrib.adapters.hosted_view import undeclared
 from toolcrib.adapters.pydantic_ai.codecs.file_search import FileSearchCodec
 from toolcrib.adapters.pydantic_ai.codecs.image_generation import ImageGenerationCodec
 from toolcrib.adapters.pydantic_ai.codecs.mcp import McpCodec
@@ -16,6 +15,7 @@ from toolcrib.adapters.pydantic_ai.codecs.memory import MemoryCodec
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_codecs
 from toolcrib.adapters.pydantic_ai.codecs.tool_search import ToolSearchCodec
 from toolcrib.adapters.pydantic_ai.codecs.unknown import UnknownCallCodec
+from toolcrib.adapters.tool_declarations import undeclared
 from toolcrib.errors import UnsupportedOption
 from toolcrib.toolkits.memory import memory_tool
 from toolcrib.tools.file_search import (

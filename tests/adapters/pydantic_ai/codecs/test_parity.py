@@ -9,10 +9,10 @@ import pytest
 from tests.adapters.openai.response_samples import Items, fixture, recorded_outputs, recordings
 from tests.adapters.pydantic_ai.codecs.recorded_items import answered
 from toolcrib.adapters.codec import Codec
-from toolcrib.adapters.hosted_view import undeclared
-from toolcrib.adapters.items import mappings_of
+from toolcrib.adapters.json_fields import mappings_of
 from toolcrib.adapters.openai import adapter as ours
 from toolcrib.adapters.pydantic_ai.codecs import registry as theirs
+from toolcrib.adapters.tool_declarations import undeclared
 from toolcrib.tools.image_generation import ImageGenerationResult
 from toolcrib.tools.mcp import McpResult
 from toolcrib.tools.tool_search import ToolSearchResult

@@ -11,9 +11,9 @@ from tests.adapters.openai.response_samples import recordings
 from tests.adapters.pydantic_ai.codecs.recorded_items import Items, column, replayed
 from toolcrib.adapters.answer import answer_text
 from toolcrib.adapters.codec import Codec, Invocation
-from toolcrib.adapters.hosted_view import undeclared
-from toolcrib.adapters.items import mapping_of, mappings_of, text_of
+from toolcrib.adapters.json_fields import mapping_of, mappings_of, text_of
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_codecs
+from toolcrib.adapters.tool_declarations import undeclared
 from toolcrib.tools.code_interpreter import CodeInterpreterResult
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_fetch import WebFetchResult

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import mapping_of
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.json_fields import mapping_of
 from toolcrib.adapters.tool_calls import (
     AnyProviderTool,
     ClientCall,
@@ -29,7 +29,7 @@ class OpenAIApplyPatchCodec(ClientCodec):
     def serialize(self, tool: AnyProviderTool) -> dict[str, Any]:
         return {"type": "apply_patch"}
 
-    def arguments(self, item: Item) -> dict[str, Any]:
+    def arguments(self, item: RawItem) -> dict[str, Any]:
         operation = mapping_of(item, "operation")
         kind = present(operation, "type")
         named = {"operation": kind["type"]} if kind else {}

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final, TypeAlias, assert_never
 
 from toolcrib.adapters.answer import Annotation, annotations_of
-from toolcrib.adapters.codec import Codec, Invocation, Item, failure_of
-from toolcrib.adapters.items import json_object_of, mappings_of, maybe_text, plain, text_of
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.json_fields import json_object_of, mappings_of, maybe_text, plain, text_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.adapters.openai.codecs.auto_container import wire_options
 from toolcrib.errors import UnsupportedOption
@@ -22,7 +22,7 @@ from toolcrib.tools.code_interpreter import (
     ExistingContainer,
     GeneratedFile,
 )
-from toolcrib.tools.code_interpreter.tracebacks import fatal_traceback
+from toolcrib.tools.code_interpreter.types import fatal_traceback
 from toolcrib.tools.provider_tools import HostedTool
 
 CALL: Final = "code_interpreter_call"
@@ -55,7 +55,7 @@ class OpenAICodeInterpreterCodec(Codec[CodeInterpreterConfig, CodeInterpreterRes
             )
         return {"type": "code_interpreter", "container": _container(tool.config.container)}
 
-    def invocation(self, item: Item, items: Sequence[Item], tool: CodeTool) -> Invocation:
+    def invocation(self, item: RawItem, items: Sequence[RawItem], tool: CodeTool) -> Invocation:
         files = (note for note in _file_notes(items) if _maker(note, items) == item)
         run = replace(_run(item), files=_files(files))
         failure = _failure(item, run)
@@ -98,7 +98,7 @@ def _container(container: Container) -> str | dict[str, Any]:
             assert_never(container)
 
 
-def _run(item: Item) -> CodeInterpreterResult:
+def _run(item: RawItem) -> CodeInterpreterResult:
     """What one call tells, without the files: the answer tells of those."""
     outputs = mappings_of(item, "outputs")
     stdout = _joined(text_of(each, "logs") for each in outputs if each.get("type") == "logs")
@@ -115,7 +115,7 @@ def _run(item: Item) -> CodeInterpreterResult:
     )
 
 
-def _code(item: Item) -> str:
+def _code(item: RawItem) -> str:
     """The code; some providers of this API tell it as a function call's arguments."""
     return text_of(item, "code") or text_of(json_object_of(item, "arguments"), "code")
 
@@ -128,7 +128,7 @@ def _joined(texts: Iterable[str]) -> str:
     return whole
 
 
-def _failure(item: Item, run: CodeInterpreterResult) -> str | None:
+def _failure(item: RawItem, run: CodeInterpreterResult) -> str | None:
     """Why the provider could not run the code, or not to its end."""
     status = text_of(item, "status")
     if status in _UNFINISHED and not _has_output(run):
@@ -148,11 +148,11 @@ def _has_output(run: CodeInterpreterResult) -> bool:
     return bool(run.stdout or run.images)
 
 
-def _file_notes(items: Sequence[Item]) -> Iterator[Annotation]:
+def _file_notes(items: Sequence[RawItem]) -> Iterator[Annotation]:
     return annotations_of(items, "container_file_citation")
 
 
-def _maker(note: Annotation, items: Sequence[Item]) -> Item | None:
+def _maker(note: Annotation, items: Sequence[RawItem]) -> RawItem | None:
     """The last run in the file's container before the message that cites it.
 
     Nothing says which run made a file. This rule gives each file to one run only.

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, assert_never
 
 from toolcrib.adapters.answer import annotations_of, answer_text
-from toolcrib.adapters.codec import Codec, Invocation, Item, failure_of
-from toolcrib.adapters.items import (
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.json_fields import (
     mapping_of,
     mappings_of,
     maybe_float,
@@ -59,7 +59,7 @@ class OpenAIFileSearchCodec(Codec[FileSearchConfig, FileSearchResult]):
         return entry
 
     def invocation(
-        self, item: Item, items: Sequence[Item], tool: HostedTool[FileSearchConfig]
+        self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[FileSearchConfig]
     ) -> Invocation:
         failure = failure_of(item)
         queries = tuple(texts_of(item, "queries"))
@@ -130,7 +130,7 @@ def _unsupported(option: str, why: str) -> UnsupportedOption:
     return UnsupportedOption(KIND, option, "openai", why)
 
 
-def _hits(item: Item) -> Iterator[FileSearchHit]:
+def _hits(item: RawItem) -> Iterator[FileSearchHit]:
     for found in mappings_of(item, "results"):
         attributes = mapping_of(found, "attributes")
         yield FileSearchHit(
@@ -147,7 +147,7 @@ def _hits(item: Item) -> Iterator[FileSearchHit]:
         )
 
 
-def _citations(items: Sequence[Item]) -> Iterator[FileCitation]:
+def _citations(items: Sequence[RawItem]) -> Iterator[FileCitation]:
     for note in annotations_of(items, "file_citation"):
         if file_id := text_of(note.facts, "file_id"):
             yield FileCitation(file_id, text_of(note.facts, "filename"), note.point())

@@ -6,8 +6,8 @@ import base64
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.codec import Codec, Invocation, Item, failure_of
-from toolcrib.adapters.items import mapping_of, maybe_text, plain, text_of
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.json_fields import mapping_of, maybe_text, plain, text_of
 from toolcrib.tools.image_generation import (
     KIND,
     GeneratedImage,
@@ -68,7 +68,7 @@ class OpenAIImageGenerationCodec(Codec[ImageGenerationConfig, ImageGenerationRes
         return entry
 
     def invocation(
-        self, item: Item, items: Sequence[Item], tool: HostedTool[ImageGenerationConfig]
+        self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[ImageGenerationConfig]
     ) -> Invocation:
         found = _read(item)
         image = found if isinstance(found, GeneratedImage) else None
@@ -111,7 +111,7 @@ def _svg(author: SvgAuthor) -> dict[str, Any]:
     return wire
 
 
-def _read(item: Item) -> GeneratedImage | ImageError:
+def _read(item: RawItem) -> GeneratedImage | ImageError:
     """The image of a call, or why there is none."""
     failure = failure_of(item)
     if failure is not None:
@@ -130,7 +130,7 @@ def _read(item: Item) -> GeneratedImage | ImageError:
     )
 
 
-def _error(item: Item, message: str) -> ImageError:
+def _error(item: RawItem, message: str) -> ImageError:
     told = mapping_of(item, "error")
     code = told.get("code")
     return ImageError(
@@ -141,7 +141,7 @@ def _error(item: Item, message: str) -> ImageError:
     )
 
 
-def _prompt(item: Item) -> str | None:
+def _prompt(item: RawItem) -> str | None:
     """The prompt as it was drawn; some providers of this API tell only the one they were given."""
     return maybe_text(item, "revised_prompt") or maybe_text(item, "prompt")
 

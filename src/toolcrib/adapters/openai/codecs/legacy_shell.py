@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import mapping_of
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.json_fields import mapping_of
 from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCall, ClientCodec, present
-from toolcrib.tools.legacy_shell import KIND, LegacyShellConfig, LegacyShellParams
+from toolcrib.tools.shell import LEGACY_KIND, LegacyShellConfig, LegacyShellParams
 
 
 class OpenAILegacyShellCodec(ClientCodec):
@@ -15,7 +15,7 @@ class OpenAILegacyShellCodec(ClientCodec):
     the types of the SDK (2026-11) know that field as `id`.
     """
 
-    kind: ClassVar[str] = KIND
+    kind: ClassVar[str] = LEGACY_KIND
     provider: ClassVar[str] = "openai"
     config_type: ClassVar[type[Any]] = LegacyShellConfig
     params_type: ClassVar[type[Any] | None] = LegacyShellParams
@@ -29,7 +29,7 @@ class OpenAILegacyShellCodec(ClientCodec):
         # `local_shell` is no `tool_choice` of its own.
         return {"type": "allowed_tools", "mode": "required", "tools": [{"type": "local_shell"}]}
 
-    def arguments(self, item: Item) -> dict[str, Any]:
+    def arguments(self, item: RawItem) -> dict[str, Any]:
         action = mapping_of(item, "action")
         return present(action, "command", "env", "timeout_ms", "user", "working_directory")
 

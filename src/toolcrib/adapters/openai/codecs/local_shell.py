@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import mapping_of, mappings_of, maybe_int, text_of
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.json_fields import mapping_of, mappings_of, maybe_int, text_of
 from toolcrib.adapters.tool_calls import (
     AnyProviderTool,
     ClientCall,
@@ -16,7 +16,7 @@ from toolcrib.adapters.tool_calls import (
 from toolcrib.tools.shell import (
     KIND,
     CommandOutput,
-    LocalShellConfig,
+    HandlerShellConfig,
     LocalSkill,
     ShellParams,
     ShellResult,
@@ -28,24 +28,24 @@ class OpenAILocalShellCodec(ClientCodec):
 
     kind: ClassVar[str] = KIND
     provider: ClassVar[str] = "openai"
-    config_type: ClassVar[type[Any]] = LocalShellConfig
+    config_type: ClassVar[type[Any]] = HandlerShellConfig
     params_type: ClassVar[type[Any] | None] = ShellParams
     call_type: ClassVar[str] = "shell_call"
     output_type: ClassVar[str] = "shell_call_output"
 
     def serialize(self, tool: AnyProviderTool) -> dict[str, Any]:
-        config: LocalShellConfig = tool.config
+        config: HandlerShellConfig = tool.config
         # Always sent: what no environment means is not documented.
         environment: dict[str, Any] = {"type": "local"}
         if config.skills:
             environment["skills"] = [_skill(skill) for skill in config.skills]
         return {"type": "shell", "environment": environment}
 
-    def is_call(self, item: Item) -> bool:
+    def is_call(self, item: RawItem) -> bool:
         is_hosted = mapping_of(item, "environment").get("type") == "container_reference"
         return super().is_call(item) and not is_hosted
 
-    def arguments(self, item: Item) -> dict[str, Any]:
+    def arguments(self, item: RawItem) -> dict[str, Any]:
         action = mapping_of(item, "action")
         return present(action, "commands", "timeout_ms", "max_output_length")
 

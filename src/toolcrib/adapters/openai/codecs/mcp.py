@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, assert_never
 
-from toolcrib.adapters.codec import Codec, Invocation, Item, failure_of
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
 from toolcrib.adapters.credentials import Credentials
-from toolcrib.adapters.items import (
+from toolcrib.adapters.json_fields import (
     json_object_of,
     mapping_of,
     mappings_of,
@@ -89,11 +89,11 @@ class OpenAIMcpCodec(Codec[McpConfig, McpResult]):
     def choice(self, tool: HostedTool[McpConfig]) -> Any:
         return {"type": "mcp", "server_label": tool.config.server_label}
 
-    def is_call(self, item: Item, tool: HostedTool[McpConfig]) -> bool:
+    def is_call(self, item: RawItem, tool: HostedTool[McpConfig]) -> bool:
         return super().is_call(item, tool) and _is_from(item, tool)
 
     def invocation(
-        self, item: Item, items: Sequence[Item], tool: HostedTool[McpConfig]
+        self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[McpConfig]
     ) -> Invocation:
         shown = _shown(item, tool)
         answer = _answer(shown)
@@ -157,30 +157,30 @@ def _approval(required: RequireApproval) -> Any:
             assert_never(required)
 
 
-def _is_from(item: Item, tool: HostedTool[Any]) -> bool:
+def _is_from(item: RawItem, tool: HostedTool[Any]) -> bool:
     """Whether the item is this server's. One without a label may be anybody's, and is not lost."""
     label = maybe_text(item, "server_label")
     own = getattr(tool.config, "server_label", None)
     return label is None or own is None or label == own
 
 
-def _is_listing(item: Item, tool: HostedTool[Any]) -> bool:
+def _is_listing(item: RawItem, tool: HostedTool[Any]) -> bool:
     return text_of(item, "type") == LISTING and _is_from(item, tool)
 
 
-def _shown(item: Item, tool: HostedTool[Any]) -> Item:
+def _shown(item: RawItem, tool: HostedTool[Any]) -> RawItem:
     """The item without the server's credentials."""
     secrets: tuple[str, ...] = getattr(tool.config, "secrets", ())
     return Scrubber(list(secrets)).scrub(dict(item)) if secrets else item
 
 
-def _request(item: Item) -> McpRequest:
+def _request(item: RawItem) -> McpRequest:
     return McpRequest(
         text_of(item, "server_label"), text_of(item, "name"), json_object_of(item, "arguments")
     )
 
 
-def _answer(item: Item) -> McpAnswer:
+def _answer(item: RawItem) -> McpAnswer:
     return McpAnswer(
         tool=text_of(item, "name"),
         output=text_of(item, "output"),
@@ -189,7 +189,7 @@ def _answer(item: Item) -> McpAnswer:
     )
 
 
-def _error(item: Item) -> str | None:
+def _error(item: RawItem) -> str | None:
     error = mapping_of(item, "error")
     if not error:
         status = text_of(item, "status")
@@ -201,7 +201,7 @@ def _error(item: Item) -> str | None:
     return ": ".join(filter(None, (f"{CALL} failed", name, said)))
 
 
-def _is_tools_own(item: Item) -> bool:
+def _is_tools_own(item: RawItem) -> bool:
     """Whether the tool ran and failed, as against a server that could not be reached."""
     return mapping_of(item, "error").get("type") == "mcp_tool_execution_error"
 
@@ -215,7 +215,7 @@ def _text(value: Any) -> str:
     return "\n".join(filter(None, texts))
 
 
-def _tools(listing: Item) -> list[McpTool]:
+def _tools(listing: RawItem) -> list[McpTool]:
     return [
         McpTool(
             text_of(each, "name"), text_of(each, "description"), mapping_of(each, "input_schema")
@@ -238,14 +238,14 @@ class OpenAIMcpApprovals(ClientItems):
         self._label = server_label
         self._credentials = Credentials(secrets)
 
-    def is_call(self, item: Item) -> bool:
+    def is_call(self, item: RawItem) -> bool:
         is_own = self._label is None or text_of(item, "server_label") == self._label
         return super().is_call(item) and is_own
 
-    def id_of(self, item: Item) -> str:
+    def id_of(self, item: RawItem) -> str:
         return text_of(item, "id")
 
-    def arguments(self, item: Item) -> dict[str, Any]:
+    def arguments(self, item: RawItem) -> dict[str, Any]:
         """What would be called, without the server's credentials. Arguments that cannot be read are
         handed on as they are, so that the gate refuses them: nobody can say yes to what nobody can
         read.
@@ -265,7 +265,7 @@ class OpenAIMcpApprovals(ClientItems):
         return {"approve": False, "reason": edited if success else text}
 
 
-def _read(item: Item) -> Any:
+def _read(item: RawItem) -> Any:
     text = maybe_text(item, "arguments")
     try:
         return None if text is None else json.loads(text)

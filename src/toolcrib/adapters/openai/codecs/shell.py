@@ -6,8 +6,8 @@ import base64
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, assert_never
 
-from toolcrib.adapters.codec import Codec, Invocation, Item, failure_of
-from toolcrib.adapters.items import (
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.json_fields import (
     mapping_of,
     mappings_of,
     maybe_int,
@@ -22,8 +22,8 @@ from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.shell import (
     KIND,
     CommandOutput,
+    ContainerShellConfig,
     InlineSkill,
-    ShellConfig,
     ShellParams,
     ShellResult,
     Skill,
@@ -34,7 +34,7 @@ CALL: Final = "shell_call"
 OUTPUT: Final = "shell_call_output"
 
 
-class OpenAIShellCodec(Codec[ShellConfig, ShellResult]):
+class OpenAIShellCodec(Codec[ContainerShellConfig, ShellResult]):
     """Speaks for `shell` in a container. A call and its output are two items with one `call_id`."""
 
     kind = KIND
@@ -42,16 +42,16 @@ class OpenAIShellCodec(Codec[ShellConfig, ShellResult]):
     params_type: ClassVar[type[Any] | None] = ShellParams
     result_type: ClassVar[type[Any] | None] = ShellResult
 
-    def serialize(self, tool: HostedTool[ShellConfig]) -> dict[str, Any]:
+    def serialize(self, tool: HostedTool[ContainerShellConfig]) -> dict[str, Any]:
         return {"type": "shell", "environment": _environment(tool.config)}
 
-    def is_call(self, item: Item, tool: HostedTool[ShellConfig]) -> bool:
+    def is_call(self, item: RawItem, tool: HostedTool[ContainerShellConfig]) -> bool:
         # Commands for this machine come in the same shape, and nobody has run them yet.
         is_local = mapping_of(item, "environment").get("type") == "local"
         return super().is_call(item, tool) and not is_local
 
     def invocation(
-        self, item: Item, items: Sequence[Item], tool: HostedTool[ShellConfig]
+        self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[ContainerShellConfig]
     ) -> Invocation:
         answers = list(_answers(item, items))
         result = _result(item, answers)
@@ -69,7 +69,7 @@ class OpenAIShellCodec(Codec[ShellConfig, ShellResult]):
         )
 
     def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[ShellConfig]
+        self, response_items: Sequence[Any], tool: HostedTool[ContainerShellConfig]
     ) -> ShellResult | None:
         """The outputs of all commands of all calls, in order."""
         items = [plain(each) for each in response_items]
@@ -83,7 +83,7 @@ class OpenAIShellCodec(Codec[ShellConfig, ShellResult]):
         )
 
 
-def _environment(config: ShellConfig) -> dict[str, Any]:
+def _environment(config: ContainerShellConfig) -> dict[str, Any]:
     container = config.container
     match container:
         case ExistingContainer(id=container_id):
@@ -118,7 +118,7 @@ def _skill(skill: Skill) -> dict[str, Any]:
             assert_never(skill)
 
 
-def _asked(item: Item) -> ShellParams:
+def _asked(item: RawItem) -> ShellParams:
     action = mapping_of(item, "action")
     return ShellParams(
         texts_of(action, "commands"),
@@ -127,19 +127,19 @@ def _asked(item: Item) -> ShellParams:
     )
 
 
-def _answers(item: Item, items: Sequence[Item]) -> Iterator[Item]:
+def _answers(item: RawItem, items: Sequence[RawItem]) -> Iterator[RawItem]:
     call_id = text_of(item, "call_id")
     for each in items:
         if call_id and text_of(each, "type") == OUTPUT and text_of(each, "call_id") == call_id:
             yield each
 
 
-def _result(item: Item, answers: Sequence[Item]) -> ShellResult:
+def _result(item: RawItem, answers: Sequence[RawItem]) -> ShellResult:
     outputs = [_output(chunk) for each in answers for chunk in mappings_of(each, "output")]
     return ShellResult(tuple(outputs), maybe_text(mapping_of(item, "environment"), "container_id"))
 
 
-def _output(chunk: Item) -> CommandOutput:
+def _output(chunk: RawItem) -> CommandOutput:
     outcome = mapping_of(chunk, "outcome")
     return CommandOutput(
         stdout=text_of(chunk, "stdout"),
@@ -149,7 +149,7 @@ def _output(chunk: Item) -> CommandOutput:
     )
 
 
-def _failure(item: Item, answers: Sequence[Item]) -> str | None:
+def _failure(item: RawItem, answers: Sequence[RawItem]) -> str | None:
     """Why the provider could not run the commands, or not to their end."""
     failures = [failure_of(each) for each in (item, *answers)]
     if told := [failure for failure in failures if failure is not None]:

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.codec import Codec, Invocation, Item, failure_of
-from toolcrib.adapters.items import (
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.json_fields import (
     json_object_of,
     mapping_of,
     mappings_of,
@@ -24,7 +24,7 @@ from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.tool_search import (
     KIND,
     FoundTool,
-    LocalToolSearchConfig,
+    HandlerToolSearchConfig,
     ToolSearchConfig,
     ToolSearchResult,
 )
@@ -51,11 +51,11 @@ class OpenAIToolSearchCodec(Codec[ToolSearchConfig, ToolSearchResult]):
     def choice(self, tool: HostedTool[ToolSearchConfig]) -> Any:
         return dict(FORCED)
 
-    def is_call(self, item: Item, tool: HostedTool[ToolSearchConfig]) -> bool:
+    def is_call(self, item: RawItem, tool: HostedTool[ToolSearchConfig]) -> bool:
         return super().is_call(item, tool) and not _is_local(item)
 
     def invocation(
-        self, item: Item, items: Sequence[Item], tool: HostedTool[ToolSearchConfig]
+        self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[ToolSearchConfig]
     ) -> Invocation:
         answer = next((found for call, found in _pairs(items) if _is_same(call, item)), None)
         failure = failure_of(item) or (failure_of(answer) if answer is not None else None)
@@ -83,13 +83,13 @@ class OpenAIToolSearchCodec(Codec[ToolSearchConfig, ToolSearchResult]):
         return ToolSearchResult(tuple(tool for _, found in _pairs(items) for tool in _found(found)))
 
 
-def _is_local(item: Item) -> bool:
+def _is_local(item: RawItem) -> bool:
     return text_of(item, "execution") == "client"
 
 
-def _pairs(items: Sequence[Item]) -> Iterator[tuple[Item, Item]]:
+def _pairs(items: Sequence[RawItem]) -> Iterator[tuple[RawItem, RawItem]]:
     """Each search with what it found: by id where there is one, else in order."""
-    searching: deque[Item] = deque()
+    searching: deque[RawItem] = deque()
     for item in items:
         kind = text_of(item, "type")
         if kind == CALL and not _is_local(item) and failure_of(item) is None:
@@ -100,23 +100,23 @@ def _pairs(items: Sequence[Item]) -> Iterator[tuple[Item, Item]]:
             yield call, item
 
 
-def _is_same(call: Item, item: Item) -> bool:
+def _is_same(call: RawItem, item: RawItem) -> bool:
     return call is item or (bool(text_of(call, "id")) and call.get("id") == item.get("id"))
 
 
-def _share_id(call: Item, output: Item) -> bool:
+def _share_id(call: RawItem, output: RawItem) -> bool:
     call_id = maybe_text(call, "call_id")
     return bool(call_id) and call_id == maybe_text(output, "call_id")
 
 
-def _drop(searching: deque[Item], call: Item) -> None:
+def _drop(searching: deque[RawItem], call: RawItem) -> None:
     # By identity: two searches may well be equal.
     kept = [each for each in searching if each is not call]
     searching.clear()
     searching.extend(kept)
 
 
-def _found(output: Item, namespace: str | None = None) -> Iterator[FoundTool]:
+def _found(output: RawItem, namespace: str | None = None) -> Iterator[FoundTool]:
     for entry in mappings_of(output, "tools"):
         name = text_of(entry, "name") or text_of(entry, "server_label") or text_of(entry, "type")
         if entry.get("type") == "namespace" and namespace is None:
@@ -134,7 +134,7 @@ class OpenAILocalToolSearchCodec(ClientCodec):
 
     kind: ClassVar[str] = KIND
     provider: ClassVar[str] = "openai"
-    config_type: ClassVar[type[Any]] = LocalToolSearchConfig
+    config_type: ClassVar[type[Any]] = HandlerToolSearchConfig
     call_type: ClassVar[str] = "tool_search_call"
     output_type: ClassVar[str] = "tool_search_output"
 
@@ -150,10 +150,10 @@ class OpenAILocalToolSearchCodec(ClientCodec):
     def choice(self, tool: AnyProviderTool) -> Any:
         return dict(FORCED)
 
-    def is_call(self, item: Item) -> bool:
+    def is_call(self, item: RawItem) -> bool:
         return super().is_call(item) and text_of(item, "execution") != "server"
 
-    def arguments(self, item: Item) -> dict[str, Any]:
+    def arguments(self, item: RawItem) -> dict[str, Any]:
         return mapping_of(item, "arguments") or json_object_of(item, "arguments")
 
     def output(

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.codec import Codec, Invocation, Item, failure_of
-from toolcrib.adapters.items import json_object_of, maybe_text, text_of
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.json_fields import json_object_of, maybe_text, text_of
 from toolcrib.errors import UsageError
 from toolcrib.tools.provider_tools import HostedTool
 
@@ -33,10 +33,12 @@ class OpenAIUnknownCodec(Codec[Any, Any]):
     def serialize(self, tool: HostedTool[Any]) -> dict[str, Any]:
         raise UsageError(f"no codec knows {tool.kind!r}; give the adapter one that does")
 
-    def is_call(self, item: Item, tool: HostedTool[Any]) -> bool:
+    def is_call(self, item: RawItem, tool: HostedTool[Any]) -> bool:
         return is_any_call(item)
 
-    def invocation(self, item: Item, items: Sequence[Item], tool: HostedTool[Any]) -> Invocation:
+    def invocation(
+        self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[Any]
+    ) -> Invocation:
         failure = failure_of(item)
         told = next((text for key in _TOLD if (text := text_of(item, key))), None)
         return Invocation(
@@ -54,19 +56,19 @@ class OpenAIUnknownCodec(Codec[Any, Any]):
         return None
 
 
-def is_any_call(item: Item) -> bool:
+def is_any_call(item: RawItem) -> bool:
     """Whether an item is a call, by the habit of its provider's names."""
     kind = text_of(item, "type")
     return kind.endswith("_call") or kind in _PROGRAM
 
 
-def kind_of(item: Item) -> str:
+def kind_of(item: RawItem) -> str:
     """What to call the kind of an item that nobody knows."""
     kind = text_of(item, "type").removesuffix("_call").removesuffix("_output")
     return kind if _KIND.fullmatch(kind) else UNKNOWN
 
 
-def _asked(item: Item) -> dict[str, Any]:
+def _asked(item: RawItem) -> dict[str, Any]:
     found = {key: item[key] for key in _ASKED if item.get(key)}
     arguments = json_object_of(item, "arguments")
     return {**found, "arguments": arguments} if arguments else found

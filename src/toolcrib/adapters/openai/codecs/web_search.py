@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.answer import annotations_of, answer_text
-from toolcrib.adapters.codec import Codec, Invocation, Item, failure_of
-from toolcrib.adapters.items import (
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.json_fields import (
     json_object_of,
     mapping_of,
     mappings_of,
@@ -60,7 +60,7 @@ class OpenAIWebSearchCodec(Codec[WebSearchConfig, WebSearchResult]):
         return {"type": "allowed_tools", "mode": "required", "tools": [{"type": "web_search"}]}
 
     def invocation(
-        self, item: Item, items: Sequence[Item], tool: HostedTool[WebSearchConfig]
+        self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[WebSearchConfig]
     ) -> Invocation:
         asked, failure = _asked(item), failure_of(item)
         urls = tuple(dict.fromkeys(_looked_at(item)))
@@ -114,12 +114,12 @@ def _location(hint: GeoHint) -> dict[str, str]:
     return {"type": "approximate"} | {key: text for key, text in wire.items() if text is not None}
 
 
-def _action(item: Item) -> Mapping[str, Any]:
+def _action(item: RawItem) -> Mapping[str, Any]:
     """What the call did; some providers of this API tell it as a function call's arguments."""
     return mapping_of(item, "action") or json_object_of(item, "arguments")
 
 
-def _asked(item: Item) -> WebSearchAction:
+def _asked(item: RawItem) -> WebSearchAction:
     action = _action(item)
     # `query` is the older field and repeats one of `queries`.
     queries = texts_of(action, "queries") or [text_of(action, "query")]
@@ -131,14 +131,14 @@ def _asked(item: Item) -> WebSearchAction:
     )
 
 
-def _looked_at(item: Item) -> Iterator[str]:
+def _looked_at(item: RawItem) -> Iterator[str]:
     """The addresses of a call, perhaps more than once. Sources such as feeds have none."""
     action = _action(item)
     sources = [text_of(source, "url") for source in mappings_of(action, "sources")]
     yield from (url for url in [*sources, text_of(action, "url")] if url)
 
 
-def _citations(items: Sequence[Item]) -> Iterator[Citation]:
+def _citations(items: Sequence[RawItem]) -> Iterator[Citation]:
     for note in annotations_of(items, "url_citation"):
         if url := text_of(note.facts, "url"):
             yield Citation(url, text_of(note.facts, "title"), note.span())

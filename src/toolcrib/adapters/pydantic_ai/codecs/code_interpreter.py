@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.answer import Annotation, answer_text
-from toolcrib.adapters.codec import Invocation, Item
-from toolcrib.adapters.items import (
+from toolcrib.adapters.codec import Invocation, RawItem
+from toolcrib.adapters.json_fields import (
     mapping_of,
     mappings_of,
     maybe_int,
@@ -32,7 +32,7 @@ from toolcrib.tools.code_interpreter import (
     ExistingContainer,
     GeneratedFile,
 )
-from toolcrib.tools.code_interpreter.tracebacks import fatal_traceback
+from toolcrib.tools.code_interpreter.types import fatal_traceback
 from toolcrib.tools.provider_tools import HostedTool
 
 _STDOUT: Final = ("stdout", "stdOut")
@@ -41,7 +41,7 @@ _EXIT_CODE: Final = ("return_code", "exitCode", "ret")
 _OUTCOME: Final = "OUTCOME_"
 
 
-def run_of(exchange: Exchange, items: Sequence[Item]) -> CodeInterpreterResult:
+def run_of(exchange: Exchange, items: Sequence[RawItem]) -> CodeInterpreterResult:
     """What one call ran and what came of it."""
     container = maybe_text(exchange.arguments, "container_id") or _container(exchange, items)
     shown: dict[str, Any] = {
@@ -65,7 +65,7 @@ def run_of(exchange: Exchange, items: Sequence[Item]) -> CodeInterpreterResult:
     )
 
 
-def code_of(asked: Item) -> str:
+def code_of(asked: RawItem) -> str:
     """The code: a program, a shell command, or what to do with a file."""
     code = _first_text(asked, ("code", "snippet"))
     command, path = text_of(asked, "command"), text_of(asked, "path")
@@ -96,7 +96,7 @@ def has_output(run: CodeInterpreterResult) -> bool:
     return bool(run.stdout or run.stderr or run.images) or run.exit_code is not None
 
 
-def _container(exchange: Exchange, items: Sequence[Item]) -> str | None:
+def _container(exchange: Exchange, items: Sequence[RawItem]) -> str | None:
     """Some providers name the container once for a whole response; the last one named counts."""
     last = exchange.answer or exchange.call
     found: str | None = None
@@ -109,14 +109,14 @@ def _container(exchange: Exchange, items: Sequence[Item]) -> str | None:
     return found
 
 
-def _by_outcome(facts: Item) -> dict[str, Any]:
+def _by_outcome(facts: RawItem) -> dict[str, Any]:
     """Gemini has one output: what was printed when it went well, else what went wrong."""
     output = text_of(facts, "output")
     is_ok = text_of(facts, "outcome") == f"{_OUTCOME}OK"
     return {"stdout": output} if is_ok else {"stderr": output}
 
 
-def _by_logs(facts: Item) -> dict[str, Any]:
+def _by_logs(facts: RawItem) -> dict[str, Any]:
     """OpenAI mixes everything, and a traceback at the end is the only sign of a failure."""
     stdout = joined(texts_of(facts, "logs"))
     traceback = fatal_traceback(stdout)
@@ -133,12 +133,12 @@ def joined(texts: Iterable[str]) -> str:
     return whole
 
 
-def _edited(facts: Item) -> str:
+def _edited(facts: RawItem) -> str:
     """What a file editor in the sandbox shows: a file, or the lines that it changed."""
     return text_of(facts, "content") or "\n".join(texts_of(facts, "lines"))
 
 
-def _files(facts: Item, container: str) -> list[GeneratedFile]:
+def _files(facts: RawItem, container: str) -> list[GeneratedFile]:
     listed = [*mappings_of(facts, "content"), *mappings_of(facts, "output_files")]
     return [
         GeneratedFile(container, file_id, text_of(each, "filename") or text_of(each, "name"))
@@ -147,11 +147,11 @@ def _files(facts: Item, container: str) -> list[GeneratedFile]:
     ]
 
 
-def _data_url(item: Item) -> str:
+def _data_url(item: RawItem) -> str:
     return f"data:{media_type(item)};base64,{base64_of(item)}"
 
 
-def _first_text(item: Item, keys: Iterable[str]) -> str:
+def _first_text(item: RawItem, keys: Iterable[str]) -> str:
     return next((text for key in keys if (text := text_of(item, key))), "")
 
 
@@ -195,7 +195,7 @@ class CodeInterpreterCodec(NativeCodec[CodeInterpreterConfig, CodeInterpreterRes
         return found
 
     def read(
-        self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[CodeInterpreterConfig]
+        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[CodeInterpreterConfig]
     ) -> Invocation:
         run = run_of(exchange, items)
         named = (file for at, file in _cited_files(items) if _maker(at, file, items) == exchange.id)
@@ -232,7 +232,7 @@ class CodeInterpreterCodec(NativeCodec[CodeInterpreterConfig, CodeInterpreterRes
         )
 
 
-def _cited_files(items: Sequence[Item]) -> Iterator[tuple[int, GeneratedFile]]:
+def _cited_files(items: Sequence[RawItem]) -> Iterator[tuple[int, GeneratedFile]]:
     """Files that an answer's text names, and which item does. They lie among what pydantic-ai keeps
     unread.
     """
@@ -250,7 +250,7 @@ def _cited_files(items: Sequence[Item]) -> Iterator[tuple[int, GeneratedFile]]:
         offset += length
 
 
-def _maker(index: int, file: GeneratedFile, items: Sequence[Item]) -> str | None:
+def _maker(index: int, file: GeneratedFile, items: Sequence[RawItem]) -> str | None:
     """The last run in the file's container before the text that names it: nothing else says which
     run made a file.
     """

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import json_object_of, mapping_of, maybe_text, text_of
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.json_fields import json_object_of, mapping_of, maybe_text, text_of
 
 CALL: Final = "native_call"
 RETURN: Final = "native_return"
@@ -23,8 +23,8 @@ class Exchange:
     than its call, and a call need not be answered at all.
     """
 
-    call: Item
-    answer: Item
+    call: RawItem
+    answer: RawItem
 
     @property
     def id(self) -> str:
@@ -86,7 +86,7 @@ class Exchange:
         return [outcome] if outcome in _FAILED_OUTCOMES else []
 
 
-def exchange_of(item: Item, items: Sequence[Item]) -> Exchange:
+def exchange_of(item: RawItem, items: Sequence[RawItem]) -> Exchange:
     """The exchange that an item belongs to, whether it is the call or the answer."""
     if text_of(item, "type") == RETURN:
         calls = [each for each in items if _is_same(each, item, CALL)]
@@ -96,7 +96,7 @@ def exchange_of(item: Item, items: Sequence[Item]) -> Exchange:
     return Exchange(item, answers[-1] if answers else {})
 
 
-def exchanges(items: Sequence[Item]) -> Iterator[Exchange]:
+def exchanges(items: Sequence[RawItem]) -> Iterator[Exchange]:
     """Every call, in order, with its answer; and answers whose calls are not among the items."""
     called = {text_of(item, "id") for item in items if item.get("type") == CALL}
     seen: set[str] = set()
@@ -108,16 +108,16 @@ def exchanges(items: Sequence[Item]) -> Iterator[Exchange]:
             yield exchange_of(item, items)
 
 
-def details_of(item: Item) -> dict[str, Any]:
+def details_of(item: RawItem) -> dict[str, Any]:
     """What pydantic-ai keeps about an item of the provider's own, beside what all have."""
     return mapping_of(mapping_of(item, "part"), "provider_details")
 
 
-def _is_same(item: Item, other: Item, kind: str) -> bool:
+def _is_same(item: RawItem, other: RawItem, kind: str) -> bool:
     key = text_of(other, "id")
     return bool(key) and item.get("type") == kind and text_of(item, "id") == key
 
 
-def _error_code(told: Item) -> list[str]:
+def _error_code(told: RawItem) -> list[str]:
     code = maybe_text(told, "error_code")
     return [code, *filter(None, [text_of(told, "error_message")])] if code else []

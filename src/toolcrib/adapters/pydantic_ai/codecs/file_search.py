@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.answer import Annotation, annotations_of, answer_text
-from toolcrib.adapters.codec import Invocation, Item
-from toolcrib.adapters.items import (
+from toolcrib.adapters.codec import Invocation, RawItem
+from toolcrib.adapters.json_fields import (
     mapping_of,
     mappings_of,
     maybe_float,
@@ -53,7 +53,7 @@ class FileSearchCodec(NativeCodec[FileSearchConfig, FileSearchResult]):
         return dict(_SETTINGS.get(self.provider, {}))
 
     def read(
-        self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[FileSearchConfig]
+        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[FileSearchConfig]
     ) -> Invocation:
         failure = exchange.failure
         queries = _queries(exchange)
@@ -105,7 +105,7 @@ def _hits(exchange: Exchange) -> Iterator[FileSearchHit]:
         )
 
 
-def _attributes(found: Item) -> dict[str, str | float | bool]:
+def _attributes(found: RawItem) -> dict[str, str | float | bool]:
     told = mapping_of(found, "attributes")
     for each in mappings_of(found, "custom_metadata"):
         value = each.get("string_value", each.get("numeric_value"))
@@ -113,7 +113,7 @@ def _attributes(found: Item) -> dict[str, str | float | bool]:
     return {key: value for key, value in told.items() if isinstance(value, str | int | float)}
 
 
-def _citations(items: Sequence[Item]) -> Iterator[FileCitation]:
+def _citations(items: Sequence[RawItem]) -> Iterator[FileCitation]:
     """What the text cites: a passage counts as cited where it ends."""
     for note in _notes(items):
         file_id = text_of(note.facts, "document_id") or text_of(note.facts, "file_id")
@@ -123,7 +123,7 @@ def _citations(items: Sequence[Item]) -> Iterator[FileCitation]:
             yield FileCitation(file_id, title, span[1] if span else note.point())
 
 
-def _notes(items: Sequence[Item]) -> Iterator[Annotation]:
+def _notes(items: Sequence[RawItem]) -> Iterator[Annotation]:
     """The places of OpenAI's citations lie among what pydantic-ai keeps unread."""
     offset = 0
     for index, item in enumerate(items):

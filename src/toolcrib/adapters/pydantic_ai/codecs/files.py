@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import mapping_of, maybe_text, text_of
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.json_fields import mapping_of, maybe_text, text_of
 from toolcrib.adapters.pydantic_ai.codecs.exchange import CALL, RETURN, Exchange
 
 FILE = "file"
 
 
-def is_image(item: Item) -> bool:
+def is_image(item: RawItem) -> bool:
     """Whether an item is an image that the model made."""
     return item.get("type") == FILE and media_type(item).startswith("image/")
 
 
-def media_type(item: Item) -> str:
+def media_type(item: RawItem) -> str:
     """What kind of file it is; empty when nobody says."""
     return text_of(item, "media_type") or text_of(_content(item), "media_type")
 
 
-def base64_of(item: Item) -> str:
+def base64_of(item: RawItem) -> str:
     """The file as base64, in the common alphabet: JSON may hold it in the one for addresses."""
     return text_of(_content(item), "data").translate(str.maketrans("-_", "+/"))
 
 
-def images_of(exchange: Exchange, items: Sequence[Item]) -> list[Item]:
+def images_of(exchange: Exchange, items: Sequence[RawItem]) -> list[RawItem]:
     """The images that a call made: those under its id, or else those that follow its answer."""
     named = [each for each in items if is_image(each) and text_of(each, "id") == exchange.id]
     return named if named or not exchange.id else _following(exchange, items)
 
 
-def _following(exchange: Exchange, items: Sequence[Item]) -> list[Item]:
-    found: list[Item] = []
+def _following(exchange: Exchange, items: Sequence[RawItem]) -> list[RawItem]:
+    found: list[RawItem] = []
     is_after = False
     for item in items:
         if item.get("type") in (CALL, RETURN):
@@ -45,5 +45,5 @@ def _following(exchange: Exchange, items: Sequence[Item]) -> list[Item]:
     return found
 
 
-def _content(item: Item) -> Item:
+def _content(item: RawItem) -> RawItem:
     return mapping_of(item, "content") or mapping_of(mapping_of(item, "part"), "content")

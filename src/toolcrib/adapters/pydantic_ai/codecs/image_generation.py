@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, cast, get_args
 
-from toolcrib.adapters.codec import Invocation, Item
-from toolcrib.adapters.items import maybe_text, plain, text_of
+from toolcrib.adapters.codec import Invocation, RawItem
+from toolcrib.adapters.json_fields import maybe_text, plain, text_of
 from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
 from toolcrib.adapters.pydantic_ai.codecs.files import base64_of, images_of, is_image, media_type
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
@@ -53,7 +53,7 @@ class ImageGenerationCodec(NativeCodec[ImageGenerationConfig, ImageGenerationRes
         found = {name: getattr(config, name) for name in _FIELDS}
         return {name: value for name, value in found.items() if value is not None}
 
-    def is_call(self, item: Item, tool: HostedTool[ImageGenerationConfig]) -> bool:
+    def is_call(self, item: RawItem, tool: HostedTool[ImageGenerationConfig]) -> bool:
         # A stand-in for a tool that nobody offered has another config.
         is_offered = isinstance(cast("object", tool.config), ImageGenerationConfig)
         if self.provider in _GEMINI and is_offered and is_image(item):
@@ -61,7 +61,7 @@ class ImageGenerationCodec(NativeCodec[ImageGenerationConfig, ImageGenerationRes
         return super().is_call(item, tool)
 
     def exchanges(
-        self, items: Sequence[Item], tool: HostedTool[ImageGenerationConfig]
+        self, items: Sequence[RawItem], tool: HostedTool[ImageGenerationConfig]
     ) -> list[Exchange]:
         drawn = [
             Exchange(item, item) for item in items if is_image(item) and self.is_call(item, tool)
@@ -69,14 +69,14 @@ class ImageGenerationCodec(NativeCodec[ImageGenerationConfig, ImageGenerationRes
         return [*super().exchanges(items, tool), *drawn]
 
     def invocation(
-        self, item: Item, items: Sequence[Item], tool: HostedTool[ImageGenerationConfig]
+        self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[ImageGenerationConfig]
     ) -> Invocation:
         if is_image(item):
             return self.read(Exchange(item, item), items, tool)
         return super().invocation(item, items, tool)
 
     def read(
-        self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[ImageGenerationConfig]
+        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[ImageGenerationConfig]
     ) -> Invocation:
         found = _drawn(exchange, items)
         image = found if isinstance(found, GeneratedImage) else None
@@ -111,7 +111,7 @@ def _check_compressed(provider: str, output_format: str | None) -> None:
         raise UnsupportedOption(KIND, "output_compression", provider, why)
 
 
-def _drawn(exchange: Exchange, items: Sequence[Item]) -> GeneratedImage | ImageError:
+def _drawn(exchange: Exchange, items: Sequence[RawItem]) -> GeneratedImage | ImageError:
     """The image of a call, or why there is none."""
     if is_image(exchange.call):
         return _image(exchange.call, {})
@@ -124,7 +124,7 @@ def _drawn(exchange: Exchange, items: Sequence[Item]) -> GeneratedImage | ImageE
     return ImageError(failure or about, code=status or None)
 
 
-def _image(item: Item, facts: Item) -> GeneratedImage:
+def _image(item: RawItem, facts: RawItem) -> GeneratedImage:
     return GeneratedImage(
         base64=base64_of(item),
         format=_format(item),
@@ -135,6 +135,6 @@ def _image(item: Item, facts: Item) -> GeneratedImage:
     )
 
 
-def _format(item: Item) -> str | None:
+def _format(item: RawItem) -> str | None:
     name = media_type(item).removeprefix("image/").partition("+")[0]
     return name if name in get_args(ImageFormat) else None

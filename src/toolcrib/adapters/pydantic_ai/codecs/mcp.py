@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.codec import Invocation, Item
-from toolcrib.adapters.items import mapping_of, mappings_of, maybe_text, plain, text_of, texts_of
+from toolcrib.adapters.codec import Invocation, RawItem
+from toolcrib.adapters.json_fields import (
+    mapping_of,
+    mappings_of,
+    maybe_text,
+    plain,
+    text_of,
+    texts_of,
+)
 from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.tools.mcp import (
@@ -61,16 +68,16 @@ class McpCodec(NativeCodec[McpConfig, McpResult]):
         native, _, label = name.partition(":")
         return native == self.native and (not label or own is None or label == own)
 
-    def is_call(self, item: Item, tool: HostedTool[McpConfig]) -> bool:
+    def is_call(self, item: RawItem, tool: HostedTool[McpConfig]) -> bool:
         """A server that lists its tools is not called."""
         action = text_of(Exchange(item, {}).arguments, "action")
         return super().is_call(item, tool) and action != LISTING
 
-    def is_answer(self, item: Item, tool: HostedTool[McpConfig]) -> bool:
+    def is_answer(self, item: RawItem, tool: HostedTool[McpConfig]) -> bool:
         return super().is_answer(item, tool) and not _is_listing(item)
 
     def read(
-        self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[McpConfig]
+        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[McpConfig]
     ) -> Invocation:
         shown = _shown(exchange, tool)
         asked, answer = _request(shown), _answer(shown)
@@ -101,11 +108,11 @@ class McpCodec(NativeCodec[McpConfig, McpResult]):
         tools = {made.name: made for listing in listings for made in _tools(listing)}
         return McpResult(tuple(calls), tuple(tools.values()), errors[-1] if errors else None)
 
-    def _lists(self, item: Item, tool: HostedTool[McpConfig]) -> bool:
+    def _lists(self, item: RawItem, tool: HostedTool[McpConfig]) -> bool:
         return super().is_answer(item, tool) and _is_listing(item)
 
 
-def _is_listing(item: Item) -> bool:
+def _is_listing(item: RawItem) -> bool:
     """Whether an answer tells which tools a server has."""
     return "tools" in mapping_of(item, "content")
 
@@ -137,7 +144,7 @@ def _answer(exchange: Exchange) -> McpAnswer:
     )
 
 
-def _error(facts: Item, output: str) -> str | None:
+def _error(facts: RawItem, output: str) -> str | None:
     if facts.get("is_error") is True:
         return ": ".join(filter(None, ("mcp_call failed", output)))
     error = mapping_of(facts, "error")
@@ -165,7 +172,7 @@ def _text(value: Any) -> str:
     return "\n".join(filter(None, texts))
 
 
-def _tools(listing: Item) -> list[McpTool]:
+def _tools(listing: RawItem) -> list[McpTool]:
     return [
         McpTool(
             text_of(each, "name"), text_of(each, "description"), mapping_of(each, "input_schema")

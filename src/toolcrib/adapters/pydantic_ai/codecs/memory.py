@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, cast
 
-from toolcrib.adapters.codec import Contribution, Item
-from toolcrib.adapters.items import json_object_of, mapping_of, text_of
+from toolcrib.adapters.codec import Contribution, RawItem
+from toolcrib.adapters.json_fields import json_object_of, mapping_of, text_of
 from toolcrib.adapters.support import check, options_of
 from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCall, ClientCodec
 from toolcrib.toolkits.memory import KIND, MemoryConfig, MemoryParams
@@ -50,10 +50,10 @@ class MemoryCodec(ClientCodec):
             return False
         return isinstance(cast("AnyProviderTool", tool).config, MemoryConfig)
 
-    def is_call(self, item: Item) -> bool:
+    def is_call(self, item: RawItem) -> bool:
         return super().is_call(item) and text_of(item, "name") == KIND
 
-    def arguments(self, item: Item) -> dict[str, Any]:
+    def arguments(self, item: RawItem) -> dict[str, Any]:
         return mapping_of(item, "arguments") or json_object_of(item, "arguments")
 
     def output(

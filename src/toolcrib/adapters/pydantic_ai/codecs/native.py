@@ -10,8 +10,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn, TypeVar
 
-from toolcrib.adapters.codec import Codec, Contribution, Invocation, Item
-from toolcrib.adapters.items import text_of
+from toolcrib.adapters.codec import Codec, Contribution, Invocation, RawItem
+from toolcrib.adapters.json_fields import text_of
 from toolcrib.adapters.pydantic_ai.codecs.exchange import (
     CALL,
     RETURN,
@@ -50,7 +50,7 @@ class NativeCodec(Codec[C, O]):
         return {}
 
     @abstractmethod
-    def read(self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[C]) -> Invocation:
+    def read(self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[C]) -> Invocation:
         """One call with its answer."""
 
     def serialize(self, tool: HostedTool[C]) -> dict[str, Any]:
@@ -64,26 +64,28 @@ class NativeCodec(Codec[C, O]):
         """Whether a native tool of this name is the one that the codec speaks for."""
         return name == self.native
 
-    def is_call(self, item: Item, tool: HostedTool[C]) -> bool:
+    def is_call(self, item: RawItem, tool: HostedTool[C]) -> bool:
         return super().is_call(item, tool) and self.is_named(text_of(item, "name"), tool)
 
-    def is_answer(self, item: Item, tool: HostedTool[C]) -> bool:
+    def is_answer(self, item: RawItem, tool: HostedTool[C]) -> bool:
         """Whether the item is the answer to a call of this tool."""
         is_return = text_of(item, "type") == RETURN
         return is_return and self.is_named(text_of(item, "name"), tool)
 
-    def is_over(self, item: Item, items: Sequence[Item]) -> bool:
+    def is_over(self, item: RawItem, items: Sequence[RawItem]) -> bool:
         """A call may be answered in a later step, when tools of ours were called beside it."""
         return text_of(item, "type") != CALL or bool(exchange_of(item, items).answer)
 
-    def invocation(self, item: Item, items: Sequence[Item], tool: HostedTool[C]) -> Invocation:
+    def invocation(
+        self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[C]
+    ) -> Invocation:
         """One call, from its own item or from that of its answer."""
         return self.read(exchange_of(item, items), items, tool)
 
-    def invocations(self, items: Sequence[Item], tool: HostedTool[C]) -> list[Invocation]:
+    def invocations(self, items: Sequence[RawItem], tool: HostedTool[C]) -> list[Invocation]:
         return [self.read(each, items, tool) for each in self.exchanges(items, tool)]
 
-    def exchanges(self, items: Sequence[Item], tool: HostedTool[C]) -> list[Exchange]:
+    def exchanges(self, items: Sequence[RawItem], tool: HostedTool[C]) -> list[Exchange]:
         """Every call of this tool, in order, and answers whose calls were made before."""
         return [
             each

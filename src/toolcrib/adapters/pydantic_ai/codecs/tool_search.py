@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from toolcrib.adapters.codec import Invocation, Item
-from toolcrib.adapters.items import mappings_of, plain, text_of
+from toolcrib.adapters.codec import Invocation, RawItem
+from toolcrib.adapters.json_fields import mappings_of, plain, text_of
 from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.tools.provider_tools import HostedTool
@@ -24,7 +24,7 @@ class ToolSearchCodec(NativeCodec[ToolSearchConfig, ToolSearchResult]):
         return {}
 
     def read(
-        self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[ToolSearchConfig]
+        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[ToolSearchConfig]
     ) -> Invocation:
         failure = exchange.failure
         result = ToolSearchResult(tuple(_found(exchange)))

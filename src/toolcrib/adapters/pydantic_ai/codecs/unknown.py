@@ -6,8 +6,8 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from toolcrib.adapters.codec import Invocation, Item
-from toolcrib.adapters.items import plain
+from toolcrib.adapters.codec import Invocation, RawItem
+from toolcrib.adapters.json_fields import plain
 from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.errors import UnsupportedOption
@@ -39,7 +39,9 @@ class UnknownCallCodec(NativeCodec[Any, tuple[Invocation, ...]]):
     def is_named(self, name: str, tool: HostedTool[Any]) -> bool:
         return name.partition(":")[0] not in self._known
 
-    def read(self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[Any]) -> Invocation:
+    def read(
+        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[Any]
+    ) -> Invocation:
         return _read(exchange)
 
     def parse_output(

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.answer import answer_text, citations
-from toolcrib.adapters.codec import Invocation, Item
-from toolcrib.adapters.items import (
+from toolcrib.adapters.codec import Invocation, RawItem
+from toolcrib.adapters.json_fields import (
     mapping_of,
     mappings_of,
     maybe_text,
@@ -51,7 +51,7 @@ class WebFetchCodec(NativeCodec[WebFetchConfig, WebFetchResult]):
         return {"anthropic_web_tools_allowed_callers": ["direct"]} if is_anthropic else {}
 
     def read(
-        self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[WebFetchConfig]
+        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[WebFetchConfig]
     ) -> Invocation:
         pages = _pages(exchange)
         result = WebFetchResult(pages)
@@ -109,7 +109,7 @@ def _document(exchange: Exchange) -> FetchedPage:
     )
 
 
-def _visited(told: Item) -> FetchedPage:
+def _visited(told: RawItem) -> FetchedPage:
     """A page of which only the address and the outcome are told, as Gemini does."""
     word = text_of(told, "url_retrieval_status").removeprefix(_STATUS).lower()
     status = "unknown" if word in ("", "unspecified") else word

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.answer import answer_text, citations
-from toolcrib.adapters.codec import Invocation, Item
-from toolcrib.adapters.items import mappings_of, maybe_text, plain, text_of, texts_of
+from toolcrib.adapters.codec import Invocation, RawItem
+from toolcrib.adapters.json_fields import mappings_of, maybe_text, plain, text_of, texts_of
 from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.tools.provider_tools import HostedTool
@@ -51,7 +51,7 @@ class WebSearchCodec(NativeCodec[WebSearchConfig, WebSearchResult]):
         return dict(_SETTINGS.get(self.provider, {}))
 
     def read(
-        self, exchange: Exchange, items: Sequence[Item], tool: HostedTool[WebSearchConfig]
+        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[WebSearchConfig]
     ) -> Invocation:
         asked, failure = _asked(exchange), exchange.failure
         urls = tuple(dict.fromkeys(_looked_at(exchange)))

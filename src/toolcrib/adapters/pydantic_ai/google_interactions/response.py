@@ -30,24 +30,24 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import mapping_of, mappings_of, maybe_int, maybe_text, text_of
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.json_fields import mapping_of, mappings_of, maybe_int, maybe_text, text_of
 from toolcrib.adapters.pydantic_ai.parts import UNREAD
 
 
-def citations_of(text: str, annotations: Sequence[Item]) -> list[Citation]:
+def citations_of(text: str, annotations: Sequence[RawItem]) -> list[Citation]:
     """The citations of a text; those whose place is not one of the text's come without it."""
     return list(_citations(text.encode("utf-8", "surrogatepass"), annotations))
 
 
-def _citations(text: bytes, annotations: Sequence[Item]) -> Iterator[Citation]:
+def _citations(text: bytes, annotations: Sequence[RawItem]) -> Iterator[Citation]:
     for note in annotations:
         source = _source(note)
         if source is not None:
             yield Citation([source], anchor=_anchor(text, note))
 
 
-def _anchor(text: bytes, note: Item) -> ContentCitationAnchor | None:
+def _anchor(text: bytes, note: RawItem) -> ContentCitationAnchor | None:
     # A place at the very start is left out, as zeros are.
     start, end = maybe_int(note, "start_index") or 0, maybe_int(note, "end_index")
     if end is None or not 0 <= start < end <= len(text):
@@ -60,7 +60,7 @@ def _anchor(text: bytes, note: Item) -> ContentCitationAnchor | None:
     return ContentCitationAnchor(start=len(before), end=len(before) + len(cited))
 
 
-def _source(note: Item) -> CitationSource | None:
+def _source(note: RawItem) -> CitationSource | None:
     url = text_of(note, "url")
     if url:
         return WebCitationSource(url, title=maybe_text(note, "title") or maybe_text(note, "name"))
@@ -111,7 +111,7 @@ class Reading:
             case _:
                 self.unread.append(step)
 
-    def _thought(self, step: Item) -> ThinkingPart:
+    def _thought(self, step: RawItem) -> ThinkingPart:
         texts = [text_of(each, "text") for each in mappings_of(step, "summary")]
         signature = maybe_text(step, "signature")
         text = "\n".join(filter(None, texts))
@@ -137,7 +137,7 @@ class Reading:
             provider_details={"annotations": annotations},
         )
 
-    def _function_call(self, step: Item) -> ToolCallPart:
+    def _function_call(self, step: RawItem) -> ToolCallPart:
         rest = _without(step, "id", "name", "arguments")
         return ToolCallPart(
             text_of(step, "name"),
@@ -147,7 +147,7 @@ class Reading:
             provider_details={STEP: rest},
         )
 
-    def _call(self, step: Item, stem: str) -> NativeToolCallPart:
+    def _call(self, step: RawItem, stem: str) -> NativeToolCallPart:
         name, arguments = _NATIVE.get(stem, stem), mapping_of(step, "arguments")
         if stem == "mcp_server_tool":
             name = f"{name}:{text_of(step, 'server_name')}"
@@ -163,7 +163,7 @@ class Reading:
             provider_details={STEP: _without(step, "id", "arguments")},
         )
 
-    def _result(self, step: Item, stem: str) -> Iterator[ModelResponsePart]:
+    def _result(self, step: RawItem, stem: str) -> Iterator[ModelResponsePart]:
         key, content = text_of(step, "call_id"), _content(step, stem)
         # What is told as it came need not be kept beside it.
         said = ("call_id", "result") if content is step.get("result") else ("call_id",)
@@ -180,7 +180,7 @@ class Reading:
                 yield FilePart(file, id=key, provider_name=self._provider)
 
 
-def file_of(content: Item) -> BinaryContent | None:
+def file_of(content: RawItem) -> BinaryContent | None:
     """A file that comes with the answer; None when it is none, or lies elsewhere."""
     data, media_type = text_of(content, "data"), text_of(content, "mime_type")
     with suppress(ValueError):
@@ -190,7 +190,7 @@ def file_of(content: Item) -> BinaryContent | None:
     return None
 
 
-def _content(step: Item, stem: str) -> Any:
+def _content(step: RawItem, stem: str) -> Any:
     """What came of a call, in the shape that pydantic-ai's own model of Gemini gives."""
     result = step.get("result")
     is_error = step.get("is_error") is True
@@ -204,7 +204,7 @@ def _content(step: Item, stem: str) -> Any:
     return {"type": "result_error", "result": result} if is_error else result
 
 
-def _page(told: Item) -> dict[str, Any]:
+def _page(told: RawItem) -> dict[str, Any]:
     status = f"URL_RETRIEVAL_STATUS_{text_of(told, 'status').upper() or 'UNSPECIFIED'}"
     return {"retrieved_url": text_of(told, "url"), "url_retrieval_status": status}
 
@@ -217,7 +217,7 @@ def _said(result: Any) -> str:
     return "\n".join(filter(None, texts))
 
 
-def _without(step: Item, *keys: str) -> dict[str, Any]:
+def _without(step: RawItem, *keys: str) -> dict[str, Any]:
     return {key: value for key, value in step.items() if key not in keys}
 
 
@@ -232,12 +232,12 @@ _REASONS: Final[Mapping[str, FinishReason]] = {
 }
 
 
-def reason_of(interaction: Item) -> FinishReason | None:
+def reason_of(interaction: RawItem) -> FinishReason | None:
     """Why the model stopped; None when it did not say, or in a word that is not known."""
     return _REASONS.get(text_of(interaction, "status"))
 
 
-def details_of(interaction: Item, unread: list[dict[str, Any]]) -> dict[str, Any]:
+def details_of(interaction: RawItem, unread: list[dict[str, Any]]) -> dict[str, Any]:
     """What goes with the response, besides its parts."""
     error = mapping_of(interaction, "error")
     told: dict[str, Any] = {
@@ -249,7 +249,7 @@ def details_of(interaction: Item, unread: list[dict[str, Any]]) -> dict[str, Any
     return {key: value for key, value in told.items() if value is not None}
 
 
-def usage_of(interaction: Item) -> RequestUsage:
+def usage_of(interaction: RawItem) -> RequestUsage:
     """The tokens. Those that tools brought in are input, thoughts are output."""
     told = mapping_of(interaction, "usage")
 

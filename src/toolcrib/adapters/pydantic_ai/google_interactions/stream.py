@@ -14,8 +14,8 @@ from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.messages import ModelResponseStreamEvent, TextPart
 from pydantic_ai.models import StreamedResponse
 
-from toolcrib.adapters.codec import Item
-from toolcrib.adapters.items import json_object_of, mapping_of, mappings_of, plain, text_of
+from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.json_fields import json_object_of, mapping_of, mappings_of, plain, text_of
 from toolcrib.adapters.pydantic_ai.google_interactions.response import (
     Reading,
     details_of,
@@ -28,7 +28,7 @@ _WRITTEN = "arguments_text"
 _FILES = frozenset({"audio", "document", "image", "video"})
 
 
-def grow(step: Step, delta: Item) -> None:
+def grow(step: Step, delta: RawItem) -> None:
     """Add a piece to a step."""
     kind = text_of(delta, "type")
     if kind == "text":
@@ -107,7 +107,7 @@ class InteractionStream(StreamedResponse):
                 case _:
                     pass
 
-    def _heard(self, step: Step, key: Any, delta: Item) -> Iterator[ModelResponseStreamEvent]:
+    def _heard(self, step: Step, key: Any, delta: RawItem) -> Iterator[ModelResponseStreamEvent]:
         grow(step, delta)
         contents = mappings_of(step, "content")
         if contents and delta.get("type") == "text":
@@ -138,11 +138,11 @@ class InteractionStream(StreamedResponse):
             citations=part.citations,
         )
 
-    def _note(self, interaction: Item) -> None:
+    def _note(self, interaction: RawItem) -> None:
         self.provider_response_id = text_of(interaction, "id") or self.provider_response_id
         self._name = text_of(interaction, "model") or self._name
 
-    def _end(self, interaction: Item, reading: Reading) -> None:
+    def _end(self, interaction: RawItem, reading: Reading) -> None:
         self._note(interaction)
         self._usage = self._usage + usage_of(interaction)
         self.finish_reason = reason_of(interaction)
@@ -168,7 +168,7 @@ class InteractionStream(StreamedResponse):
         return self._timestamp
 
 
-def _problem(event: Item) -> str:
+def _problem(event: RawItem) -> str:
     error = mapping_of(event, "error")
     told = [str(error.get("code") or ""), text_of(error, "message")]
     return ": ".join(filter(None, told)) or "the interaction failed"
