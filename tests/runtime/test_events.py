@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
 from tests.runtime.host_runtime import call, host_tool, kinds, new_session, refusal, serving
 from toolcrib import Session
 from toolcrib.ledger.events import TextDelta, ToolOutput
@@ -15,7 +16,7 @@ from toolcrib.store.store import Store
 
 
 async def take(reader: AsyncIterator[Envelope], count: int) -> list[Envelope]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         return [await anext(reader) for _ in range(count)]
 
 
@@ -173,7 +174,7 @@ async def test_readers_end_with_their_session(store: Store) -> None:
         reading = asyncio.create_task(read())
         await call(runtime, session_id, "add", a=1, b=2)
         await runtime.ask("session.close", {"session_id": session_id})
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             told = await reading
 
     assert told == ["session.opened", "call.started", "tool.invoked"]

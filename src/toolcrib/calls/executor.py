@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.policy import Explanation, Policy
     from toolcrib.session.session import Session
     from toolcrib.tools.identity import Place
-    from toolcrib.tools.prepared import Declaration, PreparedTool
+    from toolcrib.tools.prepared_tool import Declaration, PreparedTool
 
 
 MAX_ID_CHARS = 256

@@ -15,7 +15,7 @@ from toolcrib.runtime.messages import CallResult, CallTool, ToolFacts, Tools
 if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
     from toolcrib.runtime.live_session import LiveSession
-    from toolcrib.tools.prepared import PreparedTool
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 
 async def call_tool(held: LiveSession, asked: CallTool, caller: Caller) -> CallResult:

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from toolcrib.calls.halt import Halt
 from toolcrib.errors import InvalidTool, Refused
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:

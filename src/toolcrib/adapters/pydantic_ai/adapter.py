@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.prompt.prompt import Prompt
-    from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.prompt.rendered_prompt import RenderedPrompt
 
 O = TypeVar("O")  # noqa: E741
 
