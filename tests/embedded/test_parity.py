@@ -29,7 +29,7 @@ from toolcrib.tools.mcp import McpConfig, mcp_tool
 from toolcrib.tools.shell import container_shell_tool
 from toolcrib.tools.web_search import web_search_tool
 
-pytestmark = [pytest.mark.wire, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.wire
 
 HOSTED = {
     "web_search_call",

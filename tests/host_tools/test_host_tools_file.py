@@ -145,7 +145,7 @@ def test_the_folder_it_runs_in_comes_last(project: Project) -> None:
         (one_tool(uses="[a, 5]"), 8, "uses.1 must be text; put it in quotes"),
         (one_tool(sandbox="'yes'"), 8, "sandbox must be true or false or lines of key: value"),
         (one_tool(sandbox="{sceonds: 5}"), 8, "unknown key 'sceonds'; did you mean 'seconds'?"),
-        (one_tool(sandbox="{readable: [no/where]}"), 8, "that the handler could read"),
+        (one_tool(sandbox="{readable: [no/where]}"), 8, "the readable path"),
         (one_tool(function="json.dumps", sandbox="true"), 6, "two arguments"),
         (one_tool(module="no_such_module"), 5, "cannot import 'no_such_module': ModuleNotFound"),
         (one_tool(module="broken"), 5, "cannot import 'broken': ZeroDivisionError"),

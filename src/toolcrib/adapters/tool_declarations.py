@@ -29,7 +29,7 @@ from toolcrib.tools.web_fetch import WebFetchConfig
 from toolcrib.tools.web_search import WebSearchConfig
 
 if TYPE_CHECKING:
-    from toolcrib.tools.prepared import Declaration
+    from toolcrib.tools.prepared_tool import Declaration
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 ApproveMode = Literal["ask", "deny", "policy"]
 
-Approving = Annotated[
+ApproveOption = Annotated[
     ApproveMode,
     typer.Option(
         "--approve",

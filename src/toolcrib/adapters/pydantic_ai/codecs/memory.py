@@ -9,7 +9,7 @@ from toolcrib.adapters.json_fields import json_object_of, mapping_of, text_of
 from toolcrib.adapters.support import check, options_of
 from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCall, ClientCodec
 from toolcrib.toolkits.memory import KIND, MemoryConfig, MemoryParams
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.provider_tools import ProviderTool
 from toolcrib.tools.tool import Tool
 

@@ -12,9 +12,9 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.groq import GroqProvider
 
 from toolcrib.adapters.pydantic_ai.models import provider_of
-from toolcrib.adapters.pydantic_ai.patched_models import whole
-from toolcrib.adapters.pydantic_ai.patched_models.anthropic import WholeAnthropicModel
-from toolcrib.adapters.pydantic_ai.patched_models.groq import WholeGroqModel
+from toolcrib.adapters.pydantic_ai.patched_models import patch_model
+from toolcrib.adapters.pydantic_ai.patched_models.anthropic import PatchedAnthropicModel
+from toolcrib.adapters.pydantic_ai.patched_models.groq import PatchedGroqModel
 
 
 class OwnModel(AnthropicModel):
@@ -44,30 +44,30 @@ def test_a_model_that_leaves_nothing_out_stays_as_it_is() -> None:
     """Only where something would be lost is anything put in between."""
     model = TestModel()
 
-    assert whole(model) is model
+    assert patch_model(model) is model
 
 
 def test_the_given_model_is_not_changed() -> None:
     """It may be used elsewhere; both have the same connections."""
     model = claude()
 
-    made = whole(model)
+    made = patch_model(model)
 
     assert type(model) is AnthropicModel
-    assert isinstance(made, WholeAnthropicModel)
+    assert isinstance(made, PatchedAnthropicModel)
     assert made.client is model.client
     assert provider_of(made) == "anthropic"
 
 
 def test_what_a_subclass_adds_stays() -> None:
     """A model of the user's own keeps what it does its own way."""
-    made = whole(claude(OwnModel))
+    made = patch_model(claude(OwnModel))
 
-    assert isinstance(made, WholeAnthropicModel)
+    assert isinstance(made, PatchedAnthropicModel)
     assert isinstance(made, OwnModel)
     assert made.system == "own"
-    assert whole(made) is not made
-    assert type(whole(made)) is type(made)
+    assert patch_model(made) is not made
+    assert type(patch_model(made)) is type(made)
 
 
 def test_models_are_found_behind_wrappers_and_fallbacks() -> None:
@@ -75,11 +75,11 @@ def test_models_are_found_behind_wrappers_and_fallbacks() -> None:
     wrapper = OwnWrapper(claude())
     wrapper.kept = "that"
 
-    made: Any = whole(FallbackModel(wrapper, llama()))
+    made: Any = patch_model(FallbackModel(wrapper, llama()))
 
     first, second = made.models
     assert isinstance(first, OwnWrapper)
     assert first.kept == "that"
-    assert isinstance(first.wrapped, WholeAnthropicModel)
-    assert isinstance(second, WholeGroqModel)
-    assert not isinstance(wrapper.wrapped, WholeAnthropicModel)
+    assert isinstance(first.wrapped, PatchedAnthropicModel)
+    assert isinstance(second, PatchedGroqModel)
+    assert not isinstance(wrapper.wrapped, PatchedAnthropicModel)

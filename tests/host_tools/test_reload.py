@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import shutil
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
 
 from tests.host_tools.project import HANDLERS, QUERY, Project
 from tests.host_tools.samples import context_for, define, names
-from toolcrib.errors import InvalidTool
+from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.host_tools import (
     HostToolRegistry,
     HostToolsWatcher,
     RegistryChange,
     Reload,
+    reload,
 )
-from toolcrib.host_tools.reload import every
-from toolcrib.testing import run_in_virtual_time
 
 TWO = QUERY + QUERY.replace("tools:\n", "").replace("shop.query", "shop.other")
 
@@ -49,12 +51,12 @@ async def test_a_changed_file_is_swapped_in_one_step(
 
     assert await watcher.poll() is None
     project.shop(TWO.replace("shop.other", "shop.new"))
-    reload = await watcher.poll()
+    result = await watcher.poll()
 
-    assert reload is not None
+    assert result is not None
     new = registry.get("shop.new")
-    assert (reload.fault, heard) == (None, [reload.changes])
-    assert reload.changes == (
+    assert (result.fault, heard) == (None, [result.changes])
+    assert result.changes == (
         RegistryChange("shop.other", gone, None),
         RegistryChange("shop.new", None, new),
     )
@@ -82,12 +84,12 @@ async def test_a_bad_file_keeps_the_old_set(
     await watcher.load()
 
     project.shop(text)
-    reload = await watcher.poll()
+    result = await watcher.poll()
 
-    assert reload is not None
-    assert (reload.loaded, reload.changes) == (None, ())
-    assert f"{file}:" in f"{reload.fault}"
-    assert fault in f"{reload.fault}"
+    assert result is not None
+    assert (result.loaded, result.changes) == (None, ())
+    assert f"{file}:" in f"{result.fault}"
+    assert fault in f"{result.fault}"
     assert names(registry.list_tools()) == ["mine", "shop.query"]
     assert await watcher.poll() is None
     project.shop(TWO)
@@ -106,10 +108,10 @@ async def test_a_file_that_is_gone_keeps_the_old_set(
     await watcher.load()
 
     file.unlink()
-    reload = await watcher.poll()
+    result = await watcher.poll()
 
-    assert reload is not None
-    assert "cannot be read" in f"{reload.fault}"
+    assert result is not None
+    assert "cannot be read" in f"{result.fault}"
     assert names(registry.list_tools()) == ["shop.query"]
 
 
@@ -122,10 +124,10 @@ async def test_a_changed_module_is_loaded_anew(
     assert await call(registry) == "s ran x"
 
     project.write("shop_handlers.py", HANDLERS.replace(" ran ", " did "))
-    reload = await watcher.poll()
+    result = await watcher.poll()
 
-    assert reload is not None
-    assert [change.name for change in reload.changes] == ["shop.query"]
+    assert result is not None
+    assert [change.name for change in result.changes] == ["shop.query"]
     assert await call(registry) == "s did x"
     assert await watcher.poll() is None
 
@@ -171,9 +173,9 @@ async def test_a_broken_module_keeps_the_old_one(
     before = sys.modules["shop_handlers"]
 
     project.write("shop_handlers.py", HANDLERS.replace(" ran ", " did ") + "\n1 / 0\n")
-    reload = await watcher.poll()
-    assert reload is not None
-    assert "cannot load 'shop_handlers' anew: ZeroDivisionError" in f"{reload.fault}"
+    result = await watcher.poll()
+    assert result is not None
+    assert "cannot reload 'shop_handlers': ZeroDivisionError" in f"{result.fault}"
     assert sys.modules["shop_handlers"] is before
     assert await call(registry) == "s ran x"
 
@@ -257,19 +259,123 @@ async def test_it_looks_at_every_tick_and_reports(
     assert "LookupError: no pager" in caplog.text
 
 
-def test_by_default_it_looks_once_a_second() -> None:
-    """A tick comes after each pause."""
+@asynccontextmanager
+async def watched(watcher: HostToolsWatcher) -> AsyncGenerator[None]:
+    task = asyncio.create_task(watcher.watch())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
-    async def scenario() -> float:
-        loop = asyncio.get_running_loop()
-        began, ticks = loop.time(), 0
-        async for _ in every(1.0):
-            ticks += 1
-            if ticks == 3:
-                break
-        return loop.time() - began
 
-    assert run_in_virtual_time(scenario()) == pytest.approx(3.0, abs=0.01)
+async def test_a_change_on_disk_is_reported_without_ticks(
+    project: Project, registry: HostToolRegistry
+) -> None:
+    """By default the file system tells of changes, also in a module that a reload brought."""
+    reports: asyncio.Queue[Reload] = asyncio.Queue()
+    watcher = HostToolsWatcher(registry, project.shop(), on_reload=reports.put_nowait)
+    await watcher.load()
+
+    async with watched(watcher):
+        project.write("shop_more.py", HANDLERS.replace(" ran ", " found "))
+        project.shop(QUERY.replace("shop_handlers", "shop_more"))
+        first = await asyncio.wait_for(reports.get(), 30)
+        assert (first.fault, await call(registry)) == (None, "s found x")
+
+        project.write("shop_more.py", HANDLERS.replace(" ran ", " got "))
+        second = await asyncio.wait_for(reports.get(), 30)
+        assert (second.fault, await call(registry)) == (None, "s got x")
+
+
+async def test_a_file_that_is_saved_by_rename_is_seen(
+    project: Project, registry: HostToolRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Editors write another file and rename it. The event is enough: there is no look by time."""
+    monkeypatch.setattr(reload, "CHECK_SECONDS", 3600.0)
+    reports: list[Reload] = []
+    seen = asyncio.Event()
+
+    def report(result: Reload) -> None:
+        reports.append(result)
+        seen.set()
+
+    file = project.shop()
+    watcher = HostToolsWatcher(registry, file, on_reload=report)
+    await watcher.load()
+
+    async with watched(watcher):
+        # The watch begins at an unknown moment, so the file is saved until a save is seen.
+        version = 0
+        while not seen.is_set():
+            version += 1
+            saved = file.with_name(f"saved-{version}")
+            saved.write_text(QUERY.replace("shop.query", f"shop.v{version}"))
+            saved.rename(file)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(seen.wait(), 0.5)
+
+    assert reports[0].fault is None
+    assert names(registry.list_tools())[0].startswith("shop.v")
+
+
+async def test_a_change_without_an_event_is_seen_by_the_regular_look(
+    project: Project, registry: HostToolRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What changed before the watch began, or on a file system without events, is not missed."""
+    monkeypatch.setattr(reload, "CHECK_SECONDS", 0.05)
+    reports: asyncio.Queue[Reload] = asyncio.Queue()
+    watcher = HostToolsWatcher(registry, project.shop(), on_reload=reports.put_nowait)
+    await watcher.load()
+    project.shop(TWO)
+
+    async with watched(watcher):
+        first = await asyncio.wait_for(reports.get(), 30)
+
+    assert first.fault is None
+    assert names(registry.list_tools()) == ["shop.query", "shop.other"]
+
+
+async def test_a_folder_that_is_gone_is_watched_when_it_is_back(
+    project: Project, registry: HostToolRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old tools stay until then."""
+    monkeypatch.setattr(reload, "CHECK_SECONDS", 0.05)
+    reports: asyncio.Queue[Reload] = asyncio.Queue()
+    file = project.shop()
+    aside = file.parent / "aside" / "shop.yaml"
+    aside.parent.mkdir()
+    file.rename(aside)
+    watcher = HostToolsWatcher(registry, aside, on_reload=reports.put_nowait)
+    await watcher.load()
+    shutil.rmtree(aside.parent)
+    # Nothing else of the file's is watched, so that no folder is left.
+    sys.modules.pop("shop_handlers")
+    (file.parent / "shop_handlers.py").unlink()
+
+    async with watched(watcher):
+        gone = await asyncio.wait_for(reports.get(), 30)
+        assert "cannot be read" in f"{gone.fault}"
+        assert names(registry.list_tools()) == ["shop.query"]
+        project.shop()
+        aside.parent.mkdir()
+        aside.write_text(TWO)
+        back = await asyncio.wait_for(reports.get(), 30)
+
+    assert back.fault is None
+    assert names(registry.list_tools()) == ["shop.query", "shop.other"]
+
+
+async def test_without_watchfiles_the_error_names_the_extra(
+    project: Project, registry: HostToolRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ticks of one's own need no library."""
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    watcher = HostToolsWatcher(registry, project.shop())
+    await watcher.load()
+
+    with pytest.raises(UsageError, match=re.escape("pip install 'toolcrib[reload]'")):
+        await watcher.watch()
 
 
 async def test_without_a_report_reloads_are_logged(
@@ -288,5 +394,5 @@ async def test_without_a_report_reloads_are_logged(
     with caplog.at_level(logging.INFO):
         await watcher.watch(ticks())
 
-    assert "was not loaded, the tools of before stay" in caplog.text
+    assert "was not loaded, the old tools stay" in caplog.text
     assert "changed tools: shop.other" in caplog.text
