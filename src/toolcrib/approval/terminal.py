@@ -1,7 +1,4 @@
-"""Asks the person at the terminal, one question at a time.
-
-The dialogue about one request. Approving takes a typed letter; Enter alone never approves.
-"""
+"""The approver at a terminal: one request at a time. Enter alone never approves."""
 
 from __future__ import annotations
 
