@@ -18,9 +18,16 @@ from typing import Any, cast
 
 import yaml
 
-from toolcrib.embedded import LocalProvider, Offer, Proposed, Question, Said, Text
-from toolcrib.embedded.backend import Brain
-from toolcrib.embedded.backends.llama.backend import LocalBrain
+from toolcrib.embedded import (
+    BackendMessage,
+    BackendRequest,
+    BackendText,
+    BackendTool,
+    EmbeddedProvider,
+    ModelBackend,
+    ProposedCall,
+)
+from toolcrib.embedded.backends import LlamaBackend
 from toolcrib.embedded.weights.catalog import DEFAULT
 
 SETS = Path(__file__).parents[1] / "tests" / "model" / "sets"
@@ -78,15 +85,18 @@ def _fits(given: Any, wanted: Any) -> bool:
     return type(given) is type(wanted) and given == wanted
 
 
-async def choose(brain: Brain, tools: Mapping[str, Json], case: Json) -> Result:
-    """One step of the brain alone."""
-    offers = [
-        Offer(name, tools[name]["description"], schema_of(tools[name])) for name in case["offers"]
+async def choose(backend: ModelBackend, tools: Mapping[str, Json], case: Json) -> Result:
+    """One step of the backend alone."""
+    declarations = [
+        BackendTool(name, tools[name]["description"], schema_of(tools[name]))
+        for name in case["offers"]
     ]
-    question = Question(brain.name, [Said("user", case["say"])], offers=offers)
-    pieces = [piece async for piece in brain.propose(question)]
-    calls = [piece for piece in pieces if isinstance(piece, Proposed)]
-    text = "".join(piece.text for piece in pieces if isinstance(piece, Text))
+    request = BackendRequest(
+        backend.name, [BackendMessage("user", case["say"])], tools=declarations
+    )
+    pieces = [piece async for piece in backend.propose(request)]
+    calls = [piece for piece in pieces if isinstance(piece, ProposedCall)]
+    text = "".join(piece.text for piece in pieces if isinstance(piece, BackendText))
     if case["tool"] is None:
         return Result(case["say"], not calls, repr(calls or text))
     is_right = [call.name for call in calls] == [case["tool"]] and fits(
@@ -150,16 +160,16 @@ def report(title: str, results: Sequence[Result], began: float) -> float:
     return passed / len(results)
 
 
-async def examine(brain: Brain, folder: Path) -> bool:
+async def examine(backend: ModelBackend, folder: Path) -> bool:
     """Both sets. Whether the marks were reached."""
     tools = read(folder, "tools")
     began = time.monotonic()
-    choices = [await choose(brain, tools, case) for case in read(folder, "choices")]
-    chosen = report(f"{brain.name}: choices", choices, began)
+    choices = [await choose(backend, tools, case) for case in read(folder, "choices")]
+    chosen = report(f"{backend.name}: choices", choices, began)
     began = time.monotonic()
-    async with LocalProvider(brain) as provider, provider.client() as client:
-        loops = [await loop(client, brain.name, tools, case) for case in read(folder, "loops")]
-    looped = report(f"{brain.name}: loops", loops, began)
+    async with EmbeddedProvider(backend) as provider, provider.client() as client:
+        loops = [await loop(client, backend.name, tools, case) for case in read(folder, "loops")]
+    looped = report(f"{backend.name}: loops", loops, began)
     return chosen >= CHOICES_NEEDED and looped >= LOOPS_NEEDED
 
 
@@ -169,7 +179,7 @@ def main() -> None:
     parser.add_argument("--model", default=DEFAULT.name)
     parser.add_argument("--sets", type=Path, default=SETS)
     given = parser.parse_args()
-    if not asyncio.run(examine(LocalBrain(given.model), given.sets)):
+    if not asyncio.run(examine(LlamaBackend(given.model), given.sets)):
         sys.exit("the model is below the marks")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -185,9 +185,8 @@ async def http_walk() -> Walk:
 
 async def code_walk() -> Walk:
     """A code_interpreter run on the embedded provider, asked by the official client."""
-    from toolcrib.embedded import LocalProvider
-    from toolcrib.embedded.backends.scripted.backend import ScriptedBrain
-    from toolcrib.embedded.backends.scripted.scenario import read_scenario
+    from toolcrib.embedded import EmbeddedProvider
+    from toolcrib.embedded.backends import ScriptedBackend, read_scenario
 
     scenario = read_scenario(
         """
@@ -199,7 +198,7 @@ turns:
       - say: "It is {{ sum.json }}."
 """
     )
-    async with LocalProvider(ScriptedBrain(scenario)) as provider:
+    async with EmbeddedProvider(ScriptedBackend(scenario)) as provider:
         client = provider.client()
 
         async def run(_: Walk) -> None:
@@ -213,7 +212,7 @@ turns:
         return await traced(run)
 
 
-WALKS: dict[str, Callable[[], Awaitable[Walk]]] = {
+WALKS: dict[str, Callable[[], Coroutine[Any, Any, Walk]]] = {
     "call": call_walk,
     "prompt": prompt_walk,
     "http": http_walk,

@@ -20,7 +20,7 @@ from toolcrib.tools.code_interpreter import CodeInterpreterResult, code_interpre
 from toolcrib.tools.file_search import FileSearchConfig, FileSearchResult, file_search_tool
 from toolcrib.tools.image_generation import ImageGenerationResult, image_generation_tool
 from toolcrib.tools.mcp import McpConfig, McpResult, mcp_tool
-from toolcrib.tools.shell import ShellResult, shell_tool
+from toolcrib.tools.shell import ShellResult, container_shell_tool
 from toolcrib.tools.tool_search import ToolSearchResult, tool_search_tool
 from toolcrib.tools.web_search import (
     WebSearchResult,
@@ -72,7 +72,7 @@ HOSTED = {
         mcp_tool(McpConfig(server_label="docs", server_url="https://docs.example.org")),
         McpResult,
     ),
-    "shell": (shell_tool(), ShellResult),
+    "shell": (container_shell_tool(), ShellResult),
     "tool_search": (tool_search_tool(), ToolSearchResult),
     "web_search": (web_search_tool(), WebSearchResult),
 }

@@ -13,9 +13,9 @@ from tests.adapters.openai.scripted_provider import Json, message, response
 from toolcrib import Approve, NativeTool, Policy, Rule, Session, Tool, ToolInvoked
 from toolcrib.adapters.openai import Governance
 from toolcrib.approval import CallbackApprover, Subject, parse_policy
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.approval.pattern import Equals
 from toolcrib.approval.policy_lint import cautions
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.cli.app import app
 from toolcrib.errors import InvalidPolicy
 from toolcrib.ledger.events import ToolWithheld
@@ -25,7 +25,7 @@ from toolcrib.tools.code_interpreter import CodeInterpreterResult, code_interpre
 from toolcrib.tools.identity import ToolRef
 from toolcrib.tools.mcp import McpConfig, mcp_tool
 from toolcrib.tools.provider_tools import kind_of, provider_of
-from toolcrib.tools.shell import ShellParams, ShellResult, local_shell_tool
+from toolcrib.tools.shell import ShellParams, ShellResult, handler_shell_tool
 from toolcrib.tools.web_search import web_search_tool
 
 SEARCH = web_search_tool(name="cached_search")
@@ -98,7 +98,7 @@ def test_what_the_provider_defines_and_we_run_has_kind_and_provider_too(tmp_path
     def run(params: Any) -> Any:
         raise AssertionError("it must not run")
 
-    shell = local_shell_tool(run, name="terminal")
+    shell = handler_shell_tool(run, name="terminal")
     patch = apply_patch_tool(tmp_path)
     own = ProviderTool[None, str, None](
         name="memory", description="Recall.", provider="anthropic", config=None
@@ -119,7 +119,7 @@ def test_a_denied_kind_is_denied_also_where_we_run_it() -> None:
         ran.append(params)
         return ShellResult()
 
-    shell = local_shell_tool(run, name="terminal")
+    shell = handler_shell_tool(run, name="terminal")
     command: Json = {
         "type": "shell_call",
         "id": "sh_1",

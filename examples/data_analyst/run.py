@@ -16,8 +16,8 @@ from pathlib import Path
 
 from toolcrib import MarkdownSection, Prompt, Session
 from toolcrib.adapters.openai import OpenAIAdapter, download_files
-from toolcrib.embedded import Brain, LocalProvider
-from toolcrib.embedded.backends import ChatBrain, ScriptedBrain
+from toolcrib.embedded import EmbeddedProvider, ModelBackend
+from toolcrib.embedded.backends import ChatBackend, ScriptedBackend
 from toolcrib.tools.code_interpreter import (
     AutoContainer,
     CodeInterpreterConfig,
@@ -35,9 +35,9 @@ class Report:
     summary: str
 
 
-async def analyse(brain: Brain, readings: Path, folder: Path) -> Report:
+async def analyse(backend: ModelBackend, readings: Path, folder: Path) -> Report:
     """Have the readings analysed, and save what the code made in a folder."""
-    async with LocalProvider(brain) as provider:
+    async with EmbeddedProvider(backend) as provider:
         client = provider.client()
         uploaded = await client.files.create(file=readings, purpose="user_data")
         container = AutoContainer(file_ids=(uploaded.id,))
@@ -49,7 +49,7 @@ async def analyse(brain: Brain, readings: Path, folder: Path) -> Report:
         )
         prompt = Prompt[Report](ns="energy", key="unusual", sections=[task])
         session = Session()
-        adapter = OpenAIAdapter(model=brain.name, client=client)
+        adapter = OpenAIAdapter(model=backend.name, client=client)
         answer = await adapter.evaluate_async(prompt, session=session)
         ran = answer.hosted_outputs["code_interpreter"]
         assert isinstance(ran, CodeInterpreterResult)
@@ -66,11 +66,11 @@ def main() -> None:
     parser.add_argument("--model", default="qwen3")
     parser.add_argument("--readings", type=Path, default=HERE / "readings.csv")
     given = parser.parse_args()
-    brain: Brain = ScriptedBrain.from_file(HERE / "scenario.yaml")
+    backend: ModelBackend = ScriptedBackend.from_file(HERE / "scenario.yaml")
     if given.base_url:
-        brain = ChatBrain(given.model, base_url=given.base_url)
+        backend = ChatBackend(given.model, base_url=given.base_url)
     folder = Path(tempfile.mkdtemp(prefix="analyst-"))
-    report = asyncio.run(analyse(brain, given.readings, folder))
+    report = asyncio.run(analyse(backend, given.readings, folder))
     print(f"   a usual week: {report.usual_kwh_per_week} kWh")
     print(f"   unusual weeks: {', '.join(report.unusual_weeks) or 'none'}")
     print(f"   {report.summary}")

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from toolcrib import MarkdownSection, Prompt
 from toolcrib.adapters.openai import OpenAIAdapter
-from toolcrib.embedded import Brain, LocalProvider
-from toolcrib.embedded.backends import ChatBrain, ScriptedBrain
+from toolcrib.embedded import EmbeddedProvider, ModelBackend
+from toolcrib.embedded.backends import ChatBackend, ScriptedBackend
 from toolcrib.embedded.web import WebFolder
 from toolcrib.tools.web_search import WebSearchResult, web_search_tool
 
@@ -33,11 +33,11 @@ class Note:
     url: str
 
 
-async def research(brain: Brain, pages: Path, question: str) -> tuple[str, list[Note]]:
+async def research(backend: ModelBackend, pages: Path, question: str) -> tuple[str, list[Note]]:
     """The answer with numbers in place of links, and what the numbers stand for."""
     web = WebFolder(pages, "https://homes.example")
-    async with LocalProvider(brain, web=[web]) as provider:
-        adapter = OpenAIAdapter(model=brain.name, client=provider.client())
+    async with EmbeddedProvider(backend, web=[web]) as provider:
+        adapter = OpenAIAdapter(model=backend.name, client=provider.client())
         task = MarkdownSection(
             title="Task", key="task", template="$question Cite.", tools=[web_search_tool()]
         )
@@ -69,10 +69,10 @@ def main() -> None:
     parser.add_argument("--model", default="qwen3")
     parser.add_argument("--pages", type=Path, default=HERE / "pages")
     given = parser.parse_args()
-    brain: Brain = ScriptedBrain.from_file(HERE / "scenario.yaml")
+    backend: ModelBackend = ScriptedBackend.from_file(HERE / "scenario.yaml")
     if given.base_url:
-        brain = ChatBrain(given.model, base_url=given.base_url)
-    text, notes = asyncio.run(research(brain, given.pages, QUESTION))
+        backend = ChatBackend(given.model, base_url=given.base_url)
+    text, notes = asyncio.run(research(backend, given.pages, QUESTION))
     print(text)
     for note in notes:
         print(f"[{note.number}] {note.title}: {note.url}")

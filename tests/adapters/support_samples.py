@@ -14,8 +14,13 @@ from toolcrib.tools.code_interpreter import (
 from toolcrib.tools.file_search import Comparison, FileSearchConfig, HybridWeights, Ranking
 from toolcrib.tools.image_generation import ImageGenerationConfig, ImageMask, SvgAuthor
 from toolcrib.tools.mcp import McpConfig, ToolFilter
-from toolcrib.tools.shell import LocalShellConfig, LocalSkill, ShellConfig, SkillReference
-from toolcrib.tools.tool_search import LocalToolSearchConfig, ToolSearchConfig
+from toolcrib.tools.shell import (
+    ContainerShellConfig,
+    HandlerShellConfig,
+    LocalSkill,
+    SkillReference,
+)
+from toolcrib.tools.tool_search import HandlerToolSearchConfig, ToolSearchConfig
 from toolcrib.tools.web_fetch import WebFetchConfig
 from toolcrib.tools.web_search import DomainFilter, GeoHint, WebSearchConfig
 
@@ -26,12 +31,12 @@ CONFIGS: list[tuple[str, type[Any]]] = [
     ("file_search", FileSearchConfig),
     ("image_generation", ImageGenerationConfig),
     ("mcp", McpConfig),
-    ("shell", ShellConfig),
-    ("shell", LocalShellConfig),
+    ("shell", ContainerShellConfig),
+    ("shell", HandlerShellConfig),
     ("apply_patch", ApplyPatchConfig),
     ("memory", MemoryConfig),
     ("tool_search", ToolSearchConfig),
-    ("tool_search", LocalToolSearchConfig),
+    ("tool_search", HandlerToolSearchConfig),
 ]
 
 
@@ -96,7 +101,7 @@ def _elsewhere(option: str, value: str) -> Sample:
 
 
 def _shell(option: str, **fields: Any) -> Sample:
-    return Sample("shell", option, ShellConfig(**fields), ShellConfig())
+    return Sample("shell", option, ContainerShellConfig(**fields), ContainerShellConfig())
 
 
 SAMPLES: list[Sample] = [
@@ -165,12 +170,12 @@ SAMPLES: list[Sample] = [
     _shell("container.file_ids", container=AutoContainer(file_ids=("file_1",))),
     _shell("container.network_policy", container=AutoContainer(network_policy=NetworkPolicy())),
     _shell("skills", skills=(SkillReference("skill_1"),)),
-    Sample("shell", "local", LocalShellConfig()),
+    Sample("shell", "local", HandlerShellConfig()),
     Sample(
         "shell",
         "local.skills",
-        LocalShellConfig((LocalSkill("s", "A skill.", "/s"),)),
+        HandlerShellConfig((LocalSkill("s", "A skill.", "/s"),)),
         along=("local",),
     ),
-    Sample("tool_search", "local", LocalToolSearchConfig()),
+    Sample("tool_search", "local", HandlerToolSearchConfig()),
 ]

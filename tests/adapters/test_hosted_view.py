@@ -13,7 +13,7 @@ from toolcrib.adapters.tool_declarations import NoConfig, as_hosted, undeclared
 from toolcrib.errors import UsageError
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig
 from toolcrib.tools.image_generation import ImageGenerationConfig
-from toolcrib.tools.shell import ShellConfig
+from toolcrib.tools.shell import ContainerShellConfig
 from toolcrib.tools.tool_search import ToolSearchConfig
 from toolcrib.tools.web_search import WebSearchConfig, web_search_tool
 
@@ -35,7 +35,7 @@ def test_a_hosted_tool_is_what_it_is() -> None:
     [
         ("code_interpreter", CodeInterpreterConfig()),
         ("image_generation", ImageGenerationConfig()),
-        ("shell", ShellConfig()),
+        ("shell", ContainerShellConfig()),
         ("tool_search", ToolSearchConfig()),
         ("web_search", WebSearchConfig()),
         ("dreams", NoConfig()),

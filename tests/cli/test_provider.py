@@ -20,7 +20,7 @@ from tests.helpers.child_process import ChildProcess, child_process
 def provider(folder: Path, *options: str) -> Generator[tuple[ChildProcess, str]]:
     """A process that serves, and its address."""
     (folder / "shop.yaml").write_text("name: shop\nturns:\n  - steps:\n      - say: Hello.\n")
-    command = [*MAIN, "provider", "--brain", "scripted:shop.yaml", "--port", "0", *options]
+    command = [*MAIN, "provider", "--backend", "scripted:shop.yaml", "--port", "0", *options]
     with child_process(command, cwd=folder, env=environment()) as process:
         url = re.search(r"http://\S+", process.stderr.next_line())
         assert url is not None
@@ -37,7 +37,7 @@ def test_it_serves_the_official_client_until_it_is_told_to_stop(tmp_path: Path) 
         process.send_signal(signal.SIGTERM)
         status = process.wait()
     assert response.output_text == "Hello."
-    assert response.metadata == {"toolcrib_brain": "scripted"}
+    assert response.metadata == {"toolcrib_backend": "scripted"}
     assert status == 0
     assert token not in process.stdout.text + process.stderr.text
     assert "written beforehand" in process.stderr.text
@@ -60,13 +60,13 @@ def test_the_token_is_printed_for_whoever_asks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--brain", "oracle"], "write scripted:FILE"),
-        (["--brain", "scripted"], "write scripted:FILE"),
-        (["--brain", "scripted:none.yaml"], "none.yaml: cannot be read"),
-        (["--brain", "chat"], "--base-url and --model"),
+        (["--backend", "oracle"], "write scripted:FILE"),
+        (["--backend", "scripted"], "write scripted:FILE"),
+        (["--backend", "scripted:none.yaml"], "none.yaml: cannot be read"),
+        (["--backend", "chat"], "--base-url and --model"),
         (
             [
-                "--brain",
+                "--backend",
                 "chat",
                 "--base-url",
                 "http://x",
@@ -77,10 +77,10 @@ def test_the_token_is_printed_for_whoever_asks(tmp_path: Path) -> None:
             ],
             "NO_KEY is not set",
         ),
-        (["--brain", "local:/no/model.gguf"], "model.gguf"),
-        (["--brain", "chat", "--base-url", "u", "--model", "m", "--web", "x"], "FOLDER=URL"),
+        (["--backend", "llama:/no/model.gguf"], "model.gguf"),
+        (["--backend", "chat", "--base-url", "u", "--model", "m", "--web", "x"], "FOLDER=URL"),
         (
-            ["--brain", "chat", "--base-url", "u", "--model", "m", "--host", "0.0.0.0"],
+            ["--backend", "chat", "--base-url", "u", "--model", "m", "--host", "0.0.0.0"],
             "other machines",
         ),
     ],

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from toolcrib.embedded import LocalProvider
-from toolcrib.embedded.backends.chat import ChatBrain
+from toolcrib.embedded import EmbeddedProvider
+from toolcrib.embedded.backends.chat import ChatBackend
 from toolcrib.embedded.weights.catalog import SMALL, model_folder
 
 pytestmark = [
@@ -38,7 +38,7 @@ def address() -> Iterator[str]:
 
 async def test_text_is_streamed_and_counted(address: str) -> None:
     """Several pieces, the tokens that it took, and the end that it came to."""
-    async with LocalProvider(ChatBrain("small", base_url=address)) as provider:
+    async with EmbeddedProvider(ChatBackend("small", base_url=address)) as provider:
         stream = await provider.client().responses.create(
             model="small", input="Count from one to five, in words.", temperature=0, stream=True
         )
@@ -60,7 +60,7 @@ async def test_a_schema_is_kept_to(address: str) -> None:
         "additionalProperties": False,
     }
     form: Any = {"format": {"type": "json_schema", "name": "a", "schema": schema, "strict": True}}
-    async with LocalProvider(ChatBrain("small", base_url=address)) as provider:
+    async with EmbeddedProvider(ChatBackend("small", base_url=address)) as provider:
         response = await provider.client().responses.create(
             model="small", input="What is the capital of France?", text=form, temperature=0
         )
@@ -69,7 +69,7 @@ async def test_a_schema_is_kept_to(address: str) -> None:
 
 async def test_too_few_tokens_cut_the_answer(address: str) -> None:
     """`finish_reason: length` of a real server is an incomplete response."""
-    async with LocalProvider(ChatBrain("small", base_url=address)) as provider:
+    async with EmbeddedProvider(ChatBackend("small", base_url=address)) as provider:
         response = await provider.client().responses.create(
             model="small", input="Tell a long story.", max_output_tokens=16
         )

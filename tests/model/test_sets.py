@@ -10,7 +10,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from scripts.model_test import SETS, choose, fits, loop, read, schema_of
-from toolcrib.embedded import Answered, LocalProvider, Piece, Proposed, Question, Said, Text
+from toolcrib.embedded import (
+    BackendCallResult,
+    BackendMessage,
+    BackendOutput,
+    BackendRequest,
+    BackendText,
+    EmbeddedProvider,
+    ProposedCall,
+)
 
 TOOLS: dict[str, Any] = read(SETS, "tools")
 CHOICES: list[dict[str, Any]] = read(SETS, "choices")
@@ -26,14 +34,14 @@ class Pupil:
         self.calls = calls
         self.says = says
 
-    async def propose(self, question: Question) -> AsyncIterator[Piece]:
-        done = sum(isinstance(turn, Answered) for turn in question.turns)
-        assert isinstance(question.turns[0], Said)
+    async def propose(self, request: BackendRequest) -> AsyncIterator[BackendOutput]:
+        done = sum(isinstance(turn, BackendCallResult) for turn in request.history)
+        assert isinstance(request.history[0], BackendMessage)
         if done < len(self.calls):
             tool, arguments = self.calls[done]
-            yield Proposed(tool, json.dumps(arguments))
+            yield ProposedCall(tool, json.dumps(arguments))
         else:
-            yield Text(self.says)
+            yield BackendText(self.says)
 
     async def aclose(self) -> None: ...
 
@@ -95,6 +103,6 @@ async def test_a_loop_is_passed_by_calls_and_by_what_they_answered(
 ) -> None:
     """A right answer without its calls does not pass, nor a wrong one with them."""
     pupil = Pupil([("weather", {"city": city}) for city in cities], says)
-    async with LocalProvider(pupil) as provider:
+    async with EmbeddedProvider(pupil) as provider:
         result = await loop(provider.client(), "pupil", TOOLS, LOOPS[-1])
     assert result.is_passed is is_passed

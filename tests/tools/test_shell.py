@@ -8,19 +8,21 @@ import pytest
 from tests.calls.runs import run
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.code_interpreter import AutoContainer, ExistingContainer
-from toolcrib.tools.legacy_shell import LegacyShellConfig, LegacyShellParams, legacy_shell_tool
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.shell import (
     CommandOutput,
+    ContainerShellConfig,
+    HandlerShellConfig,
     InlineSkill,
-    LocalShellConfig,
+    LegacyShellConfig,
+    LegacyShellParams,
     LocalSkill,
-    ShellConfig,
     ShellParams,
     ShellResult,
     SkillReference,
-    local_shell_tool,
-    shell_tool,
+    container_shell_tool,
+    handler_shell_tool,
+    legacy_shell_tool,
 )
 
 
@@ -34,14 +36,14 @@ def echo_words(params: LegacyShellParams) -> CommandOutput:
 
 def test_a_shell_in_a_container_is_the_providers() -> None:
     """N14, H41: no handler, a new container unless another is named."""
-    tool = shell_tool()
+    tool = container_shell_tool()
 
     assert isinstance(tool, HostedTool)
     assert (tool.kind, tool.name, tool.place) == ("shell", "shell", "provider")
     assert tool.config.container == AutoContainer()
 
 
-@pytest.mark.parametrize("tool", [local_shell_tool(echo), legacy_shell_tool(echo_words)])
+@pytest.mark.parametrize("tool", [handler_shell_tool(echo), legacy_shell_tool(echo_words)])
 def test_a_shell_with_a_handler_is_ours(tool: Any) -> None:
     """P3: the provider defines it, this process runs it, and a person is asked first."""
     assert (tool.provider, tool.place, tool.requires_approval) == ("openai", "local", True)
@@ -49,7 +51,7 @@ def test_a_shell_with_a_handler_is_ours(tool: Any) -> None:
 
 async def test_commands_reach_the_handler_and_nothing_else() -> None:
     """P3: no shell of ours runs anything."""
-    done = await run(local_shell_tool(echo, requires_approval=False), {"commands": ["a", "b"]})
+    done = await run(handler_shell_tool(echo, requires_approval=False), {"commands": ["a", "b"]})
     old = await run(legacy_shell_tool(echo_words, requires_approval=False), {"command": ["a", "b"]})
 
     assert done.outcome.text == "a\nb"
@@ -64,7 +66,7 @@ async def test_without_a_yes_no_command_runs() -> None:
         ran.append(params)
         return ShellResult()
 
-    done = await run(local_shell_tool(note), {"commands": ["rm -rf /"]})
+    done = await run(handler_shell_tool(note), {"commands": ["rm -rf /"]})
 
     assert (done.outcome.status, ran) == ("waiting", [])
 
@@ -72,7 +74,7 @@ async def test_without_a_yes_no_command_runs() -> None:
 @pytest.mark.parametrize("arguments", [{}, {"commands": "ls"}, {"commands": ["ls"], "shell": "sh"}])
 async def test_unsound_commands_are_refused(arguments: dict[str, Any]) -> None:
     """R45: before anybody is asked."""
-    assert (await run(local_shell_tool(echo), arguments)).failure == "invalid_arguments"
+    assert (await run(handler_shell_tool(echo), arguments)).failure == "invalid_arguments"
 
 
 def test_a_result_tells_which_command_failed() -> None:
@@ -99,12 +101,12 @@ def test_a_result_renders_what_was_printed() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: ShellConfig(container="cntr_1"),  # pyright: ignore[reportArgumentType]
-        lambda: ShellConfig(skills=[SkillReference("s")]),  # pyright: ignore[reportArgumentType]
-        lambda: ShellConfig(skills=(LocalSkill("a", "b", "c"),)),  # pyright: ignore[reportArgumentType]
-        lambda: ShellConfig(skills=(SkillReference("s"),) * 201),
-        lambda: ShellConfig(ExistingContainer("cntr_1"), (SkillReference("s"),)),
-        lambda: LocalShellConfig((SkillReference("s"),)),  # pyright: ignore[reportArgumentType]
+        lambda: ContainerShellConfig(container="cntr_1"),  # pyright: ignore[reportArgumentType]
+        lambda: ContainerShellConfig(skills=[SkillReference("s")]),  # pyright: ignore[reportArgumentType]
+        lambda: ContainerShellConfig(skills=(LocalSkill("a", "b", "c"),)),  # pyright: ignore[reportArgumentType]
+        lambda: ContainerShellConfig(skills=(SkillReference("s"),) * 201),
+        lambda: ContainerShellConfig(ExistingContainer("cntr_1"), (SkillReference("s"),)),
+        lambda: HandlerShellConfig((SkillReference("s"),)),  # pyright: ignore[reportArgumentType]
         lambda: SkillReference(""),
         lambda: SkillReference("s", " "),
         lambda: InlineSkill("", "b", b"z"),
@@ -125,8 +127,8 @@ def test_unsound_options_are_refused(make: Any) -> None:
 @pytest.mark.parametrize(
     "made",
     [
-        ShellConfig(),
-        LocalShellConfig(),
+        ContainerShellConfig(),
+        HandlerShellConfig(),
         SkillReference("s"),
         InlineSkill("a", "b", b"z"),
         LocalSkill("a", "b", "c"),

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 
 from tests.calls.runs import run
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.tool_search import (
     FoundTool,
-    LocalToolSearchConfig,
+    HandlerToolSearchConfig,
     ToolQuery,
     ToolSearchConfig,
     ToolSearchResult,
-    local_tool_search_tool,
+    handler_tool_search_tool,
     tool_search_tool,
 )
 
@@ -35,11 +35,15 @@ def test_the_provider_searches_without_a_handler() -> None:
 
 async def test_a_search_of_ours_runs_through_the_executor() -> None:
     """P3: the provider defines it, this process runs it."""
-    tool = local_tool_search_tool(find)
+    tool = handler_tool_search_tool(find)
 
     done = await run(tool, {"queries": ["weather", "maps"]})
 
-    assert (tool.provider, tool.place, tool.config) == ("openai", "local", LocalToolSearchConfig())
+    assert (tool.provider, tool.place, tool.config) == (
+        "openai",
+        "local",
+        HandlerToolSearchConfig(),
+    )
     assert done.outcome.value == ToolSearchResult((FoundTool("weather"), FoundTool("maps")))
     assert done.outcome.text == "weather\nmaps"
 
@@ -50,7 +54,7 @@ def test_what_the_model_may_ask_is_for_the_handler_to_say() -> None:
     def by_topic(params: Topic) -> ToolSearchResult:
         return ToolSearchResult((FoundTool(params.topic),))
 
-    tool = local_tool_search_tool(by_topic, Topic, description="By topic.")
+    tool = handler_tool_search_tool(by_topic, Topic, description="By topic.")
     declaration = prepare(tool).declaration
 
     assert declaration.description == "By topic."

@@ -22,7 +22,8 @@ from toolcrib.adapters.history import (
     Conversation,
     History,
     follow,
-    open_prompt,
+    read_earlier_turns,
+    read_open_prompt,
     spent_within,
     steps_of,
     take_up,
@@ -41,7 +42,6 @@ from toolcrib.adapters.nested_prompts import PromptScope, around, evaluating
 from toolcrib.adapters.response import PromptResponse
 from toolcrib.errors import CallFailed, PromptEvaluationError
 from toolcrib.ledger.events import PromptAnswered, PromptResumed, PromptStarted
-from toolcrib.ledger.record import events
 from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
 from toolcrib.prompt.output import OutputMismatch
 from toolcrib.session.turns import call_here, turn_here
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.calls.outcome import Outcome
     from toolcrib.ledger.events import Event
-    from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.prompt.rendered_prompt import RenderedPrompt
     from toolcrib.session.session import Session
 
 
@@ -128,10 +128,14 @@ class Evaluation(Generic[O]):
 
     async def _resume(self) -> PromptResponse[O]:
         session = self._session
-        happened = await ask_store(session.store, lambda: list(events(session.records())))
         call = call_here(session)
-        started = open_prompt(
-            happened, self._prompt.name, self._request.digest, call.call_id if call else None
+        started, happened = await ask_store(
+            session.store,
+            read_open_prompt,
+            session,
+            self._prompt.name,
+            self._request.digest,
+            call.call_id if call else None,
         )
         with ExitStack() as stack:
             again = self._tools.executor.turn_again(
@@ -150,7 +154,7 @@ class Evaluation(Generic[O]):
         await self._prepare_again(happened, started.turn)
         state = await take_up(
             steps_of(happened, started),
-            self._conversation(happened, started.turn),
+            await self._conversation_after(started.turn),
             self._tools,
             started.turn,
         )
@@ -187,16 +191,21 @@ class Evaluation(Generic[O]):
 
     async def _conversation_after(self, turn: int) -> Conversation:
         if not self._options.follows:
-            return self._conversation((), turn)
-        session = self._session
-        happened = await ask_store(session.store, lambda: list(events(session.records())))
-        return self._conversation(happened, turn)
+            return self._conversation(())
+        earlier = await ask_store(
+            self._session.store,
+            read_earlier_turns,
+            self._session,
+            self._tools.provider,
+            self._history,
+            turn,
+        )
+        return self._conversation(earlier)
 
-    def _conversation(self, happened: Sequence[Event], turn: int) -> Conversation:
+    def _conversation(self, earlier: Sequence[Event]) -> Conversation:
         """A conversation that begins with this prompt, after the earlier ones if it follows."""
         conversation = Conversation(self._history)
         if self._options.follows:
-            earlier = [event for event in happened if getattr(event, "turn", 0) < turn]
             follow(conversation, earlier, self._tools.provider, self._tools.classifier)
         conversation.add(self._request.message)
         return conversation

@@ -15,10 +15,12 @@ from toolcrib.adapters.response import Usage
 from toolcrib.adapters.tool_calls import ToolCallEnd
 from toolcrib.errors import InvalidState
 from toolcrib.ledger.events import Event, ModelResponded, PromptAnswered, PromptStarted, ToolInvoked
+from toolcrib.ledger.record import events
 
 if TYPE_CHECKING:
     from toolcrib.adapters.item_classifier import ItemClassifier
     from toolcrib.adapters.turn_tools import TurnTools
+    from toolcrib.session.session import Session
 
 
 History = Literal["server", "client"]
@@ -132,6 +134,73 @@ def open_prompt(
     # A prompt may be evaluated within itself; who is not within it means the outer one.
     here = [started for started in same if started.parent_call_id == parent_call_id]
     return (here or same)[-1]
+
+
+def read_open_prompt(
+    session: Session, prompt_name: str, digest: str, parent_call_id: str | None = None
+) -> tuple[PromptStarted, list[Event]]:
+    """The prompt that `open_prompt` finds in the session's ledger, and the events since it began.
+
+    Reads back from the end of the ledger, as far as that prompt. May touch the disk.
+    """
+    prompts: list[Event] = []
+    answered: set[int] = set()
+    kinds = (PromptStarted.kind, PromptAnswered.kind)
+    for record in session.records(kinds=kinds, newest_first=True):
+        if record.payload is None:
+            continue
+        match event := record.event:
+            case PromptAnswered():
+                answered.add(event.turn)
+            case PromptStarted(prompt_name=name, parent_call_id=parent) if (
+                name,
+                parent,
+                event.digest,
+            ) == (prompt_name, parent_call_id, digest) and event.turn not in answered:
+                return event, list(events(session.records(record.seq - 1)))
+            case _:
+                pass
+        prompts.append(event)
+    started = open_prompt(reversed(prompts), prompt_name, digest, parent_call_id)
+    return started, list(events(session.records()))
+
+
+def read_earlier_turns(session: Session, provider: str, history: History, turn: int) -> list[Event]:
+    """The events of turns before `turn` that `follow` needs. May touch the disk.
+
+    With a history that the provider keeps, that is the last turn it answered; else a request
+    repeats every turn.
+    """
+    newest: list[Event] = []
+    answered: set[int] = set()
+    last_ids: dict[int, str | None] = {}
+    for event in events(session.records(kinds=_CONVERSATION, newest_first=True)):
+        if getattr(event, "turn", 0) >= turn:
+            continue
+        newest.append(event)
+        match event:
+            case PromptAnswered():
+                answered.add(event.turn)
+            case ModelResponded():
+                last_ids.setdefault(event.turn, event.response_id)
+            case PromptStarted(parent_call_id=None, adapter=adapter) if (
+                adapter == provider and event.turn in answered
+            ):
+                if history == "server" and last_ids.get(event.turn) is not None:
+                    break
+                # Without the id of its last response, every turn is repeated.
+                history = "client"
+            case _:
+                pass
+    return newest[::-1]
+
+
+_CONVERSATION = (
+    PromptStarted.kind,
+    PromptAnswered.kind,
+    ModelResponded.kind,
+    ToolInvoked.kind,
+)
 
 
 def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[TurnStep]:

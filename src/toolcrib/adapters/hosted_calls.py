@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.call import Call, Caller
     from toolcrib.ledger.events import ModelStatus, ToolInvoked
     from toolcrib.session.session import Session
-    from toolcrib.tools.prepared import PreparedTool
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 
 logger = logging.getLogger(__name__)

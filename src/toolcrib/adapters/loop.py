@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from toolcrib.adapters.response import PromptResponse
     from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.calls.outcome import Outcome
-    from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.prompt.rendered_prompt import RenderedPrompt
     from toolcrib.session.session import Session
-    from toolcrib.tools.prepared import PreparedTool
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 
 def recordable(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.evaluation import Evaluation
     from toolcrib.adapters.response import PromptResponse
     from toolcrib.prompt.prompt import Prompt
-    from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.prompt.rendered_prompt import RenderedPrompt
     from toolcrib.session.bus import EventBus
 
 O = TypeVar("O")  # noqa: E741

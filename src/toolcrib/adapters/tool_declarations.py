@@ -22,14 +22,14 @@ from toolcrib.errors import PromptEvaluationError, UsageError, WrongProvider
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig
 from toolcrib.tools.image_generation import ImageGenerationConfig
 from toolcrib.tools.provider_tools import HostedTool, ProviderTool, kind_of
-from toolcrib.tools.shell import ShellConfig
+from toolcrib.tools.shell import ContainerShellConfig
 from toolcrib.tools.tool import Tool
 from toolcrib.tools.tool_search import ToolSearchConfig
 from toolcrib.tools.web_fetch import WebFetchConfig
 from toolcrib.tools.web_search import WebSearchConfig
 
 if TYPE_CHECKING:
-    from toolcrib.tools.prepared import Declaration
+    from toolcrib.tools.prepared_tool import Declaration
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ _NO_NAME: Final = re.compile(r"[^a-z0-9_-]")
 _DEFAULTS: Final[Mapping[str, Callable[[], Any]]] = {
     "code_interpreter": CodeInterpreterConfig,
     "image_generation": ImageGenerationConfig,
-    "shell": ShellConfig,
+    "shell": ContainerShellConfig,
     "tool_search": ToolSearchConfig,
     "web_fetch": WebFetchConfig,
     "web_search": WebSearchConfig,

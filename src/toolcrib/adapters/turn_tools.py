@@ -32,11 +32,11 @@ from toolcrib.calls.executor import Executor
 from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.tools.fallback import AnyFallback, as_fallback, local_tool
 from toolcrib.tools.mcp import mcp_gate
-from toolcrib.tools.prepared import PreparedTool, prepare
+from toolcrib.tools.prepared_tool import PreparedTool, prepare
 from toolcrib.tools.provider_tools import HostedTool, ProviderTool
 
 if TYPE_CHECKING:
-    from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.prompt.rendered_prompt import RenderedPrompt
     from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.tool import Tool

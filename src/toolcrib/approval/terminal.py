@@ -12,14 +12,21 @@ from typing import Any, TextIO, cast
 
 from toolcrib.approval.approvers import Reply
 from toolcrib.approval.console import Console, EndOfInput
-from toolcrib.approval.decision import Actor, Answer, Approve, Decision, Deny, GrantScope
+from toolcrib.approval.decision import (
+    Actor,
+    Answer,
+    ApprovalRequest,
+    Approve,
+    Decision,
+    Deny,
+    GrantScope,
+)
 from toolcrib.approval.duration import read_duration
 from toolcrib.approval.edit import check_edit
 from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.panel import draw_panel, showable, shown_json
 from toolcrib.approval.pattern import Equals, Patterns, first_mismatch
 from toolcrib.approval.pattern_json import read_patterns
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.errors import InvalidDecision, UsageError
 
 _KEYS = "a approve, e edit, d deny, s session, w always, r answer instead, ? help\n> "

@@ -11,9 +11,9 @@ from toolcrib.cli.output import Exit, fail
 
 
 def demo(
-    brain: Annotated[
+    backend: Annotated[
         str | None,
-        typer.Option("--brain", metavar="scripted|local|openai", help="Who answers."),
+        typer.Option("--backend", metavar="scripted|llama|openai", help="Who answers."),
     ] = None,
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="The model to ask.")
@@ -41,12 +41,12 @@ def demo(
     Without options a written scenario answers, which needs no model; every fact in it comes from
     the tools of the run. On a terminal you are asked to approve; elsewhere a rule says yes.
 
-    Example: toolcrib demo --brain local --open
+    Example: toolcrib demo --backend llama --open
     """
     import asyncio
     import tempfile
 
-    from toolcrib.demo.backends import choose
+    from toolcrib.demo.backends import choose_backend
     from toolcrib.demo.play import play
     from toolcrib.demo.story import DATA
     from toolcrib.errors import ToolcribError
@@ -56,7 +56,7 @@ def demo(
         place.mkdir(parents=True, exist_ok=True)
         if any(place.iterdir()):
             fail(f"{place} is not empty; name a folder that is, or one that is not there")
-        asked = choose(brain, model, base_url)
+        asked = choose_backend(backend, model, base_url)
         source = inputs.resolve() if inputs else DATA
         held = asyncio.run(play(asked, place.resolve(), source=source, opens=open_chart))
     except (ToolcribError, OSError) as error:

@@ -14,62 +14,62 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from toolcrib.cli.extras import need
+from toolcrib.cli.extras import require_extra
 from toolcrib.cli.http_options import AllowHost, AllowOrigin, Host, Port, ServerTokens
-from toolcrib.cli.output import fail, note, show, stdout_kept
+from toolcrib.cli.output import fail, redirected_stdout, show, show_note
 from toolcrib.cli.service import TOKEN_VARIABLE
 from toolcrib.errors import Refused, UsageError
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.backend import Brain
-    from toolcrib.embedded.provider import LocalProvider
+    from toolcrib.embedded.backend import ModelBackend
+    from toolcrib.embedded.provider import EmbeddedProvider
     from toolcrib.embedded.web.source import WebSource
     from toolcrib.serving.tokens import Tokens
 
 
 @dataclass(frozen=True, slots=True)
-class AskedBrain:
-    """What the options say of the brain."""
+class BackendOptions:
+    """What the options say of the backend."""
 
-    brain: str
+    backend: str
     base_url: str | None = None
     model: str | None = None
     api_key_env: str | None = None
 
 
-def brain_of(asked: AskedBrain) -> Brain:
-    """The brain that is asked for. Raises `UsageError`."""
-    kind, _, rest = asked.brain.partition(":")
+def backend_of(asked: BackendOptions) -> ModelBackend:
+    """The backend that is asked for. Raises `UsageError`."""
+    kind, _, rest = asked.backend.partition(":")
     match kind:
         case "scripted" if rest:
-            from toolcrib.embedded.backends.scripted.backend import ScriptedBrain
+            from toolcrib.embedded.backends.scripted.backend import ScriptedBackend
 
-            return ScriptedBrain.from_file(rest)
-        case "local":
-            need("local", "--brain local")
-            from toolcrib.embedded.backends.llama.backend import LocalBrain
+            return ScriptedBackend.from_file(rest)
+        case "llama":
+            require_extra("llama", "--backend llama")
+            from toolcrib.embedded.backends.llama.backend import LlamaBackend
 
-            return LocalBrain(rest) if rest else LocalBrain()
+            return LlamaBackend(rest) if rest else LlamaBackend()
         case "chat":
             return _chat(asked)
         case _:
             raise UsageError(
-                f"--brain {asked.brain[:80]!r} is none: write scripted:FILE, local[:MODEL], or "
+                f"--backend {asked.backend[:80]!r} is none: write scripted:FILE, llama[:MODEL], or "
                 "chat with --base-url and --model"
             )
 
 
-def _chat(asked: AskedBrain) -> Brain:
-    from toolcrib.embedded.backends.chat import ChatBrain
+def _chat(asked: BackendOptions) -> ModelBackend:
+    from toolcrib.embedded.backends.chat import ChatBackend
 
     if asked.base_url is None or asked.model is None:
-        raise UsageError("--brain chat needs --base-url and --model")
+        raise UsageError("--backend chat needs --base-url and --model")
     key = "none"
     if asked.api_key_env is not None:
         key = os.environ.get(asked.api_key_env, "")
         if not key:
             raise UsageError(f"--api-key-env: {asked.api_key_env[:80]} is not set")
-    return ChatBrain(asked.model, base_url=asked.base_url, api_key=key)
+    return ChatBackend(asked.model, base_url=asked.base_url, api_key=key)
 
 
 def web_of(folders: Sequence[str], searxng: str | None) -> list[WebSource]:
@@ -100,12 +100,12 @@ class _Door:
     origins: list[str] | None
 
 
-BrainName = Annotated[
+BackendName = Annotated[
     str,
     typer.Option(
-        "--brain",
-        metavar="BRAIN",
-        help="Who proposes: scripted:FILE, local[:MODEL] or chat (with --base-url, --model).",
+        "--backend",
+        metavar="BACKEND",
+        help="Who proposes: scripted:FILE, llama[:MODEL] or chat (with --base-url, --model).",
     ),
 ]
 BaseUrl = Annotated[
@@ -139,7 +139,7 @@ ShowToken = Annotated[bool, typer.Option("--show-token", help="Print the token o
 
 
 def provider(
-    brain: BrainName,
+    backend: BackendName,
     base_url: BaseUrl = None,
     model: ModelName = None,
     api_key_env: KeyVariable = None,
@@ -160,48 +160,50 @@ def provider(
     The official openai client is its client: set OPENAI_BASE_URL to the address that is printed,
     and OPENAI_API_KEY to the token, which is in a file that only you can read.
 
-    Example: toolcrib provider --brain scripted:shop.yaml --data state --web site=https://a.example
+    Example: toolcrib provider --backend scripted:shop.yaml --data state --web site=https://a.example
 
-    Example: toolcrib provider --brain local --data state
+    Example: toolcrib provider --backend llama --data state
 
-    Example: toolcrib provider --brain chat --base-url http://127.0.0.1:11434/v1 --model qwen3
+    Example: toolcrib provider --backend chat --base-url http://127.0.0.1:11434/v1 --model qwen3
     """
-    need("server", "provider")
-    need("openai", "provider")
-    asked = AskedBrain(brain, base_url, model, api_key_env)
+    require_extra("server", "provider")
+    require_extra("openai", "provider")
+    asked = BackendOptions(backend, base_url, model, api_key_env)
     door = _Door(host, port, token_file, allow_host, allow_origin)
     try:
-        proposer, sources = brain_of(asked), web_of(web or (), searxng)
+        proposer, sources = backend_of(asked), web_of(web or (), searxng)
         made = _made(proposer, data, sources, allow_network, allow_unconfined)
         if show_token:
             show(_secret(door))
-        with stdout_kept():
+        with redirected_stdout():
             asyncio.run(_serve(made, proposer, door, data))
     except (Refused, UsageError, OSError) as error:
         fail(str(error))
 
 
 def _made(
-    proposer: Brain,
+    proposer: ModelBackend,
     data: Path | None,
     web: list[WebSource],
     allow_network: bool,
     allow_unconfined: bool,
-) -> LocalProvider:
-    from toolcrib.embedded.provider import LocalProvider
-    from toolcrib.embedded.search.embedder import MiniLm
+) -> EmbeddedProvider:
+    from toolcrib.embedded.provider import EmbeddedProvider
+    from toolcrib.embedded.search.embedder import MiniLmEmbedder
 
-    return LocalProvider(
+    return EmbeddedProvider(
         proposer,
         data=data,
         web=web,
-        embedder=MiniLm() if MiniLm.is_installed() else None,
+        embedder=MiniLmEmbedder() if MiniLmEmbedder.is_installed() else None,
         allow_network=allow_network,
         allow_unconfined=allow_unconfined,
     )
 
 
-async def _serve(made: LocalProvider, proposer: Brain, door: _Door, data: Path | None) -> None:
+async def _serve(
+    made: EmbeddedProvider, proposer: ModelBackend, door: _Door, data: Path | None
+) -> None:
     from toolcrib.embedded.server import serve_provider
     from toolcrib.serving.origins import LOOPBACK_HOSTS
 
@@ -209,10 +211,12 @@ async def _serve(made: LocalProvider, proposer: Brain, door: _Door, data: Path |
 
     def tell(url: str) -> None:
         scripted = ", whose answers are written beforehand" if proposer.is_scripted else ""
-        note(f"serving on {url}")
-        note(f"the model is {proposer.name}{scripted}")
-        note(f"the token is {_token_place(door)}")
-        note(f"state is kept in {data}" if data else "nothing is kept; give --data FOLDER for that")
+        show_note(f"serving on {url}")
+        show_note(f"the model is {proposer.name}{scripted}")
+        show_note(f"the token is {_token_place(door)}")
+        show_note(
+            f"state is kept in {data}" if data else "nothing is kept; give --data FOLDER for that"
+        )
 
     async with made:
         await serve_provider(
@@ -247,11 +251,11 @@ def _token_place(door: _Door) -> str:
 
 def _secret(door: _Door) -> str:
     """The owner's token, which is made when there is none yet."""
-    from toolcrib.serving.tokens import default_token_file, owner_token, read_or_make_tokens
+    from toolcrib.serving.tokens import default_token_file, owner_token, read_or_create_tokens
 
     given = os.environ.get(TOKEN_VARIABLE)
     if door.token_file is None and given:
         return given
     path = door.token_file or default_token_file()
-    read_or_make_tokens(path)
+    read_or_create_tokens(path)
     return owner_token(path)

@@ -13,20 +13,20 @@ from toolcrib.adapters.governance import Governance
 from toolcrib.adapters.openai import OpenAIAdapter, download_files
 from toolcrib.approval import Actor, Approve, CallbackApprover, Reply, TerminalApprover
 from toolcrib.approval.policy_file import load_policy
-from toolcrib.demo.backends import Asked, Line, reached
-from toolcrib.demo.proof import SameCall, call_elsewhere
-from toolcrib.demo.screen import Screen, seconds_since, shown_value
+from toolcrib.demo.backends import BackendChoice, ModelAccess, open_model
+from toolcrib.demo.proof import SessionCall, call_over_transports
+from toolcrib.demo.screen import DemoScreen, seconds_since, shown_value
 from toolcrib.demo.story import (
     DATA,
     HOST_TOOLS,
     ORDER_TOOL,
     POLICY,
     QUESTION,
-    Decision,
-    Office,
-    furnish,
-    lay_out,
+    OrderDecision,
+    UploadedInputs,
+    copy_inputs,
     prompt_for,
+    upload_inputs,
 )
 from toolcrib.host_tools import HostToolRegistry
 from toolcrib.host_tools.loader import load_host_tools
@@ -42,12 +42,14 @@ if TYPE_CHECKING:
 SESSION = "demo"
 
 
-async def play(asked: Asked, folder: Path, *, source: Path = DATA, opens: bool = False) -> bool:
+async def play(
+    asked: BackendChoice, folder: Path, *, source: Path = DATA, opens: bool = False
+) -> bool:
     """Play it in a folder, where everything it makes stays, with a copy of the inputs in `source`.
     False when something did not hold.
     """
-    inputs = lay_out(source, folder)
-    screen, registry, policy = Screen(), HostToolRegistry(), load_policy(POLICY)
+    inputs = copy_inputs(source, folder)
+    screen, registry, policy = DemoScreen(), HostToolRegistry(), load_policy(POLICY)
     await load_host_tools(registry, files=[HOST_TOOLS])
     screen.say(f"Everything is kept in {folder}")
     screen.say(f"The answers come from {asked.told}.")
@@ -56,8 +58,8 @@ async def play(asked: Asked, folder: Path, *, source: Path = DATA, opens: bool =
             calls: list[ToolInvoked] = []
             session.bus.subscribe(ToolInvoked, calls.append)
             began = time.time()
-            async with reached(asked, folder / "provider", inputs / "site") as line:
-                office = await furnish(line.client, inputs)
+            async with open_model(asked, folder / "provider", inputs / "site") as line:
+                office = await upload_inputs(line.client, inputs)
                 answer = await _ask(line, office, registry, policy, session, screen)
                 await _show_answer(answer, line, folder, screen, opens=opens)
             screen.step(f"The timeline ({seconds_since(began)} in all)")
@@ -70,13 +72,13 @@ async def play(asked: Asked, folder: Path, *, source: Path = DATA, opens: bool =
 
 
 async def _ask(
-    line: Line,
-    office: Office,
+    line: ModelAccess,
+    office: UploadedInputs,
     registry: HostToolRegistry,
     policy: Policy,
     session: Session,
-    screen: Screen,
-) -> PromptResponse[Decision]:
+    screen: DemoScreen,
+) -> PromptResponse[OrderDecision]:
     screen.step(QUESTION)
     prompt = prompt_for([each.to_tool() for each in registry.list_tools()], office)
     adapter = OpenAIAdapter(model=line.model, client=line.client)
@@ -87,7 +89,7 @@ async def _ask(
         )
 
 
-def _approver(screen: Screen) -> Approver:
+def _approver(screen: DemoScreen) -> Approver:
     """You, on a terminal; else a rule that says so in the record."""
     if sys.stdin.isatty() and sys.stdout.isatty():
         person = TerminalApprover()
@@ -106,7 +108,12 @@ def _approver(screen: Screen) -> Approver:
 
 
 async def _show_answer(
-    answer: PromptResponse[Decision], line: Line, folder: Path, screen: Screen, *, opens: bool
+    answer: PromptResponse[OrderDecision],
+    line: ModelAccess,
+    folder: Path,
+    screen: DemoScreen,
+    *,
+    opens: bool,
 ) -> None:
     screen.step("The answer, as a typed value")
     output = answer.output
@@ -124,7 +131,7 @@ async def _show_answer(
                 webbrowser.open(Path(path).as_uri())
 
 
-def _show_ledger(session: Session, folder: Path, screen: Screen) -> None:
+def _show_ledger(session: Session, folder: Path, screen: DemoScreen) -> None:
     screen.step("The ledger")
     head = session.verify()
     assert head is not None, "something happened"
@@ -137,15 +144,15 @@ async def _prove(
     registry: HostToolRegistry,
     policy: Policy,
     folder: Path,
-    screen: Screen,
+    screen: DemoScreen,
 ) -> bool:
     ours = [event for event in calls if event.origin == "local" and event.success]
     if not ours:
         return True
     event = next((each for each in ours if each.name == ORDER_TOOL), ours[0])
     screen.step(f"The same tool, {event.name}, over HTTP and MCP")
-    call = SameCall(event.name, event.params, was_approved=event.name == ORDER_TOOL)
-    there = await call_elsewhere(registry, policy, call, str(folder))
+    call = SessionCall(event.name, event.params, was_approved=event.name == ORDER_TOOL)
+    there = await call_over_transports(registry, policy, call, str(folder))
     for way, value in (("here", event.value), ("HTTP", there.http), ("MCP", there.mcp)):
         screen.say(f"   {way:5} {shown_value(value)}")
     is_equal = event.value == there.http == there.mcp

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class SameCall:
+class SessionCall:
     """A call that was made in the session."""
 
     tool: str
@@ -29,16 +29,16 @@ class SameCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class TransportValues:
     """What the same call gives over other ways."""
 
     http: Any
     mcp: Any
 
 
-async def call_elsewhere(
-    registry: HostToolRegistry, policy: Policy, call: SameCall, cwd: str
-) -> Elsewhere:
+async def call_over_transports(
+    registry: HostToolRegistry, policy: Policy, call: SessionCall, cwd: str
+) -> TransportValues:
     """Serve the tools on loopback, and call one over REST and over MCP with the SDK's client.
 
     What a person approved in the session is approved here too, and nothing else.
@@ -65,10 +65,10 @@ async def call_elsewhere(
             session = await runtime.ask("session.create", {"cwd": cwd})
             over_http = await _over_http(server.url, headers, call, session.session_id)
             over_mcp = await _over_mcp(server.url, headers, call, session.session_id)
-    return Elsewhere(over_http, over_mcp)
+    return TransportValues(over_http, over_mcp)
 
 
-async def _over_http(url: str, headers: dict[str, str], call: SameCall, session: str) -> Any:
+async def _over_http(url: str, headers: dict[str, str], call: SessionCall, session: str) -> Any:
     from httpx2 import AsyncClient
 
     async with AsyncClient(base_url=url, headers=headers) as client:
@@ -79,7 +79,7 @@ async def _over_http(url: str, headers: dict[str, str], call: SameCall, session:
     return called.raise_for_status().json()["value"]
 
 
-async def _over_mcp(url: str, headers: dict[str, str], call: SameCall, session: str) -> Any:
+async def _over_mcp(url: str, headers: dict[str, str], call: SessionCall, session: str) -> Any:
     from httpx2 import AsyncClient
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client

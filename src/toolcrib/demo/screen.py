@@ -22,7 +22,7 @@ MOST_CHARS: Final = 100
 _BAR: Final = 30
 
 
-class Screen:
+class DemoScreen:
     """Headings, one line for each call, and on a terminal what is being done right now."""
 
     def __init__(self, console: Console | None = None) -> None:

@@ -41,7 +41,7 @@ so, place the order. Then answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class OrderDecision:
     """What was decided, and why. `order` is the number of the order, if one was placed."""
 
     item: str
@@ -53,14 +53,14 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Office:
+class UploadedInputs:
     """What the provider was given: the office's files, and the sales."""
 
     vector_store_id: str
     sales_file_id: str
 
 
-def lay_out(source: Path, folder: Path) -> Path:
+def copy_inputs(source: Path, folder: Path) -> Path:
     """Copy the inputs into the folder of the demo. Raises `UsageError` for what is missing."""
     inputs = folder / "inputs"
     inputs.mkdir()
@@ -75,7 +75,7 @@ def lay_out(source: Path, folder: Path) -> Path:
     return inputs
 
 
-async def furnish(client: Any, inputs: Path) -> Office:
+async def upload_inputs(client: Any, inputs: Path) -> UploadedInputs:
     """Upload the files."""
     store = await client.vector_stores.create(name="office")
     for path in sorted((inputs / "files").iterdir()):
@@ -84,10 +84,10 @@ async def furnish(client: Any, inputs: Path) -> Office:
         )
         assert read.status == "completed", read.last_error
     sales = await client.files.create(file=inputs / "sales.csv", purpose="user_data")
-    return Office(store.id, sales.id)
+    return UploadedInputs(store.id, sales.id)
 
 
-def prompt_for(tools: Iterable[Tool[Any, Any]], office: Office) -> Prompt[Decision]:
+def prompt_for(tools: Iterable[Tool[Any, Any]], office: UploadedInputs) -> Prompt[OrderDecision]:
     """The question, with tools of ours and of the provider."""
     container = AutoContainer(file_ids=(office.sales_file_id,))
     task = MarkdownSection(
@@ -101,4 +101,4 @@ def prompt_for(tools: Iterable[Tool[Any, Any]], office: Office) -> Prompt[Decisi
             code_interpreter_tool(CodeInterpreterConfig(container=container)),
         ],
     )
-    return Prompt[Decision](ns="demo", key="buyer", sections=[task]).bind(question=QUESTION)
+    return Prompt[OrderDecision](ns="demo", key="buyer", sections=[task]).bind(question=QUESTION)

@@ -1,4 +1,4 @@
-"""What a brain is: it reads a conversation and proposes what to say and which tools to call."""
+"""The model backend protocol: what a backend reads, and what it proposes in return."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
-Role: TypeAlias = Literal["system", "developer", "user", "assistant"]
-Choice: TypeAlias = Literal["auto", "none", "required"]
-CutReason: TypeAlias = Literal["max_output_tokens", "content_filter"]
+MessageRole: TypeAlias = Literal["system", "developer", "user", "assistant"]
+ToolChoiceMode: TypeAlias = Literal["auto", "none", "required"]
+TruncationReason: TypeAlias = Literal["max_output_tokens", "content_filter"]
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """A tool that a brain may propose to call. A free-form one takes any text as its input."""
+class BackendTool:
+    """The declaration of a tool that a backend may call. A free-form tool takes any text."""
 
     name: str
     description: str
@@ -22,17 +22,17 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """Something that somebody said. Images are `data:` or web addresses."""
+class BackendMessage:
+    """A message of the conversation. Images are `data:` or web addresses."""
 
-    role: Role
+    role: MessageRole
     text: str
     images: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
-    """A call that the brain proposed earlier."""
+class BackendCall:
+    """A call that the backend proposed earlier."""
 
     call_id: str
     name: str
@@ -40,9 +40,10 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What became of a call: its text for the model, its value for whoever computes with it, and
-    the marks that cite its sources, in their order.
+class BackendCallResult:
+    """The result of a call: `text` for a model, `value` for a backend that computes with it.
+
+    `marks` are the marks that cite the sources of the result, in the order of the sources.
     """
 
     call_id: str
@@ -52,12 +53,12 @@ class Answered:
     marks: tuple[str, ...] = ()
 
 
-Turn: TypeAlias = Said | Called | Answered
+BackendInput: TypeAlias = BackendMessage | BackendCall | BackendCallResult
 
 
 @dataclass(frozen=True, slots=True)
 class OutputFormat:
-    """How the final text must look. A schema belongs to `json_schema` alone."""
+    """The format of the final text. Only `json_schema` has a schema."""
 
     kind: Literal["text", "json_object", "json_schema"] = "text"
     name: str = "answer"
@@ -70,16 +71,18 @@ class OutputFormat:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """All that a brain is asked with. Only tools of `offers` may be proposed; with the choice
-    `required` at least one must be, with `none` none.
+class BackendRequest:
+    """One request to a backend.
+
+    The backend may propose calls of `tools` only. With the tool choice `required` it must propose
+    at least one call, with `none` it must propose no call.
     """
 
     model: str
-    turns: Sequence[Turn]
+    history: Sequence[BackendInput]
     instructions: str | None = None
-    offers: Sequence[Offer] = ()
-    choice: Choice = "auto"
+    tools: Sequence[BackendTool] = ()
+    tool_choice: ToolChoiceMode = "auto"
     is_parallel: bool = True
     output: OutputFormat = OutputFormat()
     max_output_tokens: int | None = None
@@ -88,66 +91,66 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """A piece of what the brain says. `[S1]` in it cites the source that a tool answered with."""
+class BackendText:
+    """A piece of the answer's text. `[S1]` in it cites the source with that mark."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
-    """A piece of what the brain thinks, apart from what it says."""
+class BackendReasoning:
+    """A piece of the model's reasoning, which is not part of the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Proposed:
-    """A call that the brain wants, with its arguments as JSON text."""
+class ProposedCall:
+    """A call that the backend proposes, with its arguments as JSON text."""
 
     name: str
     arguments: str
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """How many tokens a proposal took."""
+class BackendUsage:
+    """The tokens that one model request used."""
 
     input_tokens: int
     output_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """The brain had to stop before it was done."""
+class Truncation:
+    """The answer ended early, for this reason."""
 
-    reason: CutReason
-
-
-Piece: TypeAlias = Text | Thought | Proposed | Spent | Cut
+    reason: TruncationReason
 
 
-class BrainFailed(Exception):
-    """A brain could not answer. Its message goes to the client, so it holds no secret."""
+BackendOutput: TypeAlias = BackendText | BackendReasoning | ProposedCall | BackendUsage | Truncation
 
 
-class Brain(Protocol):
-    """Proposes; whoever asked executes, and asks again with the answers."""
+class BackendFailed(Exception):
+    """A backend could not answer. Clients see the message, so it must hold no secret."""
+
+
+class ModelBackend(Protocol):
+    """Answers requests: proposes text and calls. The provider runs the calls and asks again."""
 
     @property
     def name(self) -> str:
-        """The model's name, as clients ask for it."""
+        """The model name that clients send in a request."""
         ...
 
     @property
     def is_scripted(self) -> bool:
-        """Whether the answers are written beforehand."""
+        """Whether the answers were written in advance."""
         ...
 
-    def propose(self, question: Question) -> AsyncIterator[Piece]:
-        """The pieces of one proposal, in order. Raises `BrainFailed`."""
+    def propose(self, request: BackendRequest) -> AsyncIterator[BackendOutput]:
+        """Stream the parts of one answer, in order. Raises `BackendFailed`."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of what it holds."""
+        """Release the backend's resources."""
         ...

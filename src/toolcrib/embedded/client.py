@@ -27,7 +27,7 @@ _WAITING: Final = 64
 
 def in_process_client(app: Any, portal: Portal) -> AsyncOpenAI:
     """A client whose requests never leave the process. Any event loop may use it."""
-    http = AsyncClient(transport=InProcess(app, portal))
+    http = AsyncClient(transport=InProcessTransport(app, portal))
     return AsyncOpenAI(api_key="none", base_url=BASE_URL, http_client=http, max_retries=0)
 
 
@@ -35,11 +35,11 @@ def in_process_sync_client(app: Any, portal: Portal) -> OpenAI:
     """The same for code without an event loop. It blocks, so the portal's loop
     must run in another thread.
     """
-    http = Client(transport=InProcessSync(app, portal))
+    http = Client(transport=InProcessSyncTransport(app, portal))
     return OpenAI(api_key="none", base_url=BASE_URL, http_client=http, max_retries=0)
 
 
-class InProcess(AsyncBaseTransport):
+class InProcessTransport(AsyncBaseTransport):
     """Asks an ASGI application where it lives. Unlike the transport that comes with the SDK's HTTP
     library, it gives a body while it is written, so that streams are streams.
     """
@@ -55,7 +55,7 @@ class InProcess(AsyncBaseTransport):
         return _response(request, start, _Body(exchange, self._portal))
 
 
-class InProcessSync(BaseTransport):
+class InProcessSyncTransport(BaseTransport):
     """The same, for those who wait."""
 
     def __init__(self, app: Any, portal: Portal) -> None:

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from toolcrib.embedded.faults import ApiFault, invalid, missing
 from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.interval import NowAndThen
+from toolcrib.embedded.interval import Interval
 from toolcrib.vfs.names import safe_name
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
     from toolcrib.embedded.database import Database
 
-MOST_BYTES: Final = 512 * 1024 * 1024
+MAX_BYTES: Final = 512 * 1024 * 1024
 PURPOSES: Final = frozenset({"assistants", "batch", "fine-tune", "vision", "user_data", "evals"})
 _SWEEP_SECONDS: Final = 60.0
 
 
-WhenGone: TypeAlias = Callable[[str], Awaitable[None]]
+DeletionListener: TypeAlias = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +54,18 @@ class StoredFile:
         }
 
 
-class FileShelf:
+class FileRepository:
     """Takes files in and gives them out. One that is over its time is as good as gone."""
 
     def __init__(self, database: Database, folder: Path, clock: Clock) -> None:
         self._database = database
         self._folder = folder
         self._clock = clock
-        self._sweeps = NowAndThen(clock, _SWEEP_SECONDS)
-        self._when_gone: list[WhenGone] = []
+        self._sweeps = Interval(clock, _SWEEP_SECONDS)
+        self._when_gone: list[DeletionListener] = []
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def when_gone(self, tell: WhenGone) -> None:
+    def when_gone(self, tell: DeletionListener) -> None:
         """Have somebody told of the id of each file that is deleted or swept away."""
         self._when_gone.append(tell)
 
@@ -77,8 +77,8 @@ class FileShelf:
             await self.sweep()
         if purpose not in PURPOSES:
             raise invalid(f"Unknown purpose: '{purpose[:80]}'.", "purpose")
-        if len(data) > MOST_BYTES:
-            raise ApiFault(413, f"The file is larger than {MOST_BYTES} bytes.", param="file")
+        if len(data) > MAX_BYTES:
+            raise ApiFault(413, f"The file is larger than {MAX_BYTES} bytes.", param="file")
         now = int(self._clock())
         expires_at = None if seconds is None else now + seconds
         stored = StoredFile(

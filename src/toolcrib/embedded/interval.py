@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from toolcrib.clock import Clock
 
 
-class NowAndThen:
+class Interval:
     """Is due when it is first asked, and again once `seconds` have passed. It needs no timer, so
     that nothing wakes up a provider that nobody uses.
     """

@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from toolcrib.clock import SYSTEM_CLOCK
-from toolcrib.embedded.containers.repository import ContainerShelf
+from toolcrib.embedded.containers.repository import ContainerRepository
 from toolcrib.embedded.database import Database, claim_folder
-from toolcrib.embedded.file_repository import FileShelf
-from toolcrib.embedded.responses.repository import Kept
-from toolcrib.embedded.responses.service import Responses
-from toolcrib.embedded.responses.tools import Kinds
+from toolcrib.embedded.file_repository import FileRepository
+from toolcrib.embedded.responses.repository import ResponseRepository
+from toolcrib.embedded.responses.service import ResponseService
+from toolcrib.embedded.responses.tools import HostedKinds
 from toolcrib.embedded.search.index import TextIndex
-from toolcrib.embedded.tools.code_interpreter import CodeInterpreter
-from toolcrib.embedded.tools.file_search import FileSearch
-from toolcrib.embedded.tools.mcp import Mcp
-from toolcrib.embedded.tools.shell import Shell
-from toolcrib.embedded.tools.web_search import WebSearch
-from toolcrib.embedded.vector_stores.repository import VectorStores
+from toolcrib.embedded.tools.code_interpreter import CodeInterpreterKind
+from toolcrib.embedded.tools.file_search import FileSearchKind
+from toolcrib.embedded.tools.mcp import McpKind
+from toolcrib.embedded.tools.shell import ShellKind
+from toolcrib.embedded.tools.web_search import WebSearchKind
+from toolcrib.embedded.vector_stores.repository import VectorStoreRepository
 from toolcrib.embedded.web.folder import WebFolder
 from toolcrib.errors import UsageError
 from toolcrib.portal import Portal
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     import os
 
     from toolcrib.clock import Clock
-    from toolcrib.embedded.backend import Brain
+    from toolcrib.embedded.backend import ModelBackend
     from toolcrib.embedded.search.embedder import Embedder
     from toolcrib.embedded.tools.tool import HostedKind
     from toolcrib.embedded.web.source import WebSource
 
 
-class LocalProvider:
-    """Answers requests with the brains that it has, and runs the hosted tools itself.
+class EmbeddedProvider:
+    """Answers requests with the backends that it has, and runs the hosted tools itself.
 
     State is kept in the folder `data`; without one it lives in a temporary folder that is gone
     when the provider is closed. Use it as an async context manager, which lives in the running
@@ -51,7 +51,7 @@ class LocalProvider:
 
     def __init__(
         self,
-        brains: Brain | Sequence[Brain],
+        backends: ModelBackend | Sequence[ModelBackend],
         *,
         data: str | os.PathLike[str] | None = None,
         kinds: Sequence[HostedKind] = (),
@@ -61,10 +61,10 @@ class LocalProvider:
         allow_unconfined: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        listed = list(brains) if isinstance(brains, Sequence) else [brains]
-        self._brains: Mapping[str, Brain] = {brain.name: brain for brain in listed}
-        if len(self._brains) != len(listed) or not listed:
-            raise UsageError("a provider needs brains, each with a name of its own")
+        listed = list(backends) if isinstance(backends, Sequence) else [backends]
+        self._backends: Mapping[str, ModelBackend] = {backend.name: backend for backend in listed}
+        if len(self._backends) != len(listed) or not listed:
+            raise UsageError("a provider needs backends, each with a name of its own")
         self._data = data
         self._kinds = kinds
         self._web = web
@@ -74,7 +74,7 @@ class LocalProvider:
         self._clock = clock
         self._started_at = int(clock())
         self._stack = AsyncExitStack()
-        self._responses: Responses | None = None
+        self._responses: ResponseService | None = None
         self._portal: Portal | None = None
 
     def __enter__(self) -> Self:
@@ -121,10 +121,10 @@ class LocalProvider:
         self._stack.callback(claim_folder(Path(folder)).close)
         database = Database(Path(folder) / "provider.sqlite3")
         self._stack.callback(database.close)
-        for brain in self._brains.values():
-            self._stack.push_async_callback(brain.aclose)
-        self.files = FileShelf(database, Path(folder) / "files", self._clock)
-        self.containers = ContainerShelf(
+        for backend in self._backends.values():
+            self._stack.push_async_callback(backend.aclose)
+        self.files = FileRepository(database, Path(folder) / "files", self._clock)
+        self.containers = ContainerRepository(
             database,
             Path(folder) / "containers",
             self.files,
@@ -135,23 +135,25 @@ class LocalProvider:
         self._stack.push_async_callback(self.containers.close)
         await self.containers.sweep()
         index = TextIndex(database, self._embedder)
-        self.vector_stores = VectorStores(database, index, self.files, self._clock)
+        self.vector_stores = VectorStoreRepository(database, index, self.files, self._clock)
         self._stack.push_async_callback(self.vector_stores.close)
         await self.vector_stores.recover()
         for place in self._web:
             if isinstance(place, WebFolder):
                 place.use(database, self._embedder)
-        kinds = Kinds(
+        kinds = HostedKinds(
             [
-                CodeInterpreter(self.containers),
-                Shell(self.containers),
-                FileSearch(self.vector_stores),
-                WebSearch(self._web),
-                Mcp(),
+                CodeInterpreterKind(self.containers),
+                ShellKind(self.containers),
+                FileSearchKind(self.vector_stores),
+                WebSearchKind(self._web),
+                McpKind(),
                 *self._kinds,
             ]
         )
-        responses = Responses(self._brains, kinds, Kept(database), self._clock)
+        responses = ResponseService(
+            self._backends, kinds, ResponseRepository(database), self._clock
+        )
         self._stack.push_async_callback(responses.close)
         await responses.recover()
         self._responses = responses
@@ -161,7 +163,7 @@ class LocalProvider:
         await self._stack.aclose()
 
     @property
-    def responses(self) -> Responses:
+    def responses(self) -> ResponseService:
         """The Responses API, without its wire."""
         if self._responses is None:
             raise UsageError("the provider is not started; use `with` or `async with`")
@@ -172,7 +174,7 @@ class LocalProvider:
         """The models that can be asked for."""
         return [
             {"id": name, "object": "model", "created": self._started_at, "owned_by": "toolcrib"}
-            for name in self._brains
+            for name in self._backends
         ]
 
     @cached_property

@@ -12,16 +12,16 @@ from tests.adapters.openai.scripted_provider import Json, message, response
 from toolcrib import Approve, Deny, Session, ToolInvoked
 from toolcrib.adapters.openai import Governance
 from toolcrib.approval import CallbackApprover
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.toolkits.apply_patch import apply_patch_tool
-from toolcrib.tools.legacy_shell import legacy_shell_tool
 from toolcrib.tools.mcp import McpConfig, mcp_tool
 from toolcrib.tools.shell import (
     CommandOutput,
     ShellParams,
     ShellResult,
-    local_shell_tool,
-    shell_tool,
+    container_shell_tool,
+    handler_shell_tool,
+    legacy_shell_tool,
 )
 
 ANSWER = response(message("Fine."))
@@ -94,7 +94,7 @@ def test_a_patch_is_applied_here_and_answered_in_its_own_shape(tmp_path: Path) -
 
 def test_a_shell_runs_here_or_there_but_not_both() -> None:
     """P3: one type of item has two meanings; what was offered says which is meant."""
-    local = local_shell_tool(run_commands, requires_approval=False)
+    local = handler_shell_tool(run_commands, requires_approval=False)
     session = Session()
     with bench(response(COMMAND), ANSWER) as (adapter, provider):
         adapter.evaluate(ask(local), session=session)
@@ -114,7 +114,7 @@ def test_a_shell_in_a_container_was_run_by_the_provider() -> None:
     }
     session = Session()
     with bench(response(COMMAND, done, message("Fine."))) as (adapter, provider):
-        found = adapter.evaluate(ask(hosted=[shell_tool()]), session=session)
+        found = adapter.evaluate(ask(hosted=[container_shell_tool()]), session=session)
 
     (event,) = happened(session, ToolInvoked)
     assert (event.origin, event.call_id, event.message) == ("provider", "sh_1", "Linux")

@@ -17,7 +17,7 @@ from toolcrib.adapters.type_fit import arguments_of, misfit
 from toolcrib.testing import Recorder
 from toolcrib.toolkits.apply_patch import ApplyPatchConfig, PatchParams
 from toolcrib.tools.file_search import FileSearchHit
-from toolcrib.tools.shell import LocalShellConfig, ShellParams, ShellResult
+from toolcrib.tools.shell import HandlerShellConfig, ShellParams, ShellResult
 from toolcrib.tools.web_search import WebSearchAction
 
 
@@ -170,15 +170,15 @@ class Fussy:
     diff: str | None = None
 
 
-def shell(params: type[Any]) -> ProviderTool[Any, ShellResult, LocalShellConfig]:
+def shell(params: type[Any]) -> ProviderTool[Any, ShellResult, HandlerShellConfig]:
     def run(params: Any) -> ShellResult:
         return ShellResult()
 
-    return ProviderTool[Any, ShellResult, LocalShellConfig](
+    return ProviderTool[Any, ShellResult, HandlerShellConfig](
         name="shell",
         description="Run.",
         provider="openai",
-        config=LocalShellConfig(),
+        config=HandlerShellConfig(),
         handler=run,
         params_type=params,
     )

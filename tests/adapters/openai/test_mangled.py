@@ -22,7 +22,7 @@ from toolcrib.adapters.openai.items import CONTEXT_TYPES
 from toolcrib.ledger.events import ModelResponded
 from toolcrib.ledger.record import events
 from toolcrib.tools.code_interpreter import code_interpreter_tool
-from toolcrib.tools.shell import shell_tool
+from toolcrib.tools.shell import container_shell_tool
 from toolcrib.tools.web_search import web_search_tool
 
 SAMPLES = [
@@ -31,7 +31,7 @@ SAMPLES = [
 ]
 PHASES = (None, "response", "request", "parse", "tool", "budget")
 ANSWER = response(message("Fine."))
-PROMPT = ask(add, hosted=[code_interpreter_tool(), shell_tool(), web_search_tool()])
+PROMPT = ask(add, hosted=[code_interpreter_tool(), container_shell_tool(), web_search_tool()])
 
 
 class Canned:

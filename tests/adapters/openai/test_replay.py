@@ -20,7 +20,7 @@ from toolcrib.toolkits.apply_patch import apply_patch_tool
 from toolcrib.tools.code_interpreter import code_interpreter_tool
 from toolcrib.tools.file_search import FileSearchConfig, file_search_tool
 from toolcrib.tools.image_generation import image_generation_tool
-from toolcrib.tools.shell import shell_tool
+from toolcrib.tools.shell import container_shell_tool
 from toolcrib.tools.tool_search import tool_search_tool
 from toolcrib.tools.web_search import web_search_tool
 
@@ -93,7 +93,7 @@ def everything(root: Path) -> list[Any]:
         code_interpreter_tool(),
         file_search_tool(FileSearchConfig(vector_store_ids=("vs_1",))),
         image_generation_tool(),
-        shell_tool(),
+        container_shell_tool(),
         tool_search_tool(),
         web_search_tool(),
     ]

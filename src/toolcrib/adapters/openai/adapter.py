@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.response import PromptResponse
     from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.prompt.prompt import Prompt
-    from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.prompt.rendered_prompt import RenderedPrompt
 
 
 def default_codecs() -> dict[str, HostedToolCodec[Any, Any]]:

@@ -23,10 +23,10 @@ from toolcrib.tools.code_interpreter import KIND, ExistingContainer
 if TYPE_CHECKING:
     from toolcrib.adapters.openai.model_client import ResponsesEndpoint
     from toolcrib.adapters.turn_tools import TurnTools
-    from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.prompt.rendered_prompt import RenderedPrompt
     from toolcrib.session.session import Session
     from toolcrib.tools.tool import Tool
-    from toolcrib.vfs.staged import StagedFile
+    from toolcrib.vfs.mount import StagedFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.options import TurnOptions
     from toolcrib.adapters.tool_declarations import HostedDeclaration, ToolDeclarations
     from toolcrib.prompt.output import OutputSchema
-    from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.prompt.rendered_prompt import RenderedPrompt
 
 
 class Outgoing:

@@ -15,7 +15,7 @@ from toolcrib.adapters.pydantic_ai.item_classifier import classifier_of
 from toolcrib.adapters.pydantic_ai.messages import Messages
 from toolcrib.adapters.pydantic_ai.model_client import PydanticAIClient
 from toolcrib.adapters.pydantic_ai.models import Models, keys_of, provider_of, system_of
-from toolcrib.adapters.pydantic_ai.patched_models import whole
+from toolcrib.adapters.pydantic_ai.patched_models import patch_model
 from toolcrib.adapters.pydantic_ai.request import RESERVED, asking, check_own_settings
 from toolcrib.adapters.tool_declarations import AnyCodec, stand_ins_of
 from toolcrib.adapters.turn_tools import OnUnsupported, ProviderProfile
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.prompt.prompt import Prompt
-    from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.prompt.rendered_prompt import RenderedPrompt
 
 O = TypeVar("O")  # noqa: E741
 
@@ -74,7 +74,7 @@ class PydanticAIAdapter(PromptAdapter):
     async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
         asked = checked_options(self.model, options, RESERVED)
         question = render(prompt)
-        model = whole(self._models.here())
+        model = patch_model(self._models.here())
         check_own_settings(model)
         system = system_of(model)
         profile = self._profile(self._provider or provider_of(model), system)

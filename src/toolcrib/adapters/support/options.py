@@ -14,8 +14,8 @@ from toolcrib.tools.code_interpreter import (
 from toolcrib.tools.file_search import FileSearchConfig
 from toolcrib.tools.image_generation import ImageGenerationConfig
 from toolcrib.tools.mcp import McpConfig, ToolFilter
-from toolcrib.tools.shell import LocalShellConfig, ShellConfig
-from toolcrib.tools.tool_search import LocalToolSearchConfig
+from toolcrib.tools.shell import ContainerShellConfig, HandlerShellConfig
+from toolcrib.tools.tool_search import HandlerToolSearchConfig
 from toolcrib.tools.web_fetch import WebFetchConfig
 from toolcrib.tools.web_search import DomainFilter, GeoHint, WebSearchConfig
 
@@ -38,11 +38,11 @@ def options_of(config: object) -> dict[str, Any]:
             return _set(config)
         case McpConfig():
             return _mcp(config)
-        case ShellConfig(container=container):
+        case ContainerShellConfig(container=container):
             return {**_container(container), **_set(config, but=("container",))}
-        case LocalShellConfig():
+        case HandlerShellConfig():
             return {"local": True, **_named("local", _set(config))}
-        case LocalToolSearchConfig():
+        case HandlerToolSearchConfig():
             return {"local": True}
         case _:
             return {}

@@ -1,4 +1,4 @@
-"""Model backends of the embedded provider: scripted, a chat endpoint, llama.cpp in the process."""
+"""Model backends: a written scenario, a chat endpoint, or llama.cpp in this process."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.backends.chat import ChatBrain
-    from toolcrib.embedded.backends.llama.backend import LocalBrain
-    from toolcrib.embedded.backends.scripted.backend import ScriptedBrain
-    from toolcrib.embedded.backends.scripted.recorder import Recorder
+    from toolcrib.embedded.backends.chat import ChatBackend
+    from toolcrib.embedded.backends.llama.backend import LlamaBackend
+    from toolcrib.embedded.backends.scripted.backend import ScriptedBackend
+    from toolcrib.embedded.backends.scripted.recorder import ScenarioRecorder
     from toolcrib.embedded.backends.scripted.scenario import Scenario, load_scenario, read_scenario
 
 __all__ = [
-    "ChatBrain",
-    "LocalBrain",
-    "Recorder",
+    "ChatBackend",
+    "LlamaBackend",
     "Scenario",
-    "ScriptedBrain",
+    "ScenarioRecorder",
+    "ScriptedBackend",
     "load_scenario",
     "read_scenario",
 ]
@@ -27,10 +27,10 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "toolcrib.embedded.backends.chat": ("ChatBrain",),
-            "toolcrib.embedded.backends.llama.backend": ("LocalBrain",),
-            "toolcrib.embedded.backends.scripted.backend": ("ScriptedBrain",),
-            "toolcrib.embedded.backends.scripted.recorder": ("Recorder",),
+            "toolcrib.embedded.backends.chat": ("ChatBackend",),
+            "toolcrib.embedded.backends.llama.backend": ("LlamaBackend",),
+            "toolcrib.embedded.backends.scripted.backend": ("ScriptedBackend",),
+            "toolcrib.embedded.backends.scripted.recorder": ("ScenarioRecorder",),
             "toolcrib.embedded.backends.scripted.scenario": (
                 "Scenario",
                 "load_scenario",

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 from urllib.parse import urlsplit
 
 from toolcrib.embedded.backend import (
-    Answered,
-    BrainFailed,
-    Called,
-    Cut,
-    Offer,
+    BackendCall,
+    BackendCallResult,
+    BackendFailed,
+    BackendInput,
+    BackendMessage,
+    BackendOutput,
+    BackendReasoning,
+    BackendRequest,
+    BackendText,
+    BackendTool,
+    BackendUsage,
     OutputFormat,
-    Piece,
-    Proposed,
-    Question,
-    Said,
-    Spent,
-    Text,
-    Thought,
-    Turn,
+    ProposedCall,
+    Truncation,
 )
 from toolcrib.errors import UsageError
 
@@ -37,7 +37,7 @@ CITING: Final = (
 )
 
 
-class ChatBrain:
+class ChatBackend:
     """Asks a chat endpoint. `name` is what clients of the provider call it, if not `model`."""
 
     is_scripted = False
@@ -74,15 +74,15 @@ class ChatBrain:
         if self._made is not None:
             await self._made.close()
 
-    async def propose(self, question: Question) -> AsyncIterator[Piece]:
+    async def propose(self, request: BackendRequest) -> AsyncIterator[BackendOutput]:
         """One streamed completion."""
         from openai import APIConnectionError, APIError
 
-        names = _wire_names(question.offers)
+        names = _wire_names(request.tools)
         has_begun = False
         try:
             stream = await self._client().chat.completions.create(
-                **_request(self.model, question, names)
+                **_completion_body(self.model, request, names)
             )
             has_begun = True
             async with stream:
@@ -96,8 +96,8 @@ class ChatBrain:
         except ValueError:
             raise self._failed("its answer cannot be read") from None
 
-    def _failed(self, why: str) -> BrainFailed:
-        return BrainFailed(f"the model {self.model!r} failed: {why[:_LONGEST_REASON]}")
+    def _failed(self, why: str) -> BackendFailed:
+        return BackendFailed(f"the model {self.model!r} failed: {why[:_LONGEST_REASON]}")
 
     def _client(self) -> Any:
         if self._given is not None:
@@ -114,11 +114,11 @@ class ChatBrain:
         return self._made
 
 
-async def _pieces(stream: Any, own_names: Mapping[str, str]) -> AsyncIterator[Piece]:
+async def _pieces(stream: Any, own_names: Mapping[str, str]) -> AsyncIterator[BackendOutput]:
     calls, reason = _Calls(), None
     async for chunk in stream:
         if chunk.usage is not None:
-            yield Spent(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
+            yield BackendUsage(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
         listed: list[Any] = chunk.choices or []
         for choice in listed[:1]:
             for piece in _said(choice.delta):
@@ -128,22 +128,22 @@ async def _pieces(stream: Any, own_names: Mapping[str, str]) -> AsyncIterator[Pi
                 calls.add(call)
             reason = choice.finish_reason or reason
     if reason is None:
-        raise BrainFailed("the model's answer broke off: the stream ended before it was whole")
+        raise BackendFailed("the model's answer broke off: the stream ended before it was whole")
     for name, arguments in calls.whole():
-        yield Proposed(own_names.get(name, name), arguments)
+        yield ProposedCall(own_names.get(name, name), arguments)
     if reason == "length":
-        yield Cut("max_output_tokens")
+        yield Truncation("max_output_tokens")
     elif reason == "content_filter":
-        yield Cut("content_filter")
+        yield Truncation("content_filter")
 
 
-def _said(delta: Any) -> Iterator[Piece]:
+def _said(delta: Any) -> Iterator[BackendOutput]:
     # Servers have two names for it, and neither is in the SDK's types.
     thought: Any = getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None)
     if isinstance(thought, str) and thought:
-        yield Thought(thought)
+        yield BackendReasoning(thought)
     if delta.content:
-        yield Text(delta.content)
+        yield BackendText(delta.content)
 
 
 class _Calls:
@@ -179,63 +179,65 @@ def _shown_address(client: Any) -> str:
     return f"{url.scheme}://{url.hostname}:{url.port or ''}{url.path}".rstrip("/")
 
 
-def _request(model: str, question: Question, names: Mapping[str, str]) -> dict[str, Any]:
-    request: dict[str, Any] = {
+def _completion_body(
+    model: str, request: BackendRequest, names: Mapping[str, str]
+) -> dict[str, Any]:
+    body: dict[str, Any] = {
         "model": model,
-        "messages": _messages(question, names),
+        "messages": _messages(request, names),
         "stream": True,
         "stream_options": {"include_usage": True},
-        "max_tokens": question.max_output_tokens,
-        "temperature": question.temperature,
-        "top_p": question.top_p,
+        "max_tokens": request.max_output_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
     }
-    if question.offers and question.choice != "none":
-        request["tools"] = [_tool(offer, names[offer.name]) for offer in question.offers]
-        request["tool_choice"] = question.choice
-        if not question.is_parallel:
-            request["parallel_tool_calls"] = False
-    if question.output.is_json:
-        request["response_format"] = _format(question.output)
-    return {key: value for key, value in request.items() if value is not None}
+    if request.tools and request.tool_choice != "none":
+        body["tools"] = [_tool(tool, names[tool.name]) for tool in request.tools]
+        body["tool_choice"] = request.tool_choice
+        if not request.is_parallel:
+            body["parallel_tool_calls"] = False
+    if request.output.is_json:
+        body["response_format"] = _format(request.output)
+    return {key: value for key, value in body.items() if value is not None}
 
 
-def _messages(question: Question, names: Mapping[str, str]) -> list[dict[str, Any]]:
-    told = "\n\n".join(filter(None, [question.instructions, CITING if question.offers else ""]))
+def _messages(request: BackendRequest, names: Mapping[str, str]) -> list[dict[str, Any]]:
+    told = "\n\n".join(filter(None, [request.instructions, CITING if request.tools else ""]))
     messages: list[dict[str, Any]] = [{"role": "system", "content": told}] if told else []
-    for turn in question.turns:
+    for turn in request.history:
         _append(messages, turn, names)
     return messages
 
 
-def _append(messages: list[dict[str, Any]], turn: Turn, names: Mapping[str, str]) -> None:
+def _append(messages: list[dict[str, Any]], turn: BackendInput, names: Mapping[str, str]) -> None:
     match turn:
-        case Said():
+        case BackendMessage():
             role = "system" if turn.role == "developer" else turn.role
             messages.append({"role": role, "content": _content(turn)})
-        case Called():
+        case BackendCall():
             function = {"name": names.get(turn.name, _safe(turn.name)), "arguments": turn.arguments}
             call = {"id": turn.call_id, "type": "function", "function": function}
             if not messages or messages[-1]["role"] != "assistant":
                 messages.append({"role": "assistant", "content": ""})
             messages[-1].setdefault("tool_calls", []).append(call)
-        case Answered():
+        case BackendCallResult():
             messages.append({"role": "tool", "tool_call_id": turn.call_id, "content": turn.text})
         case _:
             assert_never(turn)
 
 
-def _content(said: Said) -> str | list[dict[str, Any]]:
+def _content(said: BackendMessage) -> str | list[dict[str, Any]]:
     if not said.images:
         return said.text
     text: list[dict[str, Any]] = [{"type": "text", "text": said.text}] if said.text else []
     return text + [{"type": "image_url", "image_url": {"url": image}} for image in said.images]
 
 
-def _tool(offer: Offer, name: str) -> dict[str, Any]:
+def _tool(tool: BackendTool, name: str) -> dict[str, Any]:
     function = {
         "name": name,
-        "description": offer.description,
-        "parameters": dict(offer.parameters),
+        "description": tool.description,
+        "parameters": dict(tool.parameters),
     }
     return {"type": "function", "function": function}
 
@@ -247,15 +249,15 @@ def _format(output: OutputFormat) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": schema}
 
 
-def _wire_names(offers: Sequence[Offer]) -> dict[str, str]:
+def _wire_names(tools: Sequence[BackendTool]) -> dict[str, str]:
     """A name for each tool that chat endpoints take, by its own name; no two are the same."""
     names: dict[str, str] = {}
-    for offer in offers:
-        wire, again = _safe(offer.name), 2
+    for tool in tools:
+        wire, again = _safe(tool.name), 2
         while wire in names.values():
             tail = f"_{again}"
-            wire, again = _safe(offer.name)[: _LONGEST_NAME - len(tail)] + tail, again + 1
-        names[offer.name] = wire
+            wire, again = _safe(tool.name)[: _LONGEST_NAME - len(tail)] + tail, again + 1
+        names[tool.name] = wire
     return names
 
 

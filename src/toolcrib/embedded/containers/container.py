@@ -59,7 +59,7 @@ class Container:
 
 
 @dataclass(frozen=True, slots=True)
-class FileInContainer:
+class ContainerFile:
     """A file of a container; `path` is where code sees it."""
 
     id: str
@@ -95,7 +95,7 @@ class FileInContainer:
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerTerms:
+class ContainerOptions:
     """What is asked of a new container."""
 
     name: str = "auto"
@@ -105,7 +105,9 @@ class ContainerTerms:
     has_network: bool = False
 
 
-def read_terms(config: Mapping[str, Any], param: str, *, allow_network: bool) -> ContainerTerms:
+def read_container_options(
+    config: Mapping[str, Any], param: str, *, allow_network: bool
+) -> ContainerOptions:
     """The terms of a request. Raises `ApiFault` for what cannot be kept."""
     memory = config.get("memory_limit") or "1g"
     if not isinstance(memory, str) or memory not in MEMORY:
@@ -113,7 +115,7 @@ def read_terms(config: Mapping[str, Any], param: str, *, allow_network: bool) ->
         raise invalid(f"The memory limit must be one of {have}.", f"{param}.memory_limit")
     if config.get("skills"):
         raise invalid("There are no skills here.", f"{param}.skills")
-    return ContainerTerms(
+    return ContainerOptions(
         name=str(config.get("name") or "auto")[:256],
         minutes=_minutes(config.get("expires_after"), param),
         memory_limit=memory,

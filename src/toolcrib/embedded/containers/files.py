@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from toolcrib.embedded.containers.container import FileInContainer
+from toolcrib.embedded.containers.container import ContainerFile
 from toolcrib.embedded.containers.interpreter import FIGURES, WORK_AT
 from toolcrib.embedded.faults import ApiFault, invalid, missing
 from toolcrib.embedded.ids import new_id
@@ -48,7 +48,7 @@ class ContainerFiles:
 
     async def put(
         self, container: Container, filename: str, data: bytes, source: str = "user"
-    ) -> FileInContainer:
+    ) -> ContainerFile:
         """Put a file into a container. Raises `ApiFault`."""
         if len(data) > MOST_FILE_BYTES:
             raise ApiFault(413, f"A file here has at most {MOST_FILE_BYTES} bytes.", param="file")
@@ -60,7 +60,7 @@ class ContainerFiles:
         [noted] = await self._note(container, [_found(name, data)], source)
         return noted
 
-    async def list(self, container: Container) -> list[FileInContainer]:
+    async def list(self, container: Container) -> list[ContainerFile]:
         """The known files of a container, the oldest first."""
         rows = await self._database.ask(
             lambda connection: connection.execute(
@@ -68,23 +68,23 @@ class ContainerFiles:
                 (container.id,),
             ).fetchall()
         )
-        return [FileInContainer(**dict(row)) for row in rows]
+        return [ContainerFile(**dict(row)) for row in rows]
 
-    async def get(self, container: Container, file_id: str) -> FileInContainer:
+    async def get(self, container: Container, file_id: str) -> ContainerFile:
         """One file of a container. Raises `ApiFault`."""
         for each in await self.list(container):
             if each.id == file_id:
                 return each
         raise missing("Container file", file_id)
 
-    async def read(self, container: Container, file: FileInContainer) -> bytes:
+    async def read(self, container: Container, file: ContainerFile) -> bytes:
         """The bytes of a file. Raises `ApiFault` when the code has taken it away meanwhile."""
         try:
             return await asyncio.to_thread(self.work(container).read, file.name, MOST_FILE_BYTES)
         except OSError:
             raise missing("Container file", file.id) from None
 
-    async def remove(self, container: Container, file: FileInContainer) -> None:
+    async def remove(self, container: Container, file: ContainerFile) -> None:
         """Remove a file from a container. Raises `ApiFault`."""
         try:
             with suppress(FileNotFoundError):
@@ -99,7 +99,7 @@ class ContainerFiles:
             await asyncio.to_thread(self.work(container).remove)
         await self._forget(container, [each.path for each in await self.list(container)])
 
-    async def changed(self, container: Container) -> list[FileInContainer]:
+    async def changed(self, container: Container) -> list[ContainerFile]:
         """Look at the folder after code has run; returns the files that it made or changed."""
         known = {file.path: file.digest for file in await self.list(container)}
         found = await asyncio.to_thread(_look_at, self.work(container))
@@ -112,7 +112,7 @@ class ContainerFiles:
         await self._forget(container, list(gone))
         return await self._note(container, news[:MOST_NOTED], "assistant")
 
-    async def keep_figure(self, container: Container, figure: str) -> tuple[FileInContainer, bytes]:
+    async def keep_figure(self, container: Container, figure: str) -> tuple[ContainerFile, bytes]:
         """A figure that code drew, as a file of its own, and its bytes. Raises `OSError` when it is
         not there, or is something else than a file.
         """
@@ -124,11 +124,11 @@ class ContainerFiles:
 
     async def _note(
         self, container: Container, found: Sequence[_Found], source: str
-    ) -> list[FileInContainer]:
+    ) -> list[ContainerFile]:
         """A file that changed has a new id, so that what was cited stays what it was called."""
         now = int(self._clock())
         noted = [
-            FileInContainer(
+            ContainerFile(
                 id=new_id("cfile"),
                 container_id=container.id,
                 path=f"{WORK_AT}/{name}",
@@ -170,7 +170,7 @@ def _found(name: str, data: bytes) -> _Found:
     return name, len(data), hashlib.sha256(data).hexdigest()
 
 
-def _insert(connection: sqlite3.Connection, files: Sequence[FileInContainer]) -> None:
+def _insert(connection: sqlite3.Connection, files: Sequence[ContainerFile]) -> None:
     connection.executemany(
         "insert or replace into container_files values (?, ?, ?, ?, ?, ?, ?)",
         [

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.errors import SandboxFailed
-from toolcrib.sandbox.command import Command, Limits
+from toolcrib.sandbox.command import Command, SandboxLimits
 from toolcrib.sandbox.python import find_python
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _ENDING_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class ExecutionResult:
     """What became of a piece of code. `figures` are names below the work directory."""
 
     logs: str
@@ -53,7 +53,7 @@ class Interpreter:
         *,
         libraries: tuple[str, ...],
         fonts: Path | None,
-        limits: Limits,
+        limits: SandboxLimits,
         network: bool,
         most_logs: int,
     ) -> None:
@@ -69,7 +69,7 @@ class Interpreter:
         self._runs = 0
         self.is_busy = False
 
-    async def execute(self, code: str, seconds: float) -> Executed:
+    async def execute(self, code: str, seconds: float) -> ExecutionResult:
         """Run code. What takes too long, or too much, ends the interpreter: its variables are gone
         and the next code has a new one. So does cancelling this.
         """
@@ -87,7 +87,7 @@ class Interpreter:
             process, self._process = self._process, None
             await process.close()
 
-    async def _ask(self, process: Process, code: str, seconds: float) -> Executed:
+    async def _ask(self, process: Process, code: str, seconds: float) -> ExecutionResult:
         self._runs += 1
         asked = {"run": self._runs, "code": code, "most_output": self._most_logs}
         try:
@@ -142,14 +142,14 @@ class Interpreter:
             work_at=WORK_AT,
         )
 
-    async def _ended(self, process: Process, why: str | None) -> Executed:
+    async def _ended(self, process: Process, why: str | None) -> ExecutionResult:
         if self._process is process:
             self._process = None
         finished = await process.wait()
         reason = why or finished.killed_by or f"exit code {finished.exit_code}"
         told = finished.stderr.decode("utf-8", "replace")[-2000:]
         logs = f"{told}\nThe interpreter was ended ({reason}); its variables are gone.".strip()
-        return Executed(logs, False, ended_by=reason)
+        return ExecutionResult(logs, False, ended_by=reason)
 
 
 async def _given_time_to_end(process: Process) -> None:
@@ -160,7 +160,7 @@ async def _given_time_to_end(process: Process) -> None:
     process.kill()
 
 
-def _executed(line: bytes, run: int) -> Executed:
+def _executed(line: bytes, run: int) -> ExecutionResult:
     """What the confined side says; it may say anything, so that nothing of it is trusted."""
     try:
         answer: object = json.loads(line)
@@ -171,7 +171,7 @@ def _executed(line: bytes, run: int) -> Executed:
     if facts.get("run") != run or not isinstance(logs, str) or not isinstance(figures, list):
         raise SandboxFailed("the confined interpreter answered with something else")
     told = [str(each) for each in cast(list[object], figures)[:_MOST_FIGURES]]
-    return Executed(
+    return ExecutionResult(
         logs.encode("utf-8", "replace").decode(),
         facts.get("succeeded") is True,
         tuple(dict.fromkeys(each for each in told if _is_figure(each))),

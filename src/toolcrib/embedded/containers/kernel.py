@@ -27,7 +27,7 @@ def main() -> None:
     namespace: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
     for line in requests:
         request = json.loads(line)
-        with Captured(request["most_output"]) as output:
+        with OutputCapture(request["most_output"]) as output:
             succeeded = _execute(request["code"], namespace)
             figures = _figures(request["run"])
         answer = {
@@ -108,7 +108,7 @@ def _figures(run: int) -> list[str]:
     return saved
 
 
-class Captured:
+class OutputCapture:
     """Everything that is written to stdout and stderr, by children too, up to a limit."""
 
     def __init__(self, most: int) -> None:
@@ -121,7 +121,7 @@ class Captured:
         """What was written, as far as it was kept."""
         return self._kept.decode("utf-8", "replace")
 
-    def __enter__(self) -> "Captured":
+    def __enter__(self) -> "OutputCapture":
         self._saved = [os.dup(1), os.dup(2)]
         reads, writes = os.pipe()
         os.dup2(writes, 1)

@@ -10,21 +10,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.embedded.containers.container import MEMORY, Container, ContainerTerms
+from toolcrib.embedded.containers.container import MEMORY, Container, ContainerOptions
 from toolcrib.embedded.containers.files import ContainerFiles
 from toolcrib.embedded.containers.interpreter import Interpreter
-from toolcrib.embedded.containers.interpreter_pool import LIBRARIES, Warm, installed
+from toolcrib.embedded.containers.interpreter_pool import LIBRARIES, InterpreterPool, installed
 from toolcrib.embedded.faults import invalid, missing
 from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.interval import NowAndThen
+from toolcrib.embedded.interval import Interval
 from toolcrib.errors import SandboxUnavailable
-from toolcrib.sandbox.command import MEBIBYTE, Limits
+from toolcrib.sandbox.command import MEBIBYTE, SandboxLimits
 from toolcrib.sandbox.detection import find_sandbox
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
     from toolcrib.embedded.database import Database
-    from toolcrib.embedded.file_repository import FileShelf
+    from toolcrib.embedded.file_repository import FileRepository
     from toolcrib.sandbox.sandbox import Sandbox
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ _SWEEP_SECONDS: Final = 60.0
 _CPU_SECONDS: Final = 3600
 
 
-class ContainerShelf:
+class ContainerRepository:
     """Makes containers and lets code work in them. `files` are those in the containers, `seconds`
     is how long one piece of code or one command may take.
     """
@@ -43,7 +43,7 @@ class ContainerShelf:
         self,
         database: Database,
         folder: Path,
-        uploads: FileShelf,
+        uploads: FileRepository,
         clock: Clock,
         *,
         allow_network: bool = False,
@@ -57,12 +57,12 @@ class ContainerShelf:
         self.allow_network = allow_network
         self.seconds = seconds
         self._allow_unconfined = allow_unconfined
-        self._warm = Warm()
+        self._warm = InterpreterPool()
         self._locks: dict[str, asyncio.Lock] = {}
-        self._sweeps = NowAndThen(clock, _SWEEP_SECONDS)
+        self._sweeps = Interval(clock, _SWEEP_SECONDS)
         self._named: str | None = None
 
-    async def create(self, terms: ContainerTerms) -> Container:
+    async def create(self, terms: ContainerOptions) -> Container:
         """A new container with its files. Raises `ApiFault`."""
         if self._sweeps.is_due():
             await self.sweep()
@@ -161,9 +161,9 @@ class ContainerShelf:
             logger.info("code of containers is confined by %s", found.backend)
         return found
 
-    def limits(self, container: Container, seconds: float | None) -> Limits:
+    def limits(self, container: Container, seconds: float | None) -> SandboxLimits:
         """What code in a container may use."""
-        return Limits(
+        return SandboxLimits(
             seconds=seconds,
             cpu_seconds=_CPU_SECONDS,
             memory_bytes=MEMORY[container.memory_limit],

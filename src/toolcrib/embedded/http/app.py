@@ -16,10 +16,10 @@ from toolcrib.embedded.http.responses import ResponseRoutes
 from toolcrib.embedded.http.vector_stores import VectorStoreRoutes
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.provider import LocalProvider
+    from toolcrib.embedded.provider import EmbeddedProvider
 
 
-def create_provider_app(provider: LocalProvider) -> Starlette:
+def create_provider_app(provider: EmbeddedProvider) -> Starlette:
     """Every route of a provider. It has no gate: whoever serves it puts one before it."""
     parts = (ResponseRoutes, FileRoutes, ContainerRoutes, VectorStoreRoutes)
     routes = [route for part in parts for route in part(provider).routes]

@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Message
 
 from toolcrib.embedded.faults import ApiFault, invalid
-from toolcrib.embedded.file_repository import MOST_BYTES
+from toolcrib.embedded.file_repository import MAX_BYTES
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ _MOST_AROUND: Final = 1024 * 1024
 @asynccontextmanager
 async def read_form(request: Request) -> AsyncGenerator[FormData]:
     """A form with at most one file. Raises `ApiFault` as soon as it is too large."""
-    capped = Request(request.scope, _Capped(request, MOST_BYTES + _MOST_AROUND).receive)
+    capped = Request(request.scope, _Capped(request, MAX_BYTES + _MOST_AROUND).receive)
     try:
         form = await capped.form(max_files=1, max_fields=_MOST_FIELDS)
     except HTTPException as error:
@@ -145,7 +145,7 @@ async def read_upload(form: FormData) -> tuple[str, bytes]:
     upload = form.get("file")
     if not isinstance(upload, UploadFile):
         raise invalid("Missing required parameter: 'file'.", "file")
-    if upload.size is not None and upload.size > MOST_BYTES:
+    if upload.size is not None and upload.size > MAX_BYTES:
         raise too_large()
     return upload.filename or "file", await upload.read()
 
@@ -161,7 +161,7 @@ def attachment(filename: str, data: bytes) -> Response:
 
 def too_large() -> ApiFault:
     """The fault of a file that nobody takes."""
-    return ApiFault(413, f"The file is larger than {MOST_BYTES} bytes.", param="file")
+    return ApiFault(413, f"The file is larger than {MAX_BYTES} bytes.", param="file")
 
 
 class _Capped:

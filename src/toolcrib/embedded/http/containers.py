@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from toolcrib.embedded.containers.container import read_terms
+from toolcrib.embedded.containers.container import read_container_options
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.http.bodies import (
     answered,
@@ -20,14 +20,14 @@ from toolcrib.embedded.http.bodies import (
 )
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.containers.container import Container, FileInContainer
-    from toolcrib.embedded.provider import LocalProvider
+    from toolcrib.embedded.containers.container import Container, ContainerFile
+    from toolcrib.embedded.provider import EmbeddedProvider
 
 
 class ContainerRoutes:
     """Answers what is asked of containers."""
 
-    def __init__(self, provider: LocalProvider) -> None:
+    def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
 
     @property
@@ -52,7 +52,7 @@ class ContainerRoutes:
         if not isinstance(body.get("name"), str):
             raise invalid("Missing required parameter: 'name'.", "name")
         containers = self._provider.containers
-        terms = read_terms(body, "container", allow_network=containers.allow_network)
+        terms = read_container_options(body, "container", allow_network=containers.allow_network)
         return JSONResponse(await containers.told(await containers.create(terms)))
 
     async def _list(self, request: Request) -> Response:
@@ -107,7 +107,7 @@ class ContainerRoutes:
         data = await self._provider.containers.files.read(container, file)
         return attachment(file.filename, data)
 
-    async def _file(self, request: Request) -> tuple[Container, FileInContainer]:
+    async def _file(self, request: Request) -> tuple[Container, ContainerFile]:
         container = await self._container(request)
         file_id = request.path_params["file_id"]
         return container, await self._provider.containers.files.get(container, file_id)

@@ -13,7 +13,7 @@ from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.http.bodies import answered, attachment, page, read_form, read_upload
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.provider import LocalProvider
+    from toolcrib.embedded.provider import EmbeddedProvider
 
 _SHORTEST, _LONGEST = 3600, 2_592_000
 
@@ -21,7 +21,7 @@ _SHORTEST, _LONGEST = 3600, 2_592_000
 class FileRoutes:
     """Answers what is asked of uploaded files."""
 
-    def __init__(self, provider: LocalProvider) -> None:
+    def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
 
     @property

@@ -15,8 +15,8 @@ from toolcrib.embedded.http.bodies import answered, event_stream, page, read_jso
 from toolcrib.embedded.http.socket import ResponseSocket
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.provider import LocalProvider
-    from toolcrib.embedded.responses.service import Making
+    from toolcrib.embedded.provider import EmbeddedProvider
+    from toolcrib.embedded.responses.service import ActiveResponse
 
 _MOST = 2**31
 
@@ -24,7 +24,7 @@ _MOST = 2**31
 class ResponseRoutes:
     """Answers what is asked of responses."""
 
-    def __init__(self, provider: LocalProvider) -> None:
+    def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
 
     @property
@@ -94,7 +94,7 @@ class ResponseRoutes:
         raise ApiFault(404, f"The model '{name[:80]}' does not exist here.", code="model_not_found")
 
 
-async def _finished(request: Request, making: Making) -> dict[str, Any]:
+async def _finished(request: Request, making: ActiveResponse) -> dict[str, Any]:
     """The whole response. A client that leaves ends it: nobody waits for it."""
     leaving = asyncio.ensure_future(_left(request))
     try:
@@ -110,7 +110,7 @@ async def _left(request: Request) -> None:
         pass
 
 
-async def _until_left(making: Making) -> AsyncIterator[dict[str, Any]]:
+async def _until_left(making: ActiveResponse) -> AsyncIterator[dict[str, Any]]:
     try:
         async for event in making.run.log.after():
             yield event

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from toolcrib.embedded.faults import ApiFault, invalid
-from toolcrib.embedded.responses.conversation import Recent
+from toolcrib.embedded.responses.conversation import HistoryCache
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from toolcrib.embedded.provider import LocalProvider
+    from toolcrib.embedded.provider import EmbeddedProvider
 
 logger = logging.getLogger(__name__)
 
@@ -29,21 +29,21 @@ _HTTP_ONLY: Final = ("stream", "stream_options", "background")
 class ResponseSocket:
     """Answers a socket. It takes `response.create`, and tells the events of each response."""
 
-    def __init__(self, provider: LocalProvider) -> None:
+    def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection until the client leaves."""
         socket = WebSocket(scope, receive, send)
         await socket.accept()
-        await _Connection(self._provider, socket).serve()
+        await _ResponseConnection(self._provider, socket).serve()
 
 
-class _Connection:
-    def __init__(self, provider: LocalProvider, socket: WebSocket) -> None:
+class _ResponseConnection:
+    def __init__(self, provider: EmbeddedProvider, socket: WebSocket) -> None:
         self._provider = provider
         self._socket = socket
-        self._recent = Recent()
+        self._recent = HistoryCache()
         self._waiting: asyncio.Queue[str | None] = asyncio.Queue(MOST_WAITING)
 
     async def serve(self) -> None:

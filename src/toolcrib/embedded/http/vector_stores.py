@@ -16,12 +16,12 @@ from starlette.routing import BaseRoute, Route
 from toolcrib.embedded.faults import invalid, missing
 from toolcrib.embedded.http.bodies import answered, page, read_object
 from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.vector_stores.search import Found, find, read_terms
+from toolcrib.embedded.vector_stores.search import FileMatch, read_search_options, search_files
 from toolcrib.embedded.vector_stores.store import counts_of, read_attributes, read_chunking
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.provider import LocalProvider
-    from toolcrib.embedded.vector_stores.store import StoreFile, VectorStore
+    from toolcrib.embedded.provider import EmbeddedProvider
+    from toolcrib.embedded.vector_stores.store import VectorStore, VectorStoreFile
 
 
 MOST_FILES: Final = 2000
@@ -31,7 +31,7 @@ _ONE: Final = "/vector_stores/{store_id}"
 class StoreFileRoutes:
     """Answers what is asked of the files of vector stores."""
 
-    def __init__(self, provider: LocalProvider) -> None:
+    def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
 
     @property
@@ -123,7 +123,7 @@ class StoreFileRoutes:
         files = await self._of_batch(request, await self._store(request))
         return page(request, [each.told for each in _of_state(request, files)])
 
-    async def _of_batch(self, request: Request, store: VectorStore) -> list[StoreFile]:
+    async def _of_batch(self, request: Request, store: VectorStore) -> list[VectorStoreFile]:
         batch_id = request.path_params["batch_id"]
         files = await self._provider.vector_stores.files.list(store)
         found = [each for each in files if each.batch_id == batch_id]
@@ -134,7 +134,7 @@ class StoreFileRoutes:
     async def _store(self, request: Request) -> VectorStore:
         return await self._provider.vector_stores.use(request.path_params["store_id"])
 
-    async def _file(self, request: Request) -> StoreFile:
+    async def _file(self, request: Request) -> VectorStoreFile:
         store = await self._store(request)
         return await self._provider.vector_stores.files.get(store, request.path_params["file_id"])
 
@@ -167,12 +167,12 @@ def _text(body: Mapping[str, Any], key: str) -> str:
     return value
 
 
-def _of_state(request: Request, files: list[StoreFile]) -> list[StoreFile]:
+def _of_state(request: Request, files: list[VectorStoreFile]) -> list[VectorStoreFile]:
     state = request.query_params.get("filter")
     return [each for each in files if state in (None, each.status)]
 
 
-def _batch_told(store: VectorStore, batch_id: str, files: list[StoreFile]) -> dict[str, Any]:
+def _batch_told(store: VectorStore, batch_id: str, files: list[VectorStoreFile]) -> dict[str, Any]:
     states = {each.status for each in files}
     status = "cancelled" if "cancelled" in states else "completed"
     return {
@@ -191,7 +191,7 @@ _MOST_QUERY: Final = 4096
 class VectorStoreRoutes:
     """Answers what is asked of vector stores."""
 
-    def __init__(self, provider: LocalProvider) -> None:
+    def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
 
     @property
@@ -249,8 +249,8 @@ class VectorStoreRoutes:
         store = await stores.use(request.path_params["store_id"])
         body = await read_object(request)
         queries = _queries(body)
-        terms = read_terms({"max_num_results": 10, **body}, "search")
-        found = await find(stores, [store], queries, terms)
+        terms = read_search_options({"max_num_results": 10, **body}, "search")
+        found = await search_files(stores, [store], queries, terms)
         told: dict[str, Any] = {
             "object": "vector_store.search_results.page",
             "search_query": queries,
@@ -296,7 +296,7 @@ def _days(body: Mapping[str, Any]) -> int | None:
     return days
 
 
-def _result(found: Found) -> dict[str, Any]:
+def _result(found: FileMatch) -> dict[str, Any]:
     return {
         "file_id": found.file.file_id,
         "filename": found.file.filename,

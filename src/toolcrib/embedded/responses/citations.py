@@ -1,4 +1,4 @@
-"""From the marks in a brain's text to the annotations of the message."""
+"""From the marks in a backend's text to the annotations of the message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from toolcrib.embedded.tools.tool import ContainerFile, FileSource, Source, WebSource
+from toolcrib.embedded.tools.tool import CitationSource, ContainerFileSource, FileSource, PageSource
 
 _MARK: Final = re.compile(r"\[(S[0-9]{1,6})\]")
 _BEGUN: Final = re.compile(r"\[(?:S[0-9]{0,6})?$")
@@ -17,14 +17,14 @@ _UNLINKABLE: Final = re.compile(r"[\[\]\r\n]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Cited:
+class CitedText:
     """A piece of the text as it is shown, and the annotations that begin in it."""
 
     text: str
     annotations: Sequence[dict[str, Any]] = ()
 
 
-class Citer:
+class CitationWriter:
     """Turns `[S1]` into a link to the source, or a note at that place, as the text comes in.
 
     Offsets count characters of the shown text, and ends are exclusive. A mark of no source stays
@@ -33,9 +33,9 @@ class Citer:
 
     def __init__(
         self,
-        sources: Mapping[str, Source],
+        sources: Mapping[str, CitationSource],
         *,
-        unnamed: Collection[Source] = (),
+        unnamed: Collection[CitationSource] = (),
         in_json: bool = False,
     ) -> None:
         self._sources = sources
@@ -44,7 +44,7 @@ class Citer:
         self._held = ""
         self.shown = ""
 
-    def feed(self, text: str) -> Cited:
+    def feed(self, text: str) -> CitedText:
         """More of the text. What may be the beginning of a mark is held back."""
         waiting = self._held + text
         begun = _BEGUN.search(waiting)
@@ -52,19 +52,19 @@ class Citer:
         self._held = waiting[cut:]
         return self._show(waiting[:cut])
 
-    def end(self) -> Cited:
+    def end(self) -> CitedText:
         """The rest of it, with the files of containers."""
         rest, self._held = self._held, ""
         shown = self._show(rest)
-        return Cited(shown.text, [*shown.annotations, *self._files()])
+        return CitedText(shown.text, [*shown.annotations, *self._files()])
 
-    def _show(self, text: str) -> Cited:
+    def _show(self, text: str) -> CitedText:
         annotations: list[dict[str, Any]] = []
         pieces: list[str] = []
         length, last = len(self.shown), 0
         for mark in _MARK.finditer(text):
             source = self._sources.get(mark[1])
-            if source is None or isinstance(source, ContainerFile):
+            if source is None or isinstance(source, ContainerFileSource):
                 continue
             before = text[last : mark.start()]
             piece, annotation = self._cite(source, length + len(before))
@@ -75,9 +75,9 @@ class Citer:
         pieces.append(text[last:])
         told = "".join(pieces)
         self.shown += told
-        return Cited(told, annotations)
+        return CitedText(told, annotations)
 
-    def _cite(self, source: WebSource | FileSource, at: int) -> tuple[str, dict[str, Any]]:
+    def _cite(self, source: PageSource | FileSource, at: int) -> tuple[str, dict[str, Any]]:
         if isinstance(source, FileSource):
             note = {"type": "file_citation", "index": at}
             return "", {**note, "file_id": source.file_id, "filename": source.filename}
@@ -96,7 +96,7 @@ class Citer:
 
     def _files(self) -> list[dict[str, Any]]:
         """Each file of a container: where the text links to it, or else at its beginning."""
-        files = [each for each in self._sources.values() if isinstance(each, ContainerFile)]
+        files = [each for each in self._sources.values() if isinstance(each, ContainerFileSource)]
         newest = {each.path: each for each in files}
         spans = {link[1].rstrip(".,;:"): link.start() for link in _LINK.finditer(self.shown)}
         found: list[dict[str, Any]] = []
@@ -118,14 +118,14 @@ class Citer:
         return found
 
 
-class Sources:
+class CitationSources:
     """The sources of a conversation, each with its mark."""
 
     def __init__(self) -> None:
-        self.by_mark: dict[str, Source] = {}
+        self.by_mark: dict[str, CitationSource] = {}
         self._last = 0
 
-    def add(self, sources: Sequence[Source]) -> list[str]:
+    def add(self, sources: Sequence[CitationSource]) -> list[str]:
         """Marks for sources, in order. A source that was there has its mark already."""
         known = {source: mark for mark, source in self.by_mark.items()}
         marks: list[str] = []
@@ -136,7 +136,7 @@ class Sources:
             marks.append(mark)
         return marks
 
-    def restore(self, mark: str, source: Source) -> None:
+    def restore(self, mark: str, source: CitationSource) -> None:
         """A source of an earlier response, under its old mark."""
         self.by_mark[mark] = source
         self._last = max(self._last, int(mark[1:]))

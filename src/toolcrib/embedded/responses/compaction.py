@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Final, assert_never, cast
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass as checked
 
-from toolcrib.embedded.backend import Answered, Called, Said
+from toolcrib.embedded.backend import BackendCall, BackendCallResult, BackendMessage
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.responses.request import Item, items_of, read_body
-from toolcrib.embedded.responses.resource import usage_of
+from toolcrib.embedded.responses.resource import usage_resource
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.backend import Turn
-    from toolcrib.embedded.responses.conversation import History
+    from toolcrib.embedded.backend import BackendInput
+    from toolcrib.embedded.responses.conversation import RequestHistory
 
 MOST_SAID: Final = 2_000
 MOST_ANSWERED: Final = 500
@@ -32,7 +32,7 @@ _FORM: Final = "toolcrib-1"
 
 
 @checked(frozen=True, config=ConfigDict(extra="forbid", strict=True))
-class CompactResponse:
+class CompactionRequest:
     """What may be asked."""
 
     model: str
@@ -50,7 +50,7 @@ class CompactResponse:
         return items_of(self.input)
 
 
-def read_compact(body: object) -> CompactResponse:
+def read_compaction_request(body: object) -> CompactionRequest:
     """The typed request. Raises `ApiFault`."""
     asked = read_body(_adapter(), body)
     if not asked.items and asked.previous_response_id is None:
@@ -59,30 +59,30 @@ def read_compact(body: object) -> CompactResponse:
 
 
 @cache
-def _adapter() -> TypeAdapter[CompactResponse]:
-    return TypeAdapter(CompactResponse)
+def _adapter() -> TypeAdapter[CompactionRequest]:
+    return TypeAdapter(CompactionRequest)
 
 
-def compacted(history: History, now: float) -> dict[str, Any]:
+def compacted(history: RequestHistory, now: float) -> dict[str, Any]:
     """The user's messages, and one item for all that was said and done."""
     conversation = history.conversation
     users = [each for each in conversation.items if each.get("role") == "user"]
     item = {
         "id": new_id("cmp"),
         "type": "compaction",
-        "encrypted_content": _sealed("\n".join(_lines(conversation.turns))),
+        "encrypted_content": _sealed("\n".join(_lines(conversation.history))),
     }
     return {
         "id": new_id("resp"),
         "object": "response.compaction",
         "created_at": int(now),
         "output": [*users, item],
-        "usage": usage_of(0, 0),
+        "usage": usage_resource(0, 0),
     }
 
 
-def read_compaction(item: Mapping[str, Any], param: str) -> Said:
-    """What a compaction tells a brain. Raises `ApiFault` for one that was not made here."""
+def read_compaction(item: Mapping[str, Any], param: str) -> BackendMessage:
+    """What a compaction tells a backend. Raises `ApiFault` for one that was not made here."""
     try:
         read = json.loads(base64.b64decode(str(item.get("encrypted_content")), validate=True))
     except (ValueError, RecursionError):
@@ -90,7 +90,7 @@ def read_compaction(item: Mapping[str, Any], param: str) -> Said:
     told = cast(dict[str, Any], read) if isinstance(read, dict) else {}
     if told.get("form") != _FORM or not isinstance(told.get("text"), str):
         raise invalid("This compaction was not made here.", f"{param}.encrypted_content")
-    return Said("developer", f"{_ABOUT}\n{told['text']}")
+    return BackendMessage("developer", f"{_ABOUT}\n{told['text']}")
 
 
 def _sealed(text: str) -> str:
@@ -98,16 +98,16 @@ def _sealed(text: str) -> str:
     return base64.b64encode(json.dumps({"form": _FORM, "text": text}).encode()).decode()
 
 
-def _lines(turns: Iterable[Turn]) -> Iterable[str]:
+def _lines(turns: Iterable[BackendInput]) -> Iterable[str]:
     for turn in turns:
         match turn:
-            case Said(role="developer") if turn.text.startswith(_ABOUT):
+            case BackendMessage(role="developer") if turn.text.startswith(_ABOUT):
                 yield turn.text.removeprefix(_ABOUT).strip()
-            case Said():
+            case BackendMessage():
                 yield f"{turn.role}: {_cut(turn.text, MOST_SAID)}"
-            case Called():
+            case BackendCall():
                 yield f"called {turn.name}: {_cut(turn.arguments, MOST_ANSWERED)}"
-            case Answered():
+            case BackendCallResult():
                 yield f"{turn.name} answered: {_cut(turn.text, MOST_ANSWERED)}"
             case _:
                 assert_never(turn)

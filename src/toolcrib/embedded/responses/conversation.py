@@ -1,4 +1,4 @@
-"""A conversation as a brain reads it, from the items of the wire.
+"""A conversation as a backend reads it, from the items of the wire.
 
 Items as they are kept: whole, as clients get them back.
 
@@ -14,29 +14,35 @@ from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from pydantic import TypeAdapter
 
-from toolcrib.embedded.backend import Answered, Called, Role, Said, Turn
+from toolcrib.embedded.backend import (
+    BackendCall,
+    BackendCallResult,
+    BackendInput,
+    BackendMessage,
+    MessageRole,
+)
 from toolcrib.embedded.faults import ApiFault, invalid
 from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.responses.citations import Sources
+from toolcrib.embedded.responses.citations import CitationSources
 from toolcrib.embedded.responses.compaction import read_compaction
 from toolcrib.embedded.responses.request import Item
-from toolcrib.embedded.tools.tool import Source
+from toolcrib.embedded.tools.tool import CitationSource
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.responses.repository import Kept
+    from toolcrib.embedded.responses.repository import ResponseRepository
 
 
-SILENT: Final = frozenset({"reasoning", "mcp_list_tools", "mcp_approval_request"})
-"""Items that a brain is not told of; the tools that they belong to read them."""
+HIDDEN_ITEMS: Final = frozenset({"reasoning", "mcp_list_tools", "mcp_approval_request"})
+"""Items that a backend is not told of; the tools that they belong to read them."""
 
-HOSTED: Final = {
+HOSTED_ITEMS: Final = {
     "web_search_call": "web_search",
     "file_search_call": "file_search",
     "code_interpreter_call": "python",
     "mcp_call": "",
     "shell_call": "shell",
 }
-"""By the type of an item: the name that brains call its tool by. An mcp call has its own."""
+"""By the type of an item: the name that backends call its tool by. An mcp call has its own."""
 
 _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 _OUTPUTS: Final = frozenset(
@@ -47,28 +53,28 @@ Recall = Callable[[str], Mapping[str, Any] | None]
 """By an item's id: what its tool answered, if that was kept."""
 
 
-class Conversation:
+class ResponseConversation:
     """Everything that was said and done, in order."""
 
     def __init__(self, recall: Recall) -> None:
         self.items: list[Item] = []
-        self.turns: list[Turn] = []
+        self.history: list[BackendInput] = []
         self._recall = recall
         self._names: dict[str, str] = {}
 
     def read(self, items: Iterable[Item], param: str = "input") -> None:
         """Add items. Raises `ApiFault` naming the one that cannot be read."""
         for at, item in enumerate(items):
-            self.turns += self._turns(item, f"{param}[{at}]")
+            self.history += self._inputs(item, f"{param}[{at}]")
             self.items.append(item)
 
-    def _turns(self, item: Item, param: str) -> list[Turn]:
+    def _inputs(self, item: Item, param: str) -> list[BackendInput]:
         kind = item.get("type", "message" if "role" in item else None)
         if kind == "message":
             return [_said(item, param)]
         if kind == "mcp_approval_response":
             return self._denied(item)
-        if kind in SILENT:
+        if kind in HIDDEN_ITEMS:
             return []
         if kind == "compaction":
             return [read_compaction(item, param)]
@@ -76,29 +82,29 @@ class Conversation:
             return [self._called(item, param)]
         if kind in _OUTPUTS:
             return self._answered(item, param)
-        if kind in HOSTED:
-            return self._hosted(item, HOSTED[kind] or _mcp_name(item))
+        if kind in HOSTED_ITEMS:
+            return self._hosted(item, HOSTED_ITEMS[kind] or _mcp_name(item))
         raise invalid(f"Unknown type of item: {str(kind)[:80]!r}.", f"{param}.type")
 
-    def _called(self, item: Item, param: str) -> Called:
+    def _called(self, item: Item, param: str) -> BackendCall:
         call_id, name = _text(item, "call_id", param), _text(item, "name", param)
         self._names[call_id] = name
         key = "arguments" if item["type"] == "function_call" else "input"
-        return Called(call_id, name, _text(item, key, param))
+        return BackendCall(call_id, name, _text(item, key, param))
 
-    def _answered(self, item: Item, param: str) -> list[Turn]:
+    def _answered(self, item: Item, param: str) -> list[BackendInput]:
         call_id = _text(item, "call_id", param)
         if item["type"] == "shell_call_output":
             # One with an id is of a hosted call, whose answer came with the call.
             told = json.dumps(item.get("output"))
-            return [] if item.get("id") else [Answered(call_id, "shell", told)]
+            return [] if item.get("id") else [BackendCallResult(call_id, "shell", told)]
         if call_id not in self._names:
             raise invalid(f"No tool call found for call_id {call_id[:80]!r}.", param)
         output = item.get("output")
         text = output if isinstance(output, str) else _parts_text(output, f"{param}.output")
-        return [Answered(call_id, self._names[call_id], text, _parsed(text))]
+        return [BackendCallResult(call_id, self._names[call_id], text, _parsed(text))]
 
-    def _denied(self, item: Item) -> list[Turn]:
+    def _denied(self, item: Item) -> list[BackendInput]:
         """A call that a person did not allow. One that was allowed has an item of its own."""
         asked_id = item.get("approval_request_id")
         for asked in self.items:
@@ -107,10 +113,13 @@ class Conversation:
                 name, why = _mcp_name(asked), item.get("reason") or "no reason was given"
                 call_id, arguments = str(asked_id), str(asked.get("arguments") or "{}")
                 told = f"The user did not allow this call: {why}"
-                return [Called(call_id, name, arguments), Answered(call_id, name, told)]
+                return [
+                    BackendCall(call_id, name, arguments),
+                    BackendCallResult(call_id, name, told),
+                ]
         return []
 
-    def _hosted(self, item: Item, name: str) -> list[Turn]:
+    def _hosted(self, item: Item, name: str) -> list[BackendInput]:
         """A call of the provider's own. What it answered is recalled, or as far as it shows."""
         item_id = str(item.get("id", ""))
         kept = self._recall(item_id) or {}
@@ -118,8 +127,8 @@ class Conversation:
         text = kept.get("text")
         told = text if isinstance(text, str) else json.dumps(_shown_answer(item))
         return [
-            Called(item_id, kept.get("name", name), arguments),
-            Answered(
+            BackendCall(item_id, kept.get("name", name), arguments),
+            BackendCallResult(
                 item_id,
                 kept.get("name", name),
                 told,
@@ -129,19 +138,21 @@ class Conversation:
         ]
 
 
-def _said(item: Item, param: str) -> Said:
+def _said(item: Item, param: str) -> BackendMessage:
     role = item.get("role")
-    if role not in get_args(Role):
+    if role not in get_args(MessageRole):
         raise invalid(f"Unknown role: {str(role)[:80]!r}.", f"{param}.role")
     content = item.get("content")
     if isinstance(content, str):
-        return Said(cast(Role, role), content)
+        return BackendMessage(cast(MessageRole, role), content)
     images = [
         str(part["image_url"])
         for part in _parts(content, f"{param}.content")
         if part.get("type") == "input_image" and part.get("image_url")
     ]
-    return Said(cast(Role, role), _parts_text(content, f"{param}.content"), tuple(images))
+    return BackendMessage(
+        cast(MessageRole, role), _parts_text(content, f"{param}.content"), tuple(images)
+    )
 
 
 def _parts(content: object, param: str) -> list[dict[str, Any]]:
@@ -224,7 +235,7 @@ _WITH_STATUS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class KeptItem:
+class StoredItem:
     """An item of a conversation, and what its tool answered."""
 
     body: Item
@@ -272,39 +283,39 @@ def _part(part: object) -> object:
             return told
 
 
-_SOURCE: TypeAdapter[Source] = TypeAdapter(Source)
+_SOURCE: TypeAdapter[CitationSource] = TypeAdapter(CitationSource)
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class RequestHistory:
     """A conversation. `before` are the items of earlier responses, `given` those of this request;
     with `is_kept` the earlier ones are kept under their own responses.
     """
 
-    conversation: Conversation
-    sources: Sources
-    before: Sequence[KeptItem] = ()
-    given: Sequence[KeptItem] = ()
+    conversation: ResponseConversation
+    sources: CitationSources
+    before: Sequence[StoredItem] = ()
+    given: Sequence[StoredItem] = ()
     is_kept: bool = True
 
     @property
-    def unkept(self) -> list[KeptItem]:
+    def unkept(self) -> list[StoredItem]:
         """What has to be kept with the response itself."""
         return [*(() if self.is_kept else self.before), *self.given]
 
 
-class Recent:
+class HistoryCache:
     """What one connection may go on from besides what is kept: the last response it has made."""
 
     def __init__(self) -> None:
-        self._last: tuple[str, Sequence[KeptItem]] | None = None
+        self._last: tuple[str, Sequence[StoredItem]] | None = None
 
-    def chain(self, response_id: str) -> Sequence[KeptItem] | None:
+    def chain(self, response_id: str) -> Sequence[StoredItem] | None:
         """The conversation up to this response, if it is the last one."""
         last = self._last
         return last[1] if last is not None and last[0] == response_id else None
 
-    def remember(self, response_id: str, items: Sequence[KeptItem]) -> None:
+    def remember(self, response_id: str, items: Sequence[StoredItem]) -> None:
         """Go on from this one from now on, and from no other."""
         self._last = response_id, items
 
@@ -314,8 +325,11 @@ class Recent:
 
 
 async def read_history(
-    kept: Kept, items: Sequence[Item], previous_id: str | None, recent: Recent | None = None
-) -> History:
+    kept: ResponseRepository,
+    items: Sequence[Item],
+    previous_id: str | None,
+    recent: HistoryCache | None = None,
+) -> RequestHistory:
     """The conversation of a request. Raises `ApiFault`."""
     before = recent.chain(previous_id) if recent and previous_id else None
     is_kept = before is None
@@ -323,25 +337,25 @@ async def read_history(
         before = await kept.chain(previous_id) if previous_id else []
     given = [await _resolved(kept, item, f"input[{at}]") for at, item in enumerate(items)]
     answers = {each.id: each.answer for each in (*before, *given) if each.answer}
-    conversation = Conversation(answers.get)
+    conversation = ResponseConversation(answers.get)
     conversation.read((each.body for each in before), "previous_response_id")
     conversation.read(each.body for each in given)
-    return History(conversation, _restored(answers), before, given, is_kept)
+    return RequestHistory(conversation, _restored(answers), before, given, is_kept)
 
 
-async def _resolved(kept: Kept, item: Item, param: str) -> KeptItem:
+async def _resolved(kept: ResponseRepository, item: Item, param: str) -> StoredItem:
     """An item as it is kept. One that comes back, whole or by its id alone, may be one of ours."""
     item_id = item.get("id")
     known = await kept.item(item_id) if isinstance(item_id, str) else None
     if item.get("type") != "item_reference":
-        return KeptItem(whole_item(item), known.answer if known else None)
+        return StoredItem(whole_item(item), known.answer if known else None)
     if known is None:
         raise ApiFault(404, "Item not found.", param=f"{param}.id")
     return known
 
 
-def _restored(answers: Mapping[str, Mapping[str, Any] | None]) -> Sources:
-    sources = Sources()
+def _restored(answers: Mapping[str, Mapping[str, Any] | None]) -> CitationSources:
+    sources = CitationSources()
     for answer in answers.values():
         for mark, source in (answer or {}).get("sources", {}).items():
             sources.restore(mark, _SOURCE.validate_python(source))

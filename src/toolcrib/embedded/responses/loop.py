@@ -1,4 +1,4 @@
-"""The loop: the brain proposes, hosted tools run, and the brain is asked again."""
+"""The loop: the backend proposes, hosted tools run, and the backend is asked again."""
 
 from __future__ import annotations
 
@@ -8,74 +8,80 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, assert_never, cast
 
 from toolcrib.embedded.backend import (
-    Answered,
-    BrainFailed,
-    Called,
-    Cut,
-    Proposed,
-    Question,
-    Said,
-    Spent,
-    Text,
-    Thought,
+    BackendCall,
+    BackendCallResult,
+    BackendFailed,
+    BackendMessage,
+    BackendReasoning,
+    BackendRequest,
+    BackendText,
+    BackendUsage,
+    ProposedCall,
+    Truncation,
 )
-from toolcrib.embedded.responses.citations import Citer, Sources
-from toolcrib.embedded.responses.request import CreateResponse, read_format
-from toolcrib.embedded.responses.resource import usage_of
-from toolcrib.embedded.responses.run import Message, Thinking, ask_client
-from toolcrib.embedded.tools.tool import Answer, ContainerFile, Paused, Source, WebSource
+from toolcrib.embedded.responses.citations import CitationSources, CitationWriter
+from toolcrib.embedded.responses.request import ResponseRequest, read_format
+from toolcrib.embedded.responses.resource import usage_resource
+from toolcrib.embedded.responses.writer import MessageWriter, ReasoningWriter, write_client_call
+from toolcrib.embedded.tools.tool import (
+    CitationSource,
+    ContainerFileSource,
+    PageSource,
+    ToolAnswer,
+    ToolPause,
+)
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.backend import Brain
-    from toolcrib.embedded.responses.conversation import Conversation
-    from toolcrib.embedded.responses.run import Run
+    from toolcrib.embedded.backend import ModelBackend
+    from toolcrib.embedded.responses.conversation import ResponseConversation
     from toolcrib.embedded.responses.tools import OpenTools
+    from toolcrib.embedded.responses.writer import ResponseWriter
 
-MOST_CALLS: Final = 64
-"""Hosted calls of one response when the request sets no limit: a brain may go round in circles."""
+MAX_CALLS: Final = 64
+"""Hosted calls of one response if the request sets no limit: a backend may loop."""
 
-MOST_REFUSED: Final = 4
+MAX_REFUSALS: Final = 4
 """How many calls beyond the limit are answered with a refusal before the response fails."""
 
 
 @dataclass(slots=True)
 class _Proposal:
-    calls: list[Proposed] = field(default_factory=list[Proposed])
-    cut: Cut | None = None
+    calls: list[ProposedCall] = field(default_factory=list[ProposedCall])
+    cut: Truncation | None = None
 
 
-class Answering:
+class ResponseLoop:
     """Makes one response."""
 
     def __init__(
         self,
-        brain: Brain,
-        asked: CreateResponse,
-        run: Run,
-        conversation: Conversation,
+        backend: ModelBackend,
+        asked: ResponseRequest,
+        run: ResponseWriter,
+        conversation: ResponseConversation,
         tools: OpenTools,
-        sources: Sources,
+        sources: CitationSources,
     ) -> None:
-        self._brain = brain
+        self._backend = backend
         self._asked = asked
         self._run = run
         self._conversation = conversation
         self._tools = tools
         self._sources = sources
         self._output = read_format(asked.text).output
-        self._unnamed: list[Source] = []
-        self._calls_left = asked.max_tool_calls or MOST_CALLS
+        self._unnamed: list[CitationSource] = []
+        self._calls_left = asked.max_tool_calls or MAX_CALLS
         self._has_called = False
         self._spent = (0, 0)
 
     async def go(self) -> tuple[str, dict[str, Any]]:
         """How the response ends: its status, and what changes with it."""
         for resumed in await self._tools.resume(self._run):
-            self._hear(Proposed(resumed.name, resumed.arguments), resumed.answer)
+            self._hear(ProposedCall(resumed.name, resumed.arguments), resumed.answer)
         while True:
             try:
                 proposal = await self._propose()
-            except BrainFailed as error:
+            except BackendFailed as error:
                 fault = {"code": "server_error", "message": str(error)}
                 return "failed", self._ending(error=fault)
             if proposal.cut is not None:
@@ -83,57 +89,59 @@ class Answering:
                 return "incomplete", self._ending(incomplete_details=details)
             if not proposal.calls or not await self._carry_out(proposal.calls):
                 return "completed", self._ending()
-            if self._calls_left < -MOST_REFUSED:
+            if self._calls_left < -MAX_REFUSALS:
                 told = "The model goes on calling tools beyond the limit of this response."
                 return "failed", self._ending(error={"code": "server_error", "message": told})
 
     def _ending(self, **changes: Any) -> dict[str, Any]:
-        return {"usage": usage_of(*self._spent), **changes}
+        return {"usage": usage_resource(*self._spent), **changes}
 
     async def _propose(self) -> _Proposal:
         proposal, said = _Proposal(), list[str]()
-        thinking, message = Thinking(self._run), Message(self._run, self._citer())
+        thinking, message = ReasoningWriter(self._run), MessageWriter(self._run, self._citer())
         status = "incomplete"
         try:
-            async for piece in self._brain.propose(self._question()):
+            async for piece in self._backend.propose(self._request()):
                 match piece:
-                    case Thought():
+                    case BackendReasoning():
                         thinking.think(piece.text)
-                    case Text():
+                    case BackendText():
                         thinking.end()
                         message.say(piece.text)
                         said.append(piece.text)
-                    case Proposed():
+                    case ProposedCall():
                         proposal.calls.append(piece)
-                    case Spent():
+                    case BackendUsage():
                         before, after = self._spent
                         self._spent = (before + piece.input_tokens, after + piece.output_tokens)
-                    case Cut():
+                    case Truncation():
                         proposal.cut = piece
                     case _:
                         assert_never(piece)
             status = "incomplete" if proposal.cut else "completed"
         finally:
-            # What was said before a brain failed or was stopped has been said.
+            # What was said before a backend failed or was stopped has been said.
             thinking.end()
             message.end(status)
         if said:
-            self._conversation.turns.append(Said("assistant", "".join(said)))
+            self._conversation.history.append(BackendMessage("assistant", "".join(said)))
         return proposal
 
-    def _citer(self) -> Citer:
-        return Citer(
+    def _citer(self) -> CitationWriter:
+        return CitationWriter(
             self._sources.by_mark, unnamed=tuple(self._unnamed), in_json=self._output.is_json
         )
 
-    def _question(self) -> Question:
+    def _request(self) -> BackendRequest:
         asked = self._asked
-        return Question(
+        return BackendRequest(
             model=asked.model,
-            turns=self._conversation.turns,
+            history=self._conversation.history,
             instructions=asked.instructions,
-            offers=self._tools.offers(has_called=self._has_called, may_run=self._calls_left > 0),
-            choice=self._tools.choice(has_called=self._has_called),
+            tools=self._tools.backend_tools(
+                has_called=self._has_called, may_run=self._calls_left > 0
+            ),
+            tool_choice=self._tools.choice(has_called=self._has_called),
             is_parallel=asked.parallel_tool_calls is not False,
             output=self._output,
             max_output_tokens=asked.max_output_tokens,
@@ -141,20 +149,22 @@ class Answering:
             top_p=asked.top_p,
         )
 
-    async def _carry_out(self, calls: list[Proposed]) -> bool:
+    async def _carry_out(self, calls: list[ProposedCall]) -> bool:
         """Do what was proposed; False when the client has to go on."""
         goes_on = True
         for call in calls:
             self._has_called = True
-            offer = self._tools.client_offer(call.name)
-            if offer is not None:
-                ask_client(self._run, call.name, call.arguments, is_freeform=offer.is_freeform)
+            tool = self._tools.client_tool(call.name)
+            if tool is not None:
+                write_client_call(
+                    self._run, call.name, call.arguments, is_freeform=tool.is_freeform
+                )
                 goes_on = False
             else:
                 goes_on = await self._run_hosted(call) and goes_on
         return goes_on
 
-    async def _run_hosted(self, call: Proposed) -> bool:
+    async def _run_hosted(self, call: ProposedCall) -> bool:
         self._calls_left -= 1
         runner, arguments = self._tools.runner(call.name), _object(call.arguments)
         if self._calls_left < 0:
@@ -164,15 +174,15 @@ class Answering:
         if arguments is None:
             return self._refuse(call, "The arguments are not a JSON object.")
         answer = await runner(arguments, self._run)
-        if isinstance(answer, Paused):
+        if isinstance(answer, ToolPause):
             return False
         self._hear(call, answer)
         return True
 
-    def _hear(self, call: Proposed, answer: Answer) -> None:
+    def _hear(self, call: ProposedCall, answer: ToolAnswer) -> None:
         marks = self._sources.add(answer.sources)
         marked = dict(zip(marks, answer.sources, strict=True))
-        self._unnamed += [each for each in answer.sources if isinstance(each, ContainerFile)]
+        self._unnamed += [each for each in answer.sources if isinstance(each, ContainerFileSource)]
         text = answer.text + _listed(marked)
         self._run.answers[answer.item_id] = {
             "name": call.name,
@@ -182,17 +192,19 @@ class Answering:
             "marks": marks,
             "sources": {mark: asdict(source) for mark, source in marked.items()},
         }
-        self._take(call, Answered(answer.item_id, call.name, text, answer.value, tuple(marks)))
+        self._take(
+            call, BackendCallResult(answer.item_id, call.name, text, answer.value, tuple(marks))
+        )
 
-    def _refuse(self, call: Proposed, why: str) -> bool:
-        """Tell the brain what it may not do; there is no item of it."""
-        call_id = f"refused_{len(self._conversation.turns)}"
-        self._take(call, Answered(call_id, call.name, why))
+    def _refuse(self, call: ProposedCall, why: str) -> bool:
+        """Tell the backend what it may not do; there is no item of it."""
+        call_id = f"refused_{len(self._conversation.history)}"
+        self._take(call, BackendCallResult(call_id, call.name, why))
         return True
 
-    def _take(self, call: Proposed, answered: Answered) -> None:
-        called = Called(answered.call_id, call.name, call.arguments)
-        self._conversation.turns += [called, answered]
+    def _take(self, call: ProposedCall, answered: BackendCallResult) -> None:
+        called = BackendCall(answered.call_id, call.name, call.arguments)
+        self._conversation.history += [called, answered]
 
 
 def _object(arguments: str) -> Mapping[str, Any] | None:
@@ -203,14 +215,14 @@ def _object(arguments: str) -> Mapping[str, Any] | None:
     return cast(dict[str, Any], read) if isinstance(read, dict) else None
 
 
-def _listed(marked: Mapping[str, Source]) -> str:
+def _listed(marked: Mapping[str, CitationSource]) -> str:
     """The sources, with the marks that cite them."""
     lines: list[str] = []
     for mark, source in marked.items():
         match source:
-            case WebSource():
+            case PageSource():
                 lines.append(f"[{mark}] {source.title}: {source.url}")
-            case ContainerFile():
+            case ContainerFileSource():
                 lines.append(f"file: sandbox:{source.path}")
             case _:
                 lines.append(f"[{mark}] {source.filename}")

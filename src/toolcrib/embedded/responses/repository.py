@@ -9,18 +9,18 @@ from typing import Any
 
 from toolcrib.embedded.database import Database
 from toolcrib.embedded.faults import ApiFault, missing
-from toolcrib.embedded.responses.conversation import History, KeptItem, whole_item
+from toolcrib.embedded.responses.conversation import RequestHistory, StoredItem, whole_item
 from toolcrib.embedded.responses.request import Item
 
 
-class Kept:
+class ResponseRepository:
     """Reads and writes kept responses."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def begin(
-        self, response: Mapping[str, Any], request: Mapping[str, Any], history: History
+        self, response: Mapping[str, Any], request: Mapping[str, Any], history: RequestHistory
     ) -> None:
         """Keep a response that is about to be made, with its input."""
         previous_id = response["previous_response_id"] if history.is_kept else None
@@ -60,7 +60,7 @@ class Kept:
 
         def write(connection: sqlite3.Connection) -> None:
             _write_response(connection, response)
-            made = [KeptItem(item, answers.get(item["id"])) for item in response["output"]]
+            made = [StoredItem(item, answers.get(item["id"])) for item in response["output"]]
             _write_items(connection, response["id"], made, is_input=False)
             connection.executemany(
                 "insert or replace into events values (?, ?, ?)",
@@ -93,11 +93,11 @@ class Kept:
 
         return await self._database.ask(read)
 
-    async def chain(self, response_id: str) -> list[KeptItem]:
+    async def chain(self, response_id: str) -> list[StoredItem]:
         """A whole conversation up to a response, and with its output. Raises `ApiFault`."""
         return await self._database.ask(lambda connection: _chain(connection, response_id, True))
 
-    async def item(self, item_id: str) -> KeptItem | None:
+    async def item(self, item_id: str) -> StoredItem | None:
         """One item by its id."""
         row = await self._database.ask(
             lambda connection: connection.execute(
@@ -134,7 +134,7 @@ def _write_response(connection: sqlite3.Connection, response: Mapping[str, Any])
 
 
 def _write_items(
-    connection: sqlite3.Connection, response_id: str, items: Iterable[KeptItem], *, is_input: bool
+    connection: sqlite3.Connection, response_id: str, items: Iterable[StoredItem], *, is_input: bool
 ) -> None:
     rows = [
         (response_id, place, int(is_input), each.id, json.dumps(each.body), _text(each.answer))
@@ -154,10 +154,10 @@ def _body(connection: sqlite3.Connection, response_id: str) -> dict[str, Any]:
     return json.loads(row["body"])
 
 
-def _chain(connection: sqlite3.Connection, response_id: str, with_last: bool) -> list[KeptItem]:
+def _chain(connection: sqlite3.Connection, response_id: str, with_last: bool) -> list[StoredItem]:
     """Input and output of every response from the first to this one, in order."""
     ids = _ids_of_chain(connection, response_id)
-    items: list[KeptItem] = []
+    items: list[StoredItem] = []
     for each in reversed(ids):
         rows = connection.execute(
             "select body, answer from items where response_id = ? and (? or is_input)"
@@ -184,6 +184,6 @@ def _ids_of_chain(connection: sqlite3.Connection, response_id: str) -> list[str]
     return ids
 
 
-def _kept(row: sqlite3.Row) -> KeptItem:
+def _kept(row: sqlite3.Row) -> StoredItem:
     answer = row["answer"]
-    return KeptItem(json.loads(row["body"]), None if answer is None else json.loads(answer))
+    return StoredItem(json.loads(row["body"]), None if answer is None else json.loads(answer))

@@ -28,7 +28,7 @@ Included = Literal[
     "code_interpreter_call.outputs",
     "reasoning.encrypted_content",
 ]
-"""All but the probabilities of tokens, which no brain tells."""
+"""All but the probabilities of tokens, which no backend tells."""
 
 UNSUPPORTED: Final = {
     "conversation": "use previous_response_id, or send the items again",
@@ -47,7 +47,7 @@ class TextOptions:
 
 
 @checked(frozen=True, config=_CONFIG)
-class CreateResponse:
+class ResponseRequest:
     """What may be asked. Nothing else may be."""
 
     model: str
@@ -102,7 +102,7 @@ def items_of(given: str | list[Item]) -> list[Item]:
     return given
 
 
-def read_request(body: object) -> CreateResponse:
+def read_request(body: object) -> ResponseRequest:
     """The typed request. Raises `ApiFault` naming the first parameter that is wrong."""
     _refuse_unsupported(body)
     return _checked_together(read_body(_adapter(), body))
@@ -130,8 +130,8 @@ def read_body(adapter: TypeAdapter[T], body: object) -> T:
 
 
 @cache
-def _adapter() -> TypeAdapter[CreateResponse]:
-    return TypeAdapter(CreateResponse)
+def _adapter() -> TypeAdapter[ResponseRequest]:
+    return TypeAdapter(ResponseRequest)
 
 
 def _fault_of(error: ValidationError) -> ApiFault:
@@ -145,7 +145,7 @@ def _fault_of(error: ValidationError) -> ApiFault:
     return invalid(f"Invalid '{param[:80]}': {first['msg']}.", param, "invalid_type")
 
 
-def _checked_together(asked: CreateResponse) -> CreateResponse:
+def _checked_together(asked: ResponseRequest) -> ResponseRequest:
     if not asked.items and asked.previous_response_id is None:
         raise invalid("One of 'input' or 'previous_response_id' must be given.", "input")
     if asked.background and not asked.is_stored:
@@ -154,26 +154,26 @@ def _checked_together(asked: CreateResponse) -> CreateResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class TextFormat:
     """The output format, read, and as it is told back."""
 
     output: OutputFormat
     told: dict[str, Any]
 
 
-def read_format(text: TextOptions | None) -> Format:
+def read_format(text: TextOptions | None) -> TextFormat:
     """The format that a request asks for. Raises `ApiFault`."""
     asked = (text.format if text else None) or {"type": "text"}
     match asked.get("type"):
         case "text" | "json_object" as kind:
-            return Format(OutputFormat(kind), {"type": kind})
+            return TextFormat(OutputFormat(kind), {"type": kind})
         case "json_schema":
             return _schema_format(asked)
         case other:
             raise invalid(f"Unknown text format: {str(other)[:80]!r}.", "text.format.type")
 
 
-def _schema_format(asked: dict[str, Any]) -> Format:
+def _schema_format(asked: dict[str, Any]) -> TextFormat:
     name, schema = asked.get("name"), asked.get("schema")
     if not isinstance(name, str) or not name:
         raise invalid("A json_schema format needs a name.", "text.format.name")
@@ -187,4 +187,4 @@ def _schema_format(asked: dict[str, Any]) -> Format:
         "schema": read,
         "strict": bool(asked.get("strict", False)),
     }
-    return Format(OutputFormat("json_schema", name, read), told)
+    return TextFormat(OutputFormat("json_schema", name, read), told)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.responses.request import CreateResponse, read_format
+from toolcrib.embedded.responses.request import ResponseRequest, read_format
 
 
-def new_response(asked: CreateResponse, now: float, brain_told: dict[str, str]) -> dict[str, Any]:
-    """A response that has nothing in it yet. `brain_told` is said of the brain in the metadata."""
+def new_response(
+    asked: ResponseRequest, now: float, backend_metadata: dict[str, str]
+) -> dict[str, Any]:
+    """A new response without output. `backend_metadata` goes into its metadata."""
     text: dict[str, Any] = {"format": read_format(asked.text).told}
     if asked.text and asked.text.verbosity:
         text["verbosity"] = asked.text.verbosity
@@ -26,7 +28,7 @@ def new_response(asked: CreateResponse, now: float, brain_told: dict[str, str]) 
         "instructions": asked.instructions,
         "max_output_tokens": asked.max_output_tokens,
         "max_tool_calls": asked.max_tool_calls,
-        "metadata": {**(asked.metadata or {}), **brain_told},
+        "metadata": {**(asked.metadata or {}), **backend_metadata},
         "model": asked.model,
         "output": [],
         "parallel_tool_calls": asked.parallel_tool_calls is not False,
@@ -42,7 +44,7 @@ def new_response(asked: CreateResponse, now: float, brain_told: dict[str, str]) 
         "temperature": 1.0 if asked.temperature is None else asked.temperature,
         "text": text,
         "tool_choice": asked.tool_choice if asked.tool_choice is not None else "auto",
-        "tools": [told_tool(each) for each in asked.tools or []],
+        "tools": [tool_resource(each) for each in asked.tools or []],
         "top_logprobs": 0,
         "top_p": 1.0 if asked.top_p is None else asked.top_p,
         "presence_penalty": asked.presence_penalty or 0.0,
@@ -53,7 +55,7 @@ def new_response(asked: CreateResponse, now: float, brain_told: dict[str, str]) 
     }
 
 
-def told_tool(asked: dict[str, Any]) -> dict[str, Any]:
+def tool_resource(asked: dict[str, Any]) -> dict[str, Any]:
     """A tool of the request as the response repeats it: whole, and without its secrets."""
     told = dict(asked)
     if told.get("type") == "function":
@@ -64,7 +66,7 @@ def told_tool(asked: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def usage_of(input_tokens: int, output_tokens: int) -> dict[str, Any]:
+def usage_resource(input_tokens: int, output_tokens: int) -> dict[str, Any]:
     """What a response took."""
     return {
         "input_tokens": input_tokens,

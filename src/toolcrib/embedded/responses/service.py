@@ -9,20 +9,20 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.embedded.faults import ApiFault, invalid
-from toolcrib.embedded.responses.compaction import compacted, read_compact
-from toolcrib.embedded.responses.conversation import History, Recent, read_history
-from toolcrib.embedded.responses.loop import Answering
-from toolcrib.embedded.responses.request import CreateResponse, Item, read_format, read_request
-from toolcrib.embedded.responses.resource import new_response, told_tool, usage_of
-from toolcrib.embedded.responses.run import FINAL, EventLog, Making, Run
-from toolcrib.embedded.responses.token_count import count_of
-from toolcrib.embedded.tools.tool import Opened
+from toolcrib.embedded.responses.compaction import compacted, read_compaction_request
+from toolcrib.embedded.responses.conversation import HistoryCache, RequestHistory, read_history
+from toolcrib.embedded.responses.loop import ResponseLoop
+from toolcrib.embedded.responses.request import Item, ResponseRequest, read_format, read_request
+from toolcrib.embedded.responses.resource import new_response, tool_resource, usage_resource
+from toolcrib.embedded.responses.token_count import count_tokens
+from toolcrib.embedded.responses.writer import FINAL, ActiveResponse, EventLog, ResponseWriter
+from toolcrib.embedded.tools.tool import RequestContext
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
-    from toolcrib.embedded.backend import Brain
-    from toolcrib.embedded.responses.repository import Kept
-    from toolcrib.embedded.responses.tools import Kinds
+    from toolcrib.embedded.backend import ModelBackend
+    from toolcrib.embedded.responses.repository import ResponseRepository
+    from toolcrib.embedded.responses.tools import HostedKinds
 
 logger = logging.getLogger(__name__)
 
@@ -30,64 +30,70 @@ STOPPED = "The provider stopped while it made this response; ask again."
 UNKEPT = "The response was made, but could not be kept; see the provider's log."
 
 
-class Responses:
+class ResponseService:
     """Makes responses, and keeps those that are stored."""
 
-    def __init__(self, brains: Mapping[str, Brain], kinds: Kinds, kept: Kept, clock: Clock) -> None:
-        self._brains = brains
+    def __init__(
+        self,
+        backends: Mapping[str, ModelBackend],
+        kinds: HostedKinds,
+        kept: ResponseRepository,
+        clock: Clock,
+    ) -> None:
+        self._backends = backends
         self._kinds = kinds
         self._kept = kept
         self._clock = clock
-        self._making: dict[str, Making] = {}
+        self._making: dict[str, ActiveResponse] = {}
 
     async def recover(self) -> None:
         """What was being made when the provider died is told as failed: it is never lost."""
         for response in await self._kept.unfinished():
             log = EventLog()
-            run = Run(response, log)
+            run = ResponseWriter(response, log)
             run.begin()
             log.end(run.end("failed", self._clock(), error=_error(STOPPED)))
             await self._kept.finish(response, {}, log.events)
 
     async def create(
-        self, body: object, recent: Recent | None = None, *, is_answered: bool = True
-    ) -> Making:
+        self, body: object, recent: HistoryCache | None = None, *, is_answered: bool = True
+    ) -> ActiveResponse:
         """Begin a response. Raises `ApiFault` before anything is made or kept. Without
-        `is_answered` the brain is not asked: the next response goes on from the input alone.
+        `is_answered` the backend is not asked: the next response goes on from the input alone.
         """
         asked = read_request(body)
-        brain = self._brain(asked.model)
+        backend = self._backend(asked.model)
         read_format(asked.text)
         self._kinds.check(asked)
         await self._kinds.ready(asked)
         history = await read_history(self._kept, asked.items, asked.previous_response_id, recent)
-        response = new_response(asked, self._clock(), told_of(brain))
+        response = new_response(asked, self._clock(), backend_metadata(backend))
         if asked.is_stored:
             await self._kept.begin(response, _request_of(body), history)
-        run = Run(response, EventLog())
+        run = ResponseWriter(response, EventLog())
         run.begin()
-        work = self._answered(run, brain, asked, history) if is_answered else _unasked()
+        work = self._answered(run, backend, asked, history) if is_answered else _unasked()
         answering = asyncio.create_task(work)
         task = asyncio.create_task(self._finish(run, asked, answering))
-        making = Making(run, history, answering, task)
+        making = ActiveResponse(run, history, answering, task)
         self._making[response["id"]] = making
         return making
 
     async def compact(self, body: object) -> dict[str, Any]:
         """A conversation made shorter. Raises `ApiFault`."""
-        asked = read_compact(body)
-        self._brain(asked.model)
+        asked = read_compaction_request(body)
+        self._backend(asked.model)
         history = await read_history(self._kept, asked.items, asked.previous_response_id)
         return compacted(history, self._clock())
 
     async def count(self, body: object) -> int:
         """How many tokens a request would begin with. Raises `ApiFault`."""
         sent = cast(dict[str, Any], body) if isinstance(body, dict) else {}
-        asked = read_request({"model": next(iter(self._brains)), **sent})
-        brain = self._brain(asked.model)
+        asked = read_request({"model": next(iter(self._backends)), **sent})
+        backend = self._backend(asked.model)
         self._kinds.check(asked)
         history = await read_history(self._kept, asked.items, asked.previous_response_id)
-        return await count_of(brain, asked, history.conversation.turns)
+        return await count_tokens(backend, asked, history.conversation.history)
 
     async def retrieve(self, response_id: str) -> dict[str, Any]:
         """A response as it is now. Raises `ApiFault`."""
@@ -131,25 +137,28 @@ class Responses:
         """Stop everything that is being made; it is kept as cancelled or failed."""
         await asyncio.gather(*(making.stop() for making in list(self._making.values())))
 
-    def _stored(self, response_id: str) -> Making | None:
+    def _stored(self, response_id: str) -> ActiveResponse | None:
         """A response that is being made and will be kept; no other can be asked for."""
         making = self._making.get(response_id)
         return making if making is not None and making.run.response["store"] else None
 
-    def _brain(self, model: str) -> Brain:
-        brain = self._brains.get(model)
-        if brain is None:
-            have = ", ".join(sorted(self._brains))
+    def _backend(self, model: str) -> ModelBackend:
+        backend = self._backends.get(model)
+        if backend is None:
+            have = ", ".join(sorted(self._backends))
             raise ApiFault(
                 404,
                 f"The model '{model[:80]}' does not exist here; there is {have}.",
                 code="model_not_found",
                 param="model",
             )
-        return brain
+        return backend
 
     async def _finish(
-        self, run: Run, asked: CreateResponse, answering: asyncio.Task[tuple[str, dict[str, Any]]]
+        self,
+        run: ResponseWriter,
+        asked: ResponseRequest,
+        answering: asyncio.Task[tuple[str, dict[str, Any]]],
     ) -> None:
         status, changes = await _outcome(run, answering)
         last = run.end(status, self._clock(), **changes)
@@ -165,21 +174,27 @@ class Responses:
             run.log.end(last)
 
     async def _answered(
-        self, run: Run, brain: Brain, asked: CreateResponse, history: History
+        self,
+        run: ResponseWriter,
+        backend: ModelBackend,
+        asked: ResponseRequest,
+        history: RequestHistory,
     ) -> tuple[str, dict[str, Any]]:
         conversation = history.conversation
         async with AsyncExitStack() as stack:
-            opened = Opened(run, tuple(conversation.items))
+            opened = RequestContext(run, tuple(conversation.items))
             tools = await self._kinds.open(asked, opened, stack)
-            return await Answering(brain, asked, run, conversation, tools, history.sources).go()
+            return await ResponseLoop(
+                backend, asked, run, conversation, tools, history.sources
+            ).go()
 
 
 async def _unasked() -> tuple[str, dict[str, Any]]:
-    return "completed", {"usage": usage_of(0, 0)}
+    return "completed", {"usage": usage_resource(0, 0)}
 
 
 async def _outcome(
-    run: Run, answering: asyncio.Task[tuple[str, dict[str, Any]]]
+    run: ResponseWriter, answering: asyncio.Task[tuple[str, dict[str, Any]]]
 ) -> tuple[str, dict[str, Any]]:
     """How the answering ended: the status of the response, and what changes with it."""
     await asyncio.wait([answering])
@@ -195,9 +210,9 @@ async def _outcome(
             return "failed", {"error": _error("The provider failed; see its log.")}
 
 
-def told_of(brain: Brain) -> dict[str, str]:
-    """What a response's metadata says of a brain whose answers are written beforehand."""
-    return {"toolcrib_brain": "scripted"} if brain.is_scripted else {}
+def backend_metadata(backend: ModelBackend) -> dict[str, str]:
+    """What a response's metadata says of a backend whose answers are written beforehand."""
+    return {"toolcrib_backend": "scripted"} if backend.is_scripted else {}
 
 
 def is_over(response: Mapping[str, Any]) -> bool:
@@ -213,7 +228,7 @@ def _request_of(body: object) -> Mapping[str, Any]:
     """The request as it is kept: without the secrets of its tools."""
     kept = cast(dict[str, Any], body)
     tools = cast(list[dict[str, Any]], kept.get("tools") or [])
-    return {**kept, "tools": [told_tool(each) for each in tools]}
+    return {**kept, "tools": [tool_resource(each) for each in tools]}
 
 
 async def _each(events: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Protocol, assert_never, runtime_checkable
 
-from toolcrib.embedded.backend import Answered, Called, Question, Said
+from toolcrib.embedded.backend import BackendCall, BackendCallResult, BackendMessage, BackendRequest
 from toolcrib.embedded.responses.request import read_format
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.backend import Brain, Turn
-    from toolcrib.embedded.responses.request import CreateResponse
+    from toolcrib.embedded.backend import BackendInput, ModelBackend
+    from toolcrib.embedded.responses.request import ResponseRequest
 
 BYTES_PER_TOKEN: Final = 4
 PER_TURN: Final = 4
@@ -19,25 +19,29 @@ PER_IMAGE: Final = 85
 
 
 @runtime_checkable
-class CountingBrain(Protocol):
-    """A brain that knows how its model cuts text."""
+class TokenCounter(Protocol):
+    """A backend that knows how its model cuts text."""
 
-    async def count(self, question: Question) -> int:
-        """The tokens of a question."""
+    async def count(self, request: BackendRequest) -> int:
+        """The tokens of a request."""
         ...
 
 
-async def count_of(brain: Brain, asked: CreateResponse, turns: list[Turn]) -> int:
-    """The brain's own count, and with the tools of the request an estimate: four bytes of text are
-    a token, a turn is four more, and an image is 85.
+async def count_tokens(
+    backend: ModelBackend, asked: ResponseRequest, turns: list[BackendInput]
+) -> int:
+    """Count the tokens of a request: the backend's own count, or an estimate.
+
+    The estimate is one token for four bytes of text, four for each entry of the history and 85 for
+    each image. The tools of the request are always estimated, from their JSON.
     """
     tools = estimate(json.dumps(each, ensure_ascii=False) for each in asked.tools or [])
-    if isinstance(brain, CountingBrain):
+    if isinstance(backend, TokenCounter):
         output = read_format(asked.text).output
-        question = Question(asked.model, turns, instructions=asked.instructions, output=output)
-        return await brain.count(question) + tools
+        request = BackendRequest(asked.model, turns, instructions=asked.instructions, output=output)
+        return await backend.count(request) + tools
     texts = [asked.instructions] if asked.instructions else []
-    images = sum(len(turn.images) for turn in turns if isinstance(turn, Said))
+    images = sum(len(turn.images) for turn in turns if isinstance(turn, BackendMessage))
     return estimate([*texts, *map(_text, turns)]) + PER_IMAGE * images + tools
 
 
@@ -46,11 +50,11 @@ def estimate(texts: Iterable[str]) -> int:
     return sum(-(-len(text.encode()) // BYTES_PER_TOKEN) + PER_TURN for text in texts)
 
 
-def _text(turn: Turn) -> str:
+def _text(turn: BackendInput) -> str:
     match turn:
-        case Said() | Answered():
+        case BackendMessage() | BackendCallResult():
             return turn.text
-        case Called():
+        case BackendCall():
             return turn.name + turn.arguments
         case _:
             assert_never(turn)

@@ -1,6 +1,6 @@
 """The tools of one request: those that the client runs, and those that the provider runs.
 
-Which tools a request lets the brain choose.
+Which tools a request lets the backend choose.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from toolcrib.embedded.backend import Choice, Offer
+from toolcrib.embedded.backend import BackendTool, ToolChoiceMode
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.tools.tool import NeedsReady, Resumable
+from toolcrib.embedded.tools.tool import ResourceCheck, ResumableTool
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.responses.request import CreateResponse
+    from toolcrib.embedded.responses.request import ResponseRequest
 
 
 _KEYS = ("type", "name", "server_label")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ToolChoice:
     """A choice. `only` are the tools that it names, if it names any; a choice that forces one
     holds until a tool was called, a list of allowed ones holds on.
     """
 
-    first: Choice
+    first: ToolChoiceMode
     only: tuple[Mapping[str, Any], ...] | None = None
     is_lasting: bool = False
 
-    def mode(self, *, has_called: bool) -> Choice:
+    def mode(self, *, has_called: bool) -> ToolChoiceMode:
         """Whether something has to be proposed."""
         return "auto" if has_called and self.first == "required" else self.first
 
@@ -44,7 +44,7 @@ class Chosen:
         return lambda facts: any(_is_meant(named, facts) for named in only)
 
 
-def read_choice(asked: CreateResponse) -> Chosen:
+def read_choice(asked: ResponseRequest) -> ToolChoice:
     """The choice of a request. Raises `ApiFault`."""
     choice = "auto" if asked.tool_choice is None else asked.tool_choice
     if isinstance(choice, str):
@@ -52,14 +52,14 @@ def read_choice(asked: CreateResponse) -> Chosen:
             raise invalid(f"Unknown tool_choice: {choice[:80]!r}.", "tool_choice")
         if choice == "required" and not asked.tools:
             raise invalid("tool_choice is 'required', and there are no tools.", "tool_choice")
-        return Chosen(choice)
+        return ToolChoice(choice)
     if choice.get("type") == "allowed_tools":
         return _allowed(choice, asked)
     _check_named(choice, asked, "tool_choice")
-    return Chosen("required", (choice,))
+    return ToolChoice("required", (choice,))
 
 
-def _allowed(choice: Mapping[str, Any], asked: CreateResponse) -> Chosen:
+def _allowed(choice: Mapping[str, Any], asked: ResponseRequest) -> ToolChoice:
     mode, tools = choice.get("mode", "auto"), choice.get("tools")
     if mode not in ("auto", "required"):
         raise invalid("The mode must be 'auto' or 'required'.", "tool_choice.mode")
@@ -69,10 +69,10 @@ def _allowed(choice: Mapping[str, Any], asked: CreateResponse) -> Chosen:
     named = tuple(cast(list[dict[str, Any]], listed))
     for at, each in enumerate(named):
         _check_named(each, asked, f"tool_choice.tools[{at}]")
-    return Chosen(cast(Choice, mode), named, is_lasting=True)
+    return ToolChoice(cast(ToolChoiceMode, mode), named, is_lasting=True)
 
 
-def _check_named(named: Mapping[str, Any], asked: CreateResponse, param: str) -> None:
+def _check_named(named: Mapping[str, Any], asked: ResponseRequest, param: str) -> None:
     # The name of a remote server's tool is not known before the server was asked.
     keys = ("type", "server_label") if named.get("type") == "mcp" else _KEYS
     if not any(_is_meant({k: named[k] for k in keys if k in named}, t) for t in asked.tools or []):
@@ -92,11 +92,20 @@ def _is_meant(named: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
 
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.responses.request import CreateResponse
-    from toolcrib.embedded.responses.run import Run
-    from toolcrib.embedded.tools.tool import Answer, HostedKind, HostedTool, Opened, Paused, Resumed
+    from toolcrib.embedded.responses.request import ResponseRequest
+    from toolcrib.embedded.responses.writer import ResponseWriter
+    from toolcrib.embedded.tools.tool import (
+        HostedKind,
+        OpenTool,
+        RequestContext,
+        ResumedCall,
+        ToolAnswer,
+        ToolPause,
+    )
 
-    Runner: TypeAlias = Callable[[Mapping[str, Any], Run], Awaitable[Answer | Paused]]
+    ToolRunner: TypeAlias = Callable[
+        [Mapping[str, Any], ResponseWriter], Awaitable[ToolAnswer | ToolPause]
+    ]
 
 CLIENT_TYPES: Final = frozenset({"function", "custom"})
 _NO_PARAMETERS: Final[dict[str, Any]] = {"type": "object", "properties": {}}
@@ -108,28 +117,31 @@ _FREE: Final[dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Hosted:
-    """A hosted tool behind the name that a brain calls it by; `own` is what it calls itself."""
+class _HostedFunction:
+    """A function of a hosted tool under the name that the backend sees.
 
-    offer: Offer
-    own: str
-    tool: HostedTool
+    `own_name` is the name that the tool itself uses.
+    """
+
+    function: BackendTool
+    own_name: str
+    tool: OpenTool
     config: Mapping[str, Any]
 
 
-class Kinds:
+class HostedKinds:
     """The kinds of hosted tools that there are."""
 
     def __init__(self, kinds: Sequence[HostedKind]) -> None:
         self._by_type = {name: kind for kind in kinds for name in kind.types}
 
-    def check(self, asked: CreateResponse) -> None:
+    def check(self, asked: ResponseRequest) -> None:
         """Raises `ApiFault` for a tool that is wrong or not there, before anything is made."""
         names: set[str] = set()
         for at, config in enumerate(asked.tools or []):
             param, type_ = f"tools[{at}]", config.get("type")
             if type_ in CLIENT_TYPES:
-                name = _offer_of(config, param).name
+                name = _client_tool(config, param).name
                 if name in names:
                     raise invalid(f"Two tools are named {name[:80]!r}.", f"{param}.name")
                 names.add(name)
@@ -139,91 +151,95 @@ class Kinds:
                 raise invalid(_unknown(type_, self._by_type), f"{param}.type")
         read_choice(asked)
 
-    async def ready(self, asked: CreateResponse) -> None:
+    async def ready(self, asked: ResponseRequest) -> None:
         """Raises `ApiFault` when something that a checked request's tools need is not there."""
         for at, config in enumerate(asked.tools or []):
             kind = self._by_type.get(config["type"])
-            if isinstance(kind, NeedsReady):
+            if isinstance(kind, ResourceCheck):
                 await kind.ready(config, f"tools[{at}]")
 
-    async def open(self, asked: CreateResponse, opened: Opened, stack: AsyncExitStack) -> OpenTools:
+    async def open(
+        self, asked: ResponseRequest, opened: RequestContext, stack: AsyncExitStack
+    ) -> OpenTools:
         """The tools of a request that was checked, closed with `stack`."""
         client = [
-            _offer_of(config, "tools")
+            _client_tool(config, "tools")
             for config in asked.tools or []
             if config["type"] in CLIENT_TYPES
         ]
-        taken = {offer.name for offer in client}
-        hosted: list[_Hosted] = []
+        taken = {tool.name for tool in client}
+        hosted: list[_HostedFunction] = []
         for config in asked.tools or []:
             if config["type"] in CLIENT_TYPES:
                 continue
             tool = await self._by_type[config["type"]].open(config, asked, opened)
             stack.push_async_callback(tool.close)
-            for offer in tool.offers:
-                shown = replace(offer, name=_free_name(offer.name, taken))
+            for function in tool.backend_tools:
+                shown = replace(function, name=_free_name(function.name, taken))
                 taken.add(shown.name)
-                hosted.append(_Hosted(shown, offer.name, tool, config))
+                hosted.append(_HostedFunction(shown, function.name, tool, config))
         return OpenTools(client, hosted, read_choice(asked))
 
 
 class OpenTools:
-    """What a brain is offered, and who runs it."""
+    """What a backend is offered, and who runs it."""
 
-    def __init__(self, client: Sequence[Offer], hosted: Sequence[_Hosted], chosen: Chosen) -> None:
-        self._client = {offer.name: offer for offer in client}
-        self._hosted = {each.offer.name: each for each in hosted}
+    def __init__(
+        self, client: Sequence[BackendTool], hosted: Sequence[_HostedFunction], chosen: ToolChoice
+    ) -> None:
+        self._client = {tool.name: tool for tool in client}
+        self._hosted = {entry.function.name: entry for entry in hosted}
         self._chosen = chosen
 
-    def offers(self, *, has_called: bool, may_run: bool) -> list[Offer]:
+    def backend_tools(self, *, has_called: bool, may_run: bool) -> list[BackendTool]:
         """What may be proposed now. Without `may_run`, only what the client runs."""
         allows = self._chosen.allows(has_called=has_called)
         client = [each for each in self._client.values() if allows(_client_facts(each))]
         if not may_run:
             return client
         return client + [
-            each.offer
+            each.function
             for each in self._hosted.values()
-            if allows({**each.config, "name": each.own.rpartition("__")[2]})
+            if allows({**each.config, "name": each.own_name.rpartition("__")[2]})
         ]
 
-    async def resume(self, run: Run) -> list[Resumed]:
+    async def resume(self, run: ResponseWriter) -> list[ResumedCall]:
         """What calls came to that waited for the client. Their names are those that are shown."""
-        resumed: list[Resumed] = []
+        resumed: list[ResumedCall] = []
         for tool in dict.fromkeys(each.tool for each in self._hosted.values()):
-            if isinstance(tool, Resumable):
+            if isinstance(tool, ResumableTool):
                 resumed += await tool.resume(run)
         return resumed
 
-    def choice(self, *, has_called: bool) -> Choice:
+    def choice(self, *, has_called: bool) -> ToolChoiceMode:
         """Whether something has to be proposed."""
         return self._chosen.mode(has_called=has_called)
 
-    def client_offer(self, name: str) -> Offer | None:
+    def client_tool(self, name: str) -> BackendTool | None:
         """The tool of this name that the client runs."""
         return self._client.get(name)
 
-    def runner(self, name: str) -> Runner | None:
+    def runner(self, name: str) -> ToolRunner | None:
         """What runs the hosted tool of this name."""
         found = self._hosted.get(name)
-        return None if found is None else partial(found.tool.run, found.own)
+        return None if found is None else partial(found.tool.run, found.own_name)
 
 
-def _offer_of(config: Mapping[str, Any], param: str) -> Offer:
+def _client_tool(config: Mapping[str, Any], param: str) -> BackendTool:
     name = config.get("name")
     if not isinstance(name, str) or not name:
         raise invalid("A tool needs a name.", f"{param}.name")
     description = config.get("description") or ""
     if config["type"] == "custom":
-        return Offer(name, str(description), _FREE, is_freeform=True)
+        return BackendTool(name, str(description), _FREE, is_freeform=True)
     parameters = config.get("parameters") or _NO_PARAMETERS
     if not isinstance(parameters, dict):
         raise invalid("A function's parameters must be a JSON Schema.", f"{param}.parameters")
-    return Offer(name, str(description), cast(dict[str, Any], parameters))
+    return BackendTool(name, str(description), cast(dict[str, Any], parameters))
 
 
-def _client_facts(offer: Offer) -> dict[str, Any]:
-    return {"type": "custom" if offer.is_freeform else "function", "name": offer.name}
+def _client_facts(tool: BackendTool) -> dict[str, Any]:
+    return {"type": "custom" if tool.is_freeform else "function", "name": tool.name}
 
 
 def _free_name(name: str, taken: set[str]) -> str:

@@ -1,4 +1,4 @@
-"""Search in text: reading documents, cutting them into chunks, and finding those that answer."""
+"""Full-text and vector search over the chunks of documents."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.embedded.search.chunks import Chunking
-    from toolcrib.embedded.search.embedder import Embedder, MiniLm
+    from toolcrib.embedded.search.embedder import Embedder, MiniLmEmbedder
+    from toolcrib.embedded.search.index import ChunkMatch, RankWeights, TextIndex
 
 __all__ = [
+    "ChunkMatch",
     "Chunking",
     "Embedder",
-    "MiniLm",
+    "MiniLmEmbedder",
+    "RankWeights",
+    "TextIndex",
 ]
 
 if not TYPE_CHECKING:
@@ -21,6 +25,14 @@ if not TYPE_CHECKING:
         __name__,
         {
             "toolcrib.embedded.search.chunks": ("Chunking",),
-            "toolcrib.embedded.search.embedder": ("Embedder", "MiniLm"),
+            "toolcrib.embedded.search.embedder": (
+                "Embedder",
+                "MiniLmEmbedder",
+            ),
+            "toolcrib.embedded.search.index": (
+                "ChunkMatch",
+                "RankWeights",
+                "TextIndex",
+            ),
         },
     )

@@ -29,7 +29,7 @@ _ENDS: Final = {name: re.compile(f"</{name}", re.IGNORECASE) for name in _RAW}
 
 
 @dataclass(slots=True)
-class Page:
+class HtmlPage:
     """The title and the text of a page, in pieces."""
 
     title: str = ""
@@ -42,17 +42,17 @@ class Page:
         return "\n".join(line for line in lines if line)
 
 
-def read_page(source: str) -> Page:
+def read_page(source: str) -> HtmlPage:
     """What a reader of the page would see."""
-    reader = _Reader(source)
+    reader = _HtmlReader(source)
     while reader.at < len(source):
         reader.step()
     return reader.page
 
 
-class _Reader:
+class _HtmlReader:
     def __init__(self, source: str) -> None:
-        self.page = Page()
+        self.page = HtmlPage()
         self.at = 0
         self._source = source
         self._silent = dict.fromkeys(_SILENT, 0)
@@ -141,7 +141,7 @@ _PDF_FAULTS: Final = (
 SUPPORTED: Final = TEXT | HTML | CSV | {".pdf"}
 
 
-class Unreadable(Exception):
+class UnreadableDocument(Exception):
     """A document whose text cannot be had."""
 
 
@@ -154,7 +154,7 @@ class Document:
 
 
 def read_document(filename: str, data: bytes) -> Document:
-    """The text of a file, by the ending of its name. Raises `Unreadable`."""
+    """The text of a file, by the ending of its name. Raises `UnreadableDocument`."""
     ending = PurePosixPath(filename).suffix.lower()
     if ending == ".pdf":
         document = _pdf(data)
@@ -166,9 +166,9 @@ def read_document(filename: str, data: bytes) -> Document:
         text = _decoded(data)
         document = Document(_heading(text), text)
     else:
-        raise Unreadable(f"files that end in {ending!r} cannot be read")
+        raise UnreadableDocument(f"files that end in {ending!r} cannot be read")
     if not document.text.strip():
-        raise Unreadable("there is no text in it")
+        raise UnreadableDocument("there is no text in it")
     return Document(one_line(document.title or "") or None, document.text[:MOST_CHARACTERS])
 
 
@@ -181,7 +181,7 @@ def one_line(title: str) -> str:
 def _decoded(data: bytes) -> str:
     is_wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     if b"\0" in data[:4096] and not is_wide:
-        raise Unreadable("it is not text")
+        raise UnreadableDocument("it is not text")
     try:
         return data.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError:
@@ -206,7 +206,7 @@ def _table(text: str, delimiter: str) -> str:
             for row in rows
         ]
     except csv.Error as error:
-        raise Unreadable(f"it is not a table: {error}") from None
+        raise UnreadableDocument(f"it is not a table: {error}") from None
     return "\n".join(lines) or "; ".join(header)
 
 
@@ -215,13 +215,15 @@ def _pdf(data: bytes) -> Document:
         from pypdf import PdfReader
         from pypdf.errors import PyPdfError
     except ImportError:
-        raise Unreadable("PDF needs pypdf; run: pip install 'toolcrib[search]'") from None
+        raise UnreadableDocument("PDF needs pypdf; run: pip install 'toolcrib[search]'") from None
     try:
         reader = PdfReader(io.BytesIO(data))
         title = reader.metadata.title if reader.metadata else None
         return Document(title, "\n\n".join(page.extract_text() for page in reader.pages))
     except (PyPdfError, *_PDF_FAULTS) as error:
-        raise Unreadable(f"it is not a PDF that can be read: {type(error).__name__}") from None
+        raise UnreadableDocument(
+            f"it is not a PDF that can be read: {type(error).__name__}"
+        ) from None
 
 
 def _html(text: str) -> Document:

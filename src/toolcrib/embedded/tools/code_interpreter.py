@@ -8,20 +8,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.embedded.backend import Offer
-from toolcrib.embedded.containers.container import ContainerTerms, read_terms
+from toolcrib.embedded.backend import BackendTool
+from toolcrib.embedded.containers.container import ContainerOptions, read_container_options
 from toolcrib.embedded.faults import ApiFault, invalid
 from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.tools.tool import Answer, ContainerFile, InContainer
+from toolcrib.embedded.tools.tool import ContainerFileSource, RequestContainer, ToolAnswer
 from toolcrib.errors import SandboxFailed, SandboxUnavailable
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.containers.container import Container, FileInContainer
-    from toolcrib.embedded.containers.interpreter import Executed
-    from toolcrib.embedded.containers.repository import ContainerShelf
-    from toolcrib.embedded.responses.request import CreateResponse
-    from toolcrib.embedded.responses.run import Run
-    from toolcrib.embedded.tools.tool import HostedTool, Opened
+    from toolcrib.embedded.containers.container import Container, ContainerFile
+    from toolcrib.embedded.containers.interpreter import ExecutionResult
+    from toolcrib.embedded.containers.repository import ContainerRepository
+    from toolcrib.embedded.responses.request import ResponseRequest
+    from toolcrib.embedded.responses.writer import ResponseWriter
+    from toolcrib.embedded.tools.tool import OpenTool, RequestContext
 
 TYPE: Final = "code_interpreter"
 _PARAMETERS: Final = {
@@ -37,12 +37,12 @@ _ABOUT: Final = (
 )
 
 
-class CodeInterpreter:
+class CodeInterpreterKind:
     """Makes code interpreters."""
 
     types = frozenset({TYPE})
 
-    def __init__(self, containers: ContainerShelf) -> None:
+    def __init__(self, containers: ContainerRepository) -> None:
         self._containers = containers
 
     def check(self, config: Mapping[str, Any], param: str) -> None:
@@ -56,33 +56,33 @@ class CodeInterpreter:
             await self._containers.use(container)
 
     async def open(
-        self, config: Mapping[str, Any], asked: CreateResponse, opened: Opened
-    ) -> HostedTool:
+        self, config: Mapping[str, Any], asked: ResponseRequest, opened: RequestContext
+    ) -> OpenTool:
         """The interpreter of one request."""
         container = config["container"]
-        place = InContainer(
+        place = RequestContainer(
             self._containers,
             container_id=container if isinstance(container, str) else None,
             terms=self._terms(container, "tools.container"),
             items=opened.items,
         )
         shows = asked.includes("code_interpreter_call.outputs")
-        return _Interpreter(place, self._containers, shows_outputs=shows)
+        return _OpenCodeInterpreter(place, self._containers, shows_outputs=shows)
 
-    def _terms(self, container: object, param: str) -> ContainerTerms:
+    def _terms(self, container: object, param: str) -> ContainerOptions:
         if isinstance(container, str):
-            return ContainerTerms()
+            return ContainerOptions()
         facts = cast(dict[str, Any], container) if isinstance(container, dict) else {}
         if facts.get("type") != "auto":
             raise invalid("Give the id of a container, or {'type': 'auto'}.", param)
-        return read_terms(facts, param, allow_network=self._containers.allow_network)
+        return read_container_options(facts, param, allow_network=self._containers.allow_network)
 
 
-class _Interpreter:
+class _OpenCodeInterpreter:
     def __init__(
         self,
-        place: InContainer,
-        containers: ContainerShelf,
+        place: RequestContainer,
+        containers: ContainerRepository,
         *,
         shows_outputs: bool,
     ) -> None:
@@ -91,15 +91,15 @@ class _Interpreter:
         self._shows_outputs = shows_outputs
 
     @property
-    def offers(self) -> Sequence[Offer]:
+    def backend_tools(self) -> Sequence[BackendTool]:
         """One: `python`."""
         network = "a" if self._place.terms.has_network else "no"
-        return [Offer("python", _ABOUT.format(network=network), _PARAMETERS)]
+        return [BackendTool("python", _ABOUT.format(network=network), _PARAMETERS)]
 
     async def close(self) -> None:
         """The container stays for the next response."""
 
-    async def run(self, name: str, arguments: Mapping[str, Any], run: Run) -> Answer:
+    async def run(self, name: str, arguments: Mapping[str, Any], run: ResponseWriter) -> ToolAnswer:
         """Run code in the container."""
         code = arguments.get("code")
         code = code if isinstance(code, str) else json.dumps(dict(arguments))
@@ -110,22 +110,25 @@ class _Interpreter:
             executed, files, images = await self._execute(container, code)
         except (SandboxUnavailable, SandboxFailed) as error:
             run.done(index, status="failed")
-            return Answer(item_id, f"The code was not run: {error}")
+            return ToolAnswer(item_id, f"The code was not run: {error}")
         is_anew = executed.is_first and self._place.has_used(container)
         self._place.note(container)
         run.tell("code_interpreter_call.completed", index)
         outputs = _outputs(executed, images) if self._shows_outputs else None
         run.done(index, status="completed", outputs=outputs)
-        return Answer(
+        return ToolAnswer(
             item_id,
             _told(executed, files, is_anew=is_anew),
             _value(executed, files, container),
-            [ContainerFile(container.id, each.id, each.filename, each.path) for each in files],
+            [
+                ContainerFileSource(container.id, each.id, each.filename, each.path)
+                for each in files
+            ],
         )
 
     async def _execute(
         self, container: Container, code: str
-    ) -> tuple[Executed, list[FileInContainer], list[bytes]]:
+    ) -> tuple[ExecutionResult, list[ContainerFile], list[bytes]]:
         async with self._containers.lock(container):
             interpreter = await self._containers.interpreter(container)
             executed = await interpreter.execute(code, self._containers.seconds)
@@ -140,7 +143,7 @@ class _Interpreter:
         return executed, files, images
 
 
-def _begin(run: Run, container_id: str, code: str) -> int:
+def _begin(run: ResponseWriter, container_id: str, code: str) -> int:
     index = run.add(
         {
             "id": new_id("ci"),
@@ -159,7 +162,7 @@ def _begin(run: Run, container_id: str, code: str) -> int:
     return index
 
 
-def _outputs(executed: Executed, images: Sequence[bytes]) -> list[dict[str, Any]]:
+def _outputs(executed: ExecutionResult, images: Sequence[bytes]) -> list[dict[str, Any]]:
     outputs: list[dict[str, Any]] = []
     if executed.logs:
         outputs.append({"type": "logs", "logs": executed.logs})
@@ -169,7 +172,7 @@ def _outputs(executed: Executed, images: Sequence[bytes]) -> list[dict[str, Any]
     return outputs
 
 
-def _told(executed: Executed, files: Sequence[FileInContainer], *, is_anew: bool) -> str:
+def _told(executed: ExecutionResult, files: Sequence[ContainerFile], *, is_anew: bool) -> str:
     parts = ["(Python was started anew: what earlier calls defined is gone.)"] if is_anew else []
     parts.append(executed.logs or "(no output)")
     if executed.was_cut:
@@ -180,7 +183,7 @@ def _told(executed: Executed, files: Sequence[FileInContainer], *, is_anew: bool
 
 
 def _value(
-    executed: Executed, files: Sequence[FileInContainer], container: Container
+    executed: ExecutionResult, files: Sequence[ContainerFile], container: Container
 ) -> dict[str, Any]:
     """What a scenario can use; `json` is the last line of the output, if that is JSON."""
     lines = executed.logs.strip().splitlines()

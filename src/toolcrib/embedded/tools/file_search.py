@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.embedded.backend import Offer
+from toolcrib.embedded.backend import BackendTool
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.tools.tool import Answer, FileSource
-from toolcrib.embedded.vector_stores.search import Found, Terms, find, read_terms
+from toolcrib.embedded.tools.tool import FileSource, ToolAnswer
+from toolcrib.embedded.vector_stores.search import (
+    FileMatch,
+    FileSearchOptions,
+    read_search_options,
+    search_files,
+)
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.responses.request import CreateResponse
-    from toolcrib.embedded.responses.run import Run
-    from toolcrib.embedded.tools.tool import HostedTool, Opened
-    from toolcrib.embedded.vector_stores.repository import VectorStores
+    from toolcrib.embedded.responses.request import ResponseRequest
+    from toolcrib.embedded.responses.writer import ResponseWriter
+    from toolcrib.embedded.tools.tool import OpenTool, RequestContext
+    from toolcrib.embedded.vector_stores.repository import VectorStoreRepository
     from toolcrib.embedded.vector_stores.store import VectorStore
 
 TYPE: Final = "file_search"
@@ -37,17 +42,17 @@ _PARAMETERS: Final = {
 _ABOUT: Final = "Search the user's files. Cite what you take from them by the marks of the sources."
 
 
-class FileSearch:
+class FileSearchKind:
     """Makes searches of vector stores."""
 
     types = frozenset({TYPE})
 
-    def __init__(self, stores: VectorStores) -> None:
+    def __init__(self, stores: VectorStoreRepository) -> None:
         self._stores = stores
 
     def check(self, config: Mapping[str, Any], param: str) -> None:
         """Raises `ApiFault`."""
-        read_terms(config, param)
+        read_search_options(config, param)
         ids = config.get("vector_store_ids")
         if not isinstance(ids, list) or not ids:
             raise invalid("'vector_store_ids' must be a list of ids.", f"{param}.vector_store_ids")
@@ -58,21 +63,23 @@ class FileSearch:
             await self._stores.use(str(store_id), f"{param}.vector_store_ids")
 
     async def open(
-        self, config: Mapping[str, Any], asked: CreateResponse, opened: Opened
-    ) -> HostedTool:
+        self, config: Mapping[str, Any], asked: ResponseRequest, opened: RequestContext
+    ) -> OpenTool:
         """The search of one request. Raises `ApiFault` for a store that is not there."""
         ids = [str(each) for each in config["vector_store_ids"]]
         stores = [await self._stores.use(each, "tools.vector_store_ids") for each in ids]
         shows = asked.includes("file_search_call.results")
-        return _Search(self._stores, stores, read_terms(config, "tools"), shows_results=shows)
+        return _OpenFileSearch(
+            self._stores, stores, read_search_options(config, "tools"), shows_results=shows
+        )
 
 
-class _Search:
+class _OpenFileSearch:
     def __init__(
         self,
-        stores: VectorStores,
+        stores: VectorStoreRepository,
         chosen: Sequence[VectorStore],
-        terms: Terms,
+        terms: FileSearchOptions,
         *,
         shows_results: bool,
     ) -> None:
@@ -82,37 +89,37 @@ class _Search:
         self._shows_results = shows_results
 
     @property
-    def offers(self) -> Sequence[Offer]:
+    def backend_tools(self) -> Sequence[BackendTool]:
         """One: `file_search`."""
-        return [Offer(TYPE, _ABOUT, _PARAMETERS)]
+        return [BackendTool(TYPE, _ABOUT, _PARAMETERS)]
 
     async def close(self) -> None:
         """There is nothing to let go of."""
 
-    async def run(self, name: str, arguments: Mapping[str, Any], run: Run) -> Answer:
+    async def run(self, name: str, arguments: Mapping[str, Any], run: ResponseWriter) -> ToolAnswer:
         """Search, and tell what was found."""
         queries = read_queries(arguments)
         item: dict[str, Any] = {"id": new_id("fs"), "type": "file_search_call"}
         index = run.add({**item, "status": "in_progress", "queries": [], "results": None})
         run.tell("file_search_call.in_progress", index)
         run.tell("file_search_call.searching", index)
-        found = await find(self._stores, self._chosen, queries, self._terms)
+        found = await search_files(self._stores, self._chosen, queries, self._terms)
         results = [_result(each) for each in found]
         run.tell("file_search_call.completed", index)
         shown = results if self._shows_results else None
         run.done(index, status="completed", queries=queries, results=shown)
         sources = [FileSource(each.file.file_id, each.file.filename) for each in found]
-        return Answer(item["id"], _told(found), {"results": results}, sources)
+        return ToolAnswer(item["id"], _told(found), {"results": results}, sources)
 
 
 def read_queries(arguments: Mapping[str, Any]) -> list[str]:
-    """What a brain asks for, however it says it."""
+    """What a backend asks for, however it says it."""
     given = arguments.get("queries", arguments.get("query"))
     listed = cast(list[object], given) if isinstance(given, list) else [given]
     return [str(each) for each in listed if each][:_MOST_QUERIES]
 
 
-def _result(found: Found) -> dict[str, Any]:
+def _result(found: FileMatch) -> dict[str, Any]:
     return {
         "file_id": found.file.file_id,
         "filename": found.file.filename,
@@ -123,7 +130,7 @@ def _result(found: Found) -> dict[str, Any]:
     }
 
 
-def _told(found: Sequence[Found]) -> str:
+def _told(found: Sequence[FileMatch]) -> str:
     if not found:
         return "Nothing was found."
     return "\n\n".join(f"From {each.file.filename}:\n{each.text}" for each in found)

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
-from toolcrib.embedded.backend import Offer
+from toolcrib.embedded.backend import BackendTool
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.tools.tool import Answer, Paused, Resumed
+from toolcrib.embedded.tools.tool import ResumedCall, ToolAnswer, ToolPause
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.responses.request import CreateResponse
-    from toolcrib.embedded.responses.run import Run
-    from toolcrib.embedded.tools.tool import HostedTool, Opened
+    from toolcrib.embedded.responses.request import ResponseRequest
+    from toolcrib.embedded.responses.writer import ResponseWriter
+    from toolcrib.embedded.tools.tool import OpenTool, RequestContext
     from toolcrib.mcp_client.connection import Connection
     from toolcrib.tools.redaction import Scrubber
 
@@ -30,7 +30,7 @@ _ELSEWHERE: Final = ("connector_id", "tunnel_id")
 
 
 @dataclass(frozen=True, slots=True)
-class McpTerms:
+class McpServerOptions:
     """A server and its terms. Without `allowed` every tool may be called."""
 
     label: str
@@ -54,7 +54,7 @@ class McpTerms:
         return not self.asks_never and name not in self.asks_not_for
 
 
-def read_terms(config: Mapping[str, Any], param: str) -> McpTerms:
+def read_server_options(config: Mapping[str, Any], param: str) -> McpServerOptions:
     """The terms of a request. Raises `ApiFault`."""
     label, url = config.get("server_label"), config.get("server_url")
     if not isinstance(label, str) or not label:
@@ -67,7 +67,7 @@ def read_terms(config: Mapping[str, Any], param: str) -> McpTerms:
     allowed, is_read_only = _allowed(config.get("allowed_tools"), param)
     asks_never, asks_not_for = _approval(config.get("require_approval"), param)
     headers = _headers(config, param)
-    return McpTerms(label, url, headers, allowed, is_read_only, asks_never, asks_not_for)
+    return McpServerOptions(label, url, headers, allowed, is_read_only, asks_never, asks_not_for)
 
 
 def _headers(config: Mapping[str, Any], param: str) -> dict[str, str]:
@@ -121,26 +121,26 @@ LIST_SECONDS: Final = 30.0
 CALL_SECONDS: Final = 600.0
 
 
-class Mcp:
+class McpKind:
     """Connects to MCP servers by their address."""
 
     types = frozenset({"mcp"})
 
     def check(self, config: Mapping[str, Any], param: str) -> None:
         """Raises `ApiFault`."""
-        read_terms(config, param)
+        read_server_options(config, param)
 
     async def open(
-        self, config: Mapping[str, Any], asked: CreateResponse, opened: Opened
-    ) -> HostedTool:
+        self, config: Mapping[str, Any], asked: ResponseRequest, opened: RequestContext
+    ) -> OpenTool:
         """The server of one request. Its tools are listed once in a conversation."""
-        remote = _Remote(read_terms(config, "tools"), opened.items)
+        remote = _OpenMcpServer(read_server_options(config, "tools"), opened.items)
         await remote.list(opened.run)
         return remote
 
 
-class _Remote:
-    def __init__(self, terms: McpTerms, items: Sequence[Mapping[str, Any]]) -> None:
+class _OpenMcpServer:
+    def __init__(self, terms: McpServerOptions, items: Sequence[Mapping[str, Any]]) -> None:
         self._terms = terms
         self._items = [item for item in items if item.get("server_label") == terms.label]
         self._responses = {
@@ -154,10 +154,10 @@ class _Remote:
         self._connection: Connection | None = None
 
     @property
-    def offers(self) -> Sequence[Offer]:
+    def backend_tools(self) -> Sequence[BackendTool]:
         """The server's tools, each under the server's label."""
         return [
-            Offer(
+            BackendTool(
                 f"{self._terms.label}__{tool['name']}",
                 str(tool.get("description") or ""),
                 cast(dict[str, Any], tool["input_schema"]),
@@ -169,7 +169,7 @@ class _Remote:
         """End the connection."""
         await self._stack.aclose()
 
-    async def list(self, run: Run) -> None:
+    async def list(self, run: ResponseWriter) -> None:
         """Take the tools that were listed before, or ask the server and tell of it."""
         for item in self._items:
             if item.get("type") == "mcp_list_tools" and not item.get("error"):
@@ -190,10 +190,10 @@ class _Remote:
         run.tell("mcp_list_tools.completed", index)
         run.done(index, tools=list(self._tools))
 
-    async def resume(self, run: Run) -> Sequence[Resumed]:
+    async def resume(self, run: ResponseWriter) -> Sequence[ResumedCall]:
         """Run what a person has approved since. What was denied is in the conversation."""
         done = {item.get("approval_request_id") for item in self._items}
-        resumed: list[Resumed] = []
+        resumed: list[ResumedCall] = []
         for item in self._items:
             if item.get("type") != "mcp_approval_request" or item["id"] in done:
                 continue
@@ -201,20 +201,24 @@ class _Remote:
             if response is not None and response.get("approve") is True:
                 answer = await self._call(item["name"], item["arguments"], run, item["id"])
                 shown = f"{self._terms.label}__{item['name']}"
-                resumed.append(Resumed(shown, item["arguments"], answer))
+                resumed.append(ResumedCall(shown, item["arguments"], answer))
         return resumed
 
-    async def run(self, name: str, arguments: Mapping[str, Any], run: Run) -> Answer | Paused:
+    async def run(
+        self, name: str, arguments: Mapping[str, Any], run: ResponseWriter
+    ) -> ToolAnswer | ToolPause:
         """Call a tool, or ask for approval first."""
         tool, text = name.removeprefix(f"{self._terms.label}__"), json.dumps(dict(arguments))
         if self._terms.needs_approval(tool):
             base: dict[str, Any] = {"id": new_id("mcpr"), "type": "mcp_approval_request"}
             told = {"server_label": self._terms.label, "name": tool, "arguments": text}
             run.done(run.add({**base, **told}))
-            return Paused()
+            return ToolPause()
         return await self._call(tool, text, run, None)
 
-    async def _call(self, tool: str, arguments: str, run: Run, approval_id: str | None) -> Answer:
+    async def _call(
+        self, tool: str, arguments: str, run: ResponseWriter, approval_id: str | None
+    ) -> ToolAnswer:
         base: dict[str, Any] = {
             "id": new_id("mcp"),
             "type": "mcp_call",
@@ -236,13 +240,15 @@ class _Remote:
             fault = {"type": "mcp_protocol_error", "code": _code(error), "message": reason}
             run.tell("mcp_call.failed", index)
             run.done(index, arguments=arguments, status="failed", error=fault)
-            return Answer(base["id"], f"The call failed: {reason}")
+            return ToolAnswer(base["id"], f"The call failed: {reason}")
         return self._ended(index, base["id"], arguments, answer, run)
 
-    def _ended(self, index: int, item_id: str, arguments: str, answer: Any, run: Run) -> Answer:
-        from toolcrib.mcp_client.results import result_of, without_secrets
+    def _ended(
+        self, index: int, item_id: str, arguments: str, answer: Any, run: ResponseWriter
+    ) -> ToolAnswer:
+        from toolcrib.mcp_client.results import tool_result, without_secrets
 
-        told = result_of(answer, run.response["output"][index]["name"], MOST_OUTPUT)
+        told = tool_result(answer, run.response["output"][index]["name"], MOST_OUTPUT)
         result = without_secrets(told, self._hidden)
         output = result.message or _as_text(result.value)
         if answer.is_error:
@@ -250,27 +256,27 @@ class _Remote:
             fault = {"type": "mcp_tool_execution_error", "content": content}
             run.tell("mcp_call.failed", index)
             run.done(index, arguments=arguments, status="failed", error=fault)
-            return Answer(item_id, output)
+            return ToolAnswer(item_id, output)
         run.tell("mcp_call.completed", index)
         run.done(index, arguments=arguments, status="completed", output=output)
-        return Answer(item_id, output, _value(result.value))
+        return ToolAnswer(item_id, output, _value(result.value))
 
     async def _connected(self) -> Connection:
-        from toolcrib.mcp_client.config import Address
-        from toolcrib.mcp_client.connection import connected
+        from toolcrib.mcp_client.config import ServerAddress
+        from toolcrib.mcp_client.connection import connect
 
         if self._connection is None:
-            address = Address(self._terms.url, self._terms.headers, self._hidden)
-            self._connection = await self._stack.enter_async_context(connected(address))
+            address = ServerAddress(self._terms.url, self._terms.headers, self._hidden)
+            self._connection = await self._stack.enter_async_context(connect(address))
         return self._connection
 
     def _reason(self, error: BaseException) -> str:
-        from toolcrib.mcp_client.config import presentable
-        from toolcrib.mcp_client.errors import reason_of
+        from toolcrib.mcp_client.config import printable_line
+        from toolcrib.mcp_client.errors import connection_fault
 
         if isinstance(error, TimeoutError):
             return "the server took too long"
-        return presentable(reason_of(error), self._hidden)
+        return printable_line(connection_fault(error), self._hidden)
 
 
 def _told_tool(tool: Any) -> dict[str, Any]:
@@ -289,7 +295,7 @@ async def _no_progress(progress: float, total: float | None, message: str | None
     """The Responses API has no event for it."""
 
 
-def _hidden(terms: McpTerms) -> Scrubber:
+def _hidden(terms: McpServerOptions) -> Scrubber:
     """Takes out of whatever a server says what it was given to keep to itself."""
     from toolcrib.tools.mcp.credentials import SHORTEST_SECRET, secrets_in
     from toolcrib.tools.redaction import Scrubber

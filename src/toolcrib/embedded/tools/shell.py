@@ -6,22 +6,22 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.embedded.backend import Offer
-from toolcrib.embedded.containers.container import ContainerTerms, read_terms
+from toolcrib.embedded.backend import BackendTool
+from toolcrib.embedded.containers.container import ContainerOptions, read_container_options
 from toolcrib.embedded.containers.interpreter import WORK_AT
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.tools.tool import Answer, ContainerFile, InContainer
+from toolcrib.embedded.tools.tool import ContainerFileSource, RequestContainer, ToolAnswer
 from toolcrib.errors import SandboxFailed, SandboxUnavailable
 from toolcrib.sandbox.command import Command
 
 if TYPE_CHECKING:
     from toolcrib.embedded.containers.container import Container
-    from toolcrib.embedded.containers.repository import ContainerShelf
-    from toolcrib.embedded.responses.request import CreateResponse
-    from toolcrib.embedded.responses.run import Run
-    from toolcrib.embedded.tools.tool import HostedTool, Opened
-    from toolcrib.sandbox.command import Finished
+    from toolcrib.embedded.containers.repository import ContainerRepository
+    from toolcrib.embedded.responses.request import ResponseRequest
+    from toolcrib.embedded.responses.writer import ResponseWriter
+    from toolcrib.embedded.tools.tool import OpenTool, RequestContext
+    from toolcrib.sandbox.command import CommandResult
 
 TYPE: Final = "shell"
 MOST_COMMANDS: Final = 16
@@ -47,12 +47,12 @@ _ABOUT: Final = (
 )
 
 
-class Shell:
+class ShellKind:
     """Makes shells."""
 
     types = frozenset({TYPE})
 
-    def __init__(self, containers: ContainerShelf) -> None:
+    def __init__(self, containers: ContainerRepository) -> None:
         self._containers = containers
 
     def check(self, config: Mapping[str, Any], param: str) -> None:
@@ -66,24 +66,24 @@ class Shell:
             await self._containers.use(container_id)
 
     async def open(
-        self, config: Mapping[str, Any], asked: CreateResponse, opened: Opened
-    ) -> HostedTool:
+        self, config: Mapping[str, Any], asked: ResponseRequest, opened: RequestContext
+    ) -> OpenTool:
         """The shell of one request."""
         container_id, terms = self._place(config, "tools.environment")
-        place = InContainer(
+        place = RequestContainer(
             self._containers, container_id=container_id, terms=terms, items=opened.items
         )
-        return _Shell(place, self._containers)
+        return _OpenShell(place, self._containers)
 
-    def _place(self, config: Mapping[str, Any], param: str) -> tuple[str | None, ContainerTerms]:
+    def _place(self, config: Mapping[str, Any], param: str) -> tuple[str | None, ContainerOptions]:
         environment = config.get("environment")
         facts = cast(dict[str, Any], environment) if isinstance(environment, dict) else {}
         match facts.get("type"):
             case "container_reference" if isinstance(facts.get("container_id"), str):
-                return facts["container_id"], ContainerTerms()
+                return facts["container_id"], ContainerOptions()
             case "container_auto":
                 allow = self._containers.allow_network
-                return None, read_terms(facts, param, allow_network=allow)
+                return None, read_container_options(facts, param, allow_network=allow)
             case _:
                 raise invalid(
                     "The environment must be container_auto or container_reference: this provider "
@@ -92,21 +92,21 @@ class Shell:
                 )
 
 
-class _Shell:
-    def __init__(self, place: InContainer, containers: ContainerShelf) -> None:
+class _OpenShell:
+    def __init__(self, place: RequestContainer, containers: ContainerRepository) -> None:
         self._place = place
         self._containers = containers
 
     @property
-    def offers(self) -> Sequence[Offer]:
+    def backend_tools(self) -> Sequence[BackendTool]:
         """One: `shell`."""
         network = "a" if self._place.terms.has_network else "no"
-        return [Offer(TYPE, _ABOUT.format(network=network), _PARAMETERS)]
+        return [BackendTool(TYPE, _ABOUT.format(network=network), _PARAMETERS)]
 
     async def close(self) -> None:
         """The container stays for the next response."""
 
-    async def run(self, name: str, arguments: Mapping[str, Any], run: Run) -> Answer:
+    async def run(self, name: str, arguments: Mapping[str, Any], run: ResponseWriter) -> ToolAnswer:
         """Run commands in the container."""
         container = await self._place.container()
         action = _action(arguments)
@@ -121,20 +121,23 @@ class _Shell:
                 files = await self._containers.files.changed(container)
         except (SandboxUnavailable, SandboxFailed) as error:
             run.done(index, status="incomplete")
-            return Answer(item_id, f"Nothing was run: {error}")
+            return ToolAnswer(item_id, f"Nothing was run: {error}")
         run.done(index, status="completed")
         outputs = [_output(each, action["max_output_length"] or MOST_OUTPUT) for each in ended]
         _finish(run, call_id, action, outputs)
-        return Answer(
+        return ToolAnswer(
             item_id,
             _told(outputs),
             {"outputs": outputs, "container_id": container.id},
-            [ContainerFile(container.id, each.id, each.filename, each.path) for each in files],
+            [
+                ContainerFileSource(container.id, each.id, each.filename, each.path)
+                for each in files
+            ],
         )
 
     async def _command(
         self, container: Container, text: str, action: Mapping[str, Any]
-    ) -> Finished:
+    ) -> CommandResult:
         most = self._containers.seconds
         seconds = min(most, action["timeout_ms"] / 1000) if action["timeout_ms"] else most
         sandbox = await self._containers.sandbox()
@@ -168,7 +171,7 @@ def _whole(value: object) -> int | None:
     return value if type(value) is int and value > 0 else None
 
 
-def _begin(run: Run, call_id: str, action: dict[str, Any], container: Container) -> int:
+def _begin(run: ResponseWriter, call_id: str, action: dict[str, Any], container: Container) -> int:
     index = run.add(
         {
             "id": new_id("sh"),
@@ -188,7 +191,7 @@ def _begin(run: Run, call_id: str, action: dict[str, Any], container: Container)
 
 
 def _finish(
-    run: Run, call_id: str, action: Mapping[str, Any], outputs: list[dict[str, Any]]
+    run: ResponseWriter, call_id: str, action: Mapping[str, Any], outputs: list[dict[str, Any]]
 ) -> None:
     base: dict[str, Any] = {
         "id": new_id("sho"),
@@ -202,7 +205,7 @@ def _finish(
     run.done(index, status="completed", output=outputs)
 
 
-def _output(finished: Finished, most: int) -> dict[str, Any]:
+def _output(finished: CommandResult, most: int) -> dict[str, Any]:
     outcome: dict[str, Any] = {"type": "exit", "exit_code": finished.exit_code}
     return {
         "stdout": finished.stdout.decode("utf-8", "replace")[:most],

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, runti
 from toolcrib.embedded.faults import ApiFault
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.backend import Offer
-    from toolcrib.embedded.containers.container import Container, ContainerTerms
-    from toolcrib.embedded.containers.repository import ContainerShelf
-    from toolcrib.embedded.responses.request import CreateResponse
-    from toolcrib.embedded.responses.run import Run
+    from toolcrib.embedded.backend import BackendTool
+    from toolcrib.embedded.containers.container import Container, ContainerOptions
+    from toolcrib.embedded.containers.repository import ContainerRepository
+    from toolcrib.embedded.responses.request import ResponseRequest
+    from toolcrib.embedded.responses.writer import ResponseWriter
 
 
 @dataclass(frozen=True, slots=True)
-class WebSource:
+class PageSource:
     """A page that can be cited."""
 
     url: str
@@ -38,7 +38,7 @@ class FileSource:
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerFile:
+class ContainerFileSource:
     """A file that a tool left in a container. It is cited by its path, `/mnt/data/…`."""
 
     container_id: str
@@ -48,45 +48,47 @@ class ContainerFile:
     type: Literal["container_file"] = "container_file"
 
 
-Source: TypeAlias = WebSource | FileSource | ContainerFile
+CitationSource: TypeAlias = PageSource | FileSource | ContainerFileSource
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a tool answered: text for the brain, to which the provider adds a list of the sources
+class ToolAnswer:
+    """What a tool answered: text for the backend, to which the provider adds a list of the sources
     with the marks to cite them by. `item_id` is the item that tells of it.
     """
 
     item_id: str
     text: str
     value: Any = None
-    sources: Sequence[Source] = ()
+    sources: Sequence[CitationSource] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Paused:
+class ToolPause:
     """The tool cannot go on before the client answers, for which an item was added."""
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
+class ResumedCall:
     """A call that waited for the client, and what it came to now."""
 
     name: str
     arguments: str
-    answer: Answer
+    answer: ToolAnswer
 
 
-class HostedTool(Protocol):
+class OpenTool(Protocol):
     """A tool of one request. It adds its own items to the run, with their events."""
 
     @property
-    def offers(self) -> Sequence[Offer]:
-        """How a brain can call it."""
+    def backend_tools(self) -> Sequence[BackendTool]:
+        """How a backend can call it."""
         ...
 
-    async def run(self, name: str, arguments: Mapping[str, Any], run: Run) -> Answer | Paused:
-        """Do what a brain proposed. A failure of the tool is an answer that tells of it."""
+    async def run(
+        self, name: str, arguments: Mapping[str, Any], run: ResponseWriter
+    ) -> ToolAnswer | ToolPause:
+        """Do what a backend proposed. A failure of the tool is an answer that tells of it."""
         ...
 
     async def close(self) -> None:
@@ -95,16 +97,16 @@ class HostedTool(Protocol):
 
 
 @runtime_checkable
-class Resumable(Protocol):
+class ResumableTool(Protocol):
     """A tool whose calls may wait for the client between two responses."""
 
-    async def resume(self, run: Run) -> Sequence[Resumed]:
-        """Do what the client has let through since; before the brain is asked again."""
+    async def resume(self, run: ResponseWriter) -> Sequence[ResumedCall]:
+        """Do what the client has let through since; before the backend is asked again."""
         ...
 
 
 @runtime_checkable
-class NeedsReady(Protocol):
+class ResourceCheck(Protocol):
     """A kind whose tools need something that may be gone, such as a container."""
 
     async def ready(self, config: Mapping[str, Any], param: str) -> None:
@@ -125,31 +127,31 @@ class HostedKind(Protocol):
         ...
 
     async def open(
-        self, config: Mapping[str, Any], asked: CreateResponse, opened: Opened
-    ) -> HostedTool:
+        self, config: Mapping[str, Any], asked: ResponseRequest, opened: RequestContext
+    ) -> OpenTool:
         """The tool for one request. Raises `ApiFault`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class RequestContext:
     """What a tool may need of the request: the run to tell in, and the items so far."""
 
-    run: Run
+    run: ResponseWriter
     items: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
 
 
-class InContainer:
+class RequestContainer:
     """A container that the request names, or the one that the conversation has used before, or a
     new one when something is first run.
     """
 
     def __init__(
         self,
-        containers: ContainerShelf,
+        containers: ContainerRepository,
         *,
         container_id: str | None,
-        terms: ContainerTerms,
+        terms: ContainerOptions,
         items: Sequence[Mapping[str, Any]],
     ) -> None:
         self._containers = containers

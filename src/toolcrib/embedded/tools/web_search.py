@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.embedded.backend import Offer
+from toolcrib.embedded.backend import BackendTool
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.tools.file_search import read_queries
-from toolcrib.embedded.tools.tool import Answer, WebSource
-from toolcrib.embedded.web.source import Domains, Page, WebUnavailable
+from toolcrib.embedded.tools.tool import PageSource, ToolAnswer
+from toolcrib.embedded.web.source import Domains, WebPage, WebUnavailable
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.responses.request import CreateResponse
-    from toolcrib.embedded.responses.run import Run
-    from toolcrib.embedded.tools.tool import HostedTool, Opened
+    from toolcrib.embedded.responses.request import ResponseRequest
+    from toolcrib.embedded.responses.writer import ResponseWriter
+    from toolcrib.embedded.tools.tool import OpenTool, RequestContext
     from toolcrib.embedded.web.source import WebSource as Place
 
 TYPES: Final = frozenset(
@@ -44,7 +44,7 @@ _OPEN: Final = {
 }
 
 
-class WebSearch:
+class WebSearchKind:
     """Makes web searches."""
 
     types = TYPES
@@ -65,17 +65,17 @@ class WebSearch:
             raise invalid("It must be low, medium or high.", f"{param}.search_context_size")
 
     async def open(
-        self, config: Mapping[str, Any], asked: CreateResponse, opened: Opened
-    ) -> HostedTool:
+        self, config: Mapping[str, Any], asked: ResponseRequest, opened: RequestContext
+    ) -> OpenTool:
         """The search of one request."""
         may_go_out = config.get("external_web_access") is not False
         places = [each for each in self._places if may_go_out or not each.is_external]
         most = _RESULTS[config.get("search_context_size") or "medium"]
         shows = asked.includes("web_search_call.action.sources")
-        return _Search(places, _domains(config, "tools"), most, shows_sources=shows)
+        return _OpenWebSearch(places, _domains(config, "tools"), most, shows_sources=shows)
 
 
-class _Search:
+class _OpenWebSearch:
     def __init__(
         self, places: Sequence[Place], domains: Domains, most: int, *, shows_sources: bool
     ) -> None:
@@ -85,17 +85,19 @@ class _Search:
         self._shows_sources = shows_sources
 
     @property
-    def offers(self) -> Sequence[Offer]:
+    def backend_tools(self) -> Sequence[BackendTool]:
         """Two: to search, and to open a page."""
         return [
-            Offer("web_search", "Search the web. Cite pages by the marks of the sources.", _SEARCH),
-            Offer("open_page", "Read a page that a search has found.", _OPEN),
+            BackendTool(
+                "web_search", "Search the web. Cite pages by the marks of the sources.", _SEARCH
+            ),
+            BackendTool("open_page", "Read a page that a search has found.", _OPEN),
         ]
 
     async def close(self) -> None:
         """There is nothing to let go of."""
 
-    async def run(self, name: str, arguments: Mapping[str, Any], run: Run) -> Answer:
+    async def run(self, name: str, arguments: Mapping[str, Any], run: ResponseWriter) -> ToolAnswer:
         """Search, or open a page."""
         item_id = new_id("ws")
         index = run.add({"id": item_id, "type": "web_search_call", "status": "in_progress"})
@@ -117,9 +119,9 @@ class _Search:
         run.done(index, status=status, action=action)
         return _answer(item_id, pages, faults)
 
-    async def _search(self, queries: Sequence[str]) -> tuple[list[Page], list[str]]:
+    async def _search(self, queries: Sequence[str]) -> tuple[list[WebPage], list[str]]:
         """Pages of all places, in turns, each once; and why some could not be asked."""
-        lists: list[Sequence[Page]] = []
+        lists: list[Sequence[WebPage]] = []
         faults = [] if self._places else [_NOTHING_SAVED]
         for query in queries:
             for place in self._places:
@@ -127,14 +129,14 @@ class _Search:
                     lists.append(await place.search(query, self._most, self._domains))
                 except WebUnavailable as error:
                     faults.append(str(error))
-        found: dict[str, Page] = {}
+        found: dict[str, WebPage] = {}
         for at in range(self._most):
             for pages in lists:
                 if at < len(pages):
                     found.setdefault(pages[at].url, pages[at])
         return list(found.values())[: self._most], faults
 
-    async def _open(self, url: str) -> tuple[list[Page], list[str]]:
+    async def _open(self, url: str) -> tuple[list[WebPage], list[str]]:
         """The page, if a place has it, which must not be left out by the filters."""
         if not self._domains.admit(url):
             return [], ["The page is not of the domains that are let in."]
@@ -146,7 +148,7 @@ class _Search:
                 faults.append(str(error))
                 continue
             if page is not None:
-                return [Page(page.url, page.title, page.text[:_PAGE_TEXT])], []
+                return [WebPage(page.url, page.title, page.text[:_PAGE_TEXT])], []
         return [], faults
 
 
@@ -163,9 +165,9 @@ def _domains(config: Mapping[str, Any], param: str) -> Domains:
     return Domains(*lists)
 
 
-def _answer(item_id: str, pages: Sequence[Page], faults: Sequence[str]) -> Answer:
+def _answer(item_id: str, pages: Sequence[WebPage], faults: Sequence[str]) -> ToolAnswer:
     texts = [f"{page.title} ({page.url})\n{page.text}" for page in pages]
     told = "\n\n".join([*texts, *faults]) or "Nothing was found."
     results = [{"url": page.url, "title": page.title, "text": page.text} for page in pages]
-    sources = [WebSource(page.url, page.title) for page in pages]
-    return Answer(item_id, told, {"results": results}, sources)
+    sources = [PageSource(page.url, page.title) for page in pages]
+    return ToolAnswer(item_id, told, {"results": results}, sources)

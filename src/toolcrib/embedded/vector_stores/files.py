@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.embedded.faults import ApiFault, missing
 from toolcrib.embedded.search.chunks import chunks_of
-from toolcrib.embedded.search.documents import Unreadable, read_document
-from toolcrib.embedded.vector_stores.store import StoreFile, VectorStore
+from toolcrib.embedded.search.documents import UnreadableDocument, read_document
+from toolcrib.embedded.vector_stores.store import VectorStore, VectorStoreFile
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
     from toolcrib.embedded.database import Database
-    from toolcrib.embedded.file_repository import FileShelf
+    from toolcrib.embedded.file_repository import FileRepository
     from toolcrib.embedded.search.chunks import Chunking
     from toolcrib.embedded.search.index import TextIndex
     from toolcrib.embedded.vector_stores.store import FileStatus
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class StoreFiles:
+class VectorStoreFiles:
     """Reads files into stores while the client does other things."""
 
     def __init__(
-        self, database: Database, index: TextIndex, uploads: FileShelf, clock: Clock
+        self, database: Database, index: TextIndex, uploads: FileRepository, clock: Clock
     ) -> None:
         self._database = database
         self._index = index
@@ -49,10 +49,10 @@ class StoreFiles:
         attributes: Mapping[str, str | float | bool],
         chunking: Chunking,
         batch_id: str | None = None,
-    ) -> StoreFile:
+    ) -> VectorStoreFile:
         """Begin to read a file into a store. Raises `ApiFault`."""
         stored = await self._uploads.get(file_id, "file_id")
-        file = StoreFile(
+        file = VectorStoreFile(
             store_id=store.id,
             file_id=file_id,
             filename=stored.filename,
@@ -68,26 +68,28 @@ class StoreFiles:
         self._begin(file)
         return file
 
-    async def list(self, store: VectorStore) -> list[StoreFile]:
+    async def list(self, store: VectorStore) -> list[VectorStoreFile]:
         """The files of a store, the oldest first."""
         return await self._where("store_id = ?", store.id)
 
-    async def get(self, store: VectorStore, file_id: str) -> StoreFile:
+    async def get(self, store: VectorStore, file_id: str) -> VectorStoreFile:
         """One file of a store. Raises `ApiFault`."""
         found = await self._where("store_id = ? and file_id = ?", store.id, file_id)
         if not found:
             raise missing("File", file_id, "file_id")
         return found[0]
 
-    async def text(self, file: StoreFile) -> str:
+    async def text(self, file: VectorStoreFile) -> str:
         """What was read from a file. Raises `ApiFault`."""
         try:
             data = await self._uploads.read(file.file_id, "file_id")
             return (await asyncio.to_thread(read_document, file.filename, data)).text
-        except Unreadable as error:
+        except UnreadableDocument as error:
             raise ApiFault(400, f"The file cannot be read: {error}.", param="file_id") from None
 
-    async def describe(self, file: StoreFile, attributes: Mapping[str, Any]) -> StoreFile:
+    async def describe(
+        self, file: VectorStoreFile, attributes: Mapping[str, Any]
+    ) -> VectorStoreFile:
         """Give a file other attributes."""
 
         def write(connection: sqlite3.Connection) -> None:
@@ -99,13 +101,13 @@ class StoreFiles:
         await self._database.ask(write)
         return replace(file, attributes=attributes)
 
-    async def cancel(self, files: Sequence[StoreFile]) -> None:
+    async def cancel(self, files: Sequence[VectorStoreFile]) -> None:
         """Do not read those that are not read yet."""
         for file in files:
             if file.status == "in_progress":
                 await self._settle(file, "cancelled", 0, None)
 
-    async def remove(self, file: StoreFile) -> None:
+    async def remove(self, file: VectorStoreFile) -> None:
         """Take a file out of a store; the file itself stays."""
 
         def write(connection: sqlite3.Connection) -> None:
@@ -134,17 +136,17 @@ class StoreFiles:
         if self._reading:
             await asyncio.wait(self._reading)
 
-    def _begin(self, file: StoreFile) -> None:
+    def _begin(self, file: VectorStoreFile) -> None:
         task = asyncio.create_task(self._read(file))
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)
 
-    async def _read(self, file: StoreFile) -> None:
+    async def _read(self, file: VectorStoreFile) -> None:
         try:
             data = await self._uploads.read(file.file_id)
             chunks = await asyncio.to_thread(_chunked, file, data)
             await self._index.add(file.store_id, file.file_id, chunks)
-        except (Unreadable, ApiFault) as error:
+        except (UnreadableDocument, ApiFault) as error:
             await self._settle(file, "failed", 0, str(error))
         except Exception:
             logger.exception("file %s could not be read", file.file_id)
@@ -156,7 +158,7 @@ class StoreFiles:
                 await self._index.remove(file.store_id, file.file_id)
 
     async def _settle(
-        self, file: StoreFile, status: FileStatus, size: int, error: str | None
+        self, file: VectorStoreFile, status: FileStatus, size: int, error: str | None
     ) -> bool:
         """Say how the reading ended; False when nobody waits for it any more."""
 
@@ -170,22 +172,22 @@ class StoreFiles:
 
         return await self._database.ask(write)
 
-    async def _where(self, condition: str, *values: str) -> list[StoreFile]:
+    async def _where(self, condition: str, *values: str) -> list[VectorStoreFile]:
         rows = await self._database.ask(
             lambda connection: connection.execute(
                 f"select * from vector_store_files where {condition} order by created_at, rowid",
                 values,
             ).fetchall()
         )
-        return [StoreFile.of(row) for row in rows]
+        return [VectorStoreFile.of(row) for row in rows]
 
 
-def _chunked(file: StoreFile, data: bytes) -> Sequence[str]:
+def _chunked(file: VectorStoreFile, data: bytes) -> Sequence[str]:
     document = read_document(file.filename, data)
     return list(chunks_of(document.text, file.chunking))
 
 
-def _put(connection: sqlite3.Connection, file: StoreFile) -> None:
+def _put(connection: sqlite3.Connection, file: VectorStoreFile) -> None:
     connection.execute(
         "insert or replace into vector_store_files values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (

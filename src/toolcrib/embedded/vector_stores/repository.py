@@ -10,31 +10,31 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.embedded.faults import ApiFault, missing
 from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.interval import NowAndThen
-from toolcrib.embedded.vector_stores.files import StoreFiles
+from toolcrib.embedded.interval import Interval
+from toolcrib.embedded.vector_stores.files import VectorStoreFiles
 from toolcrib.embedded.vector_stores.store import SCHEMA, VectorStore
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
     from toolcrib.embedded.database import Database
-    from toolcrib.embedded.file_repository import FileShelf
+    from toolcrib.embedded.file_repository import FileRepository
     from toolcrib.embedded.search.index import TextIndex
 
 _SWEEP_SECONDS: Final = 3600.0
 
 
-class VectorStores:
+class VectorStoreRepository:
     """Makes vector stores. `files` are those in the stores, `index` is what is searched."""
 
     def __init__(
-        self, database: Database, index: TextIndex, uploads: FileShelf, clock: Clock
+        self, database: Database, index: TextIndex, uploads: FileRepository, clock: Clock
     ) -> None:
         database.extend(SCHEMA)
         self._database = database
         self._clock = clock
-        self._sweeps = NowAndThen(clock, _SWEEP_SECONDS)
+        self._sweeps = Interval(clock, _SWEEP_SECONDS)
         self.index = index
-        self.files = StoreFiles(database, index, uploads, clock)
+        self.files = VectorStoreFiles(database, index, uploads, clock)
         uploads.when_gone(self.files.forget)
 
     async def create(

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.search.index import DEFAULT_WEIGHTS, Weights
+from toolcrib.embedded.search.index import DEFAULT_RANK_WEIGHTS, RankWeights
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.vector_stores.repository import VectorStores
-    from toolcrib.embedded.vector_stores.store import StoreFile, VectorStore
+    from toolcrib.embedded.vector_stores.repository import VectorStoreRepository
+    from toolcrib.embedded.vector_stores.store import VectorStore, VectorStoreFile
 
 
 Attributes = Mapping[str, str | float | bool]
@@ -100,25 +100,25 @@ DEFAULT_RESULTS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class FileSearchOptions:
     """What a search wants."""
 
     most: int
     passes: Filter
     threshold: float
-    weights: Weights
+    weights: RankWeights
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FileMatch:
     """A chunk of a file that fits."""
 
-    file: StoreFile
+    file: VectorStoreFile
     text: str
     score: float
 
 
-def read_terms(config: Mapping[str, Any], param: str) -> Terms:
+def read_search_options(config: Mapping[str, Any], param: str) -> FileSearchOptions:
     """The terms of a request. Raises `ApiFault`."""
     most = config.get("max_num_results")
     if most is not None and not (type(most) is int and 1 <= most <= MOST_RESULTS):
@@ -129,7 +129,7 @@ def read_terms(config: Mapping[str, Any], param: str) -> Terms:
     if not isinstance(ranking, dict):
         raise invalid("'ranking_options' must be an object.", f"{param}.ranking_options")
     options = cast(dict[str, Any], ranking)
-    return Terms(
+    return FileSearchOptions(
         most or DEFAULT_RESULTS,
         read_filter(config.get("filters"), f"{param}.filters"),
         _fraction(options.get("score_threshold"), f"{param}.ranking_options.score_threshold"),
@@ -137,11 +137,14 @@ def read_terms(config: Mapping[str, Any], param: str) -> Terms:
     )
 
 
-async def find(
-    stores: VectorStores, chosen: Sequence[VectorStore], queries: Sequence[str], terms: Terms
-) -> list[Found]:
+async def search_files(
+    stores: VectorStoreRepository,
+    chosen: Sequence[VectorStore],
+    queries: Sequence[str],
+    terms: FileSearchOptions,
+) -> list[FileMatch]:
     """The chunks that fit any of the queries best, each once."""
-    best: dict[int, Found] = {}
+    best: dict[int, FileMatch] = {}
     for store in chosen:
         await stores.touch(store)
         files = {file.file_id: file for file in await stores.files.list(store)}
@@ -153,7 +156,7 @@ async def find(
             for hit in hits:
                 known = best.get(hit.chunk_id)
                 if known is None or known.score < hit.score:
-                    best[hit.chunk_id] = Found(files[hit.document], hit.text, hit.score)
+                    best[hit.chunk_id] = FileMatch(files[hit.document], hit.text, hit.score)
     ranked = sorted(best.values(), key=lambda found: -found.score)
     return [each for each in ranked if each.score >= terms.threshold][: terms.most]
 
@@ -170,13 +173,13 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _weights(told: object, param: str) -> Weights:
+def _weights(told: object, param: str) -> RankWeights:
     if told is None:
-        return DEFAULT_WEIGHTS
+        return DEFAULT_RANK_WEIGHTS
     facts = cast(dict[str, Any], told) if isinstance(told, dict) else {}
     text, meaning = facts.get("text_weight"), facts.get("embedding_weight")
     if not _is_number(text) or not _is_number(meaning):
         raise invalid("Both 'embedding_weight' and 'text_weight' must be numbers.", param)
     if min(text, meaning) < 0 or text + meaning <= 0:
         raise invalid("The weights must not be negative, and not both zero.", param)
-    return Weights(float(text), float(meaning))
+    return RankWeights(float(text), float(meaning))

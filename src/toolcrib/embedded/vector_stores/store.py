@@ -63,7 +63,7 @@ class VectorStore:
         """Whether nobody used it for too long."""
         return self.expires_at is not None and self.expires_at <= now
 
-    def told(self, files: list[StoreFile], now: float) -> dict[str, Any]:
+    def told(self, files: list[VectorStoreFile], now: float) -> dict[str, Any]:
         """As clients see it."""
         days = self.expires_days
         expires_after = None if days is None else {"anchor": "last_active_at", "days": days}
@@ -91,7 +91,7 @@ class VectorStore:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreFile:
+class VectorStoreFile:
     """A file of a vector store, and how far it is."""
 
     store_id: str
@@ -128,7 +128,7 @@ class StoreFile:
         }
 
     @classmethod
-    def of(cls, row: sqlite3.Row) -> StoreFile:
+    def of(cls, row: sqlite3.Row) -> VectorStoreFile:
         """From its row."""
         facts = dict(row)
         chunking = Chunking(facts.pop("most_tokens"), facts.pop("overlap_tokens"))
@@ -136,7 +136,7 @@ class StoreFile:
         return cls(**facts, attributes=attributes, chunking=chunking)
 
 
-def counts_of(files: list[StoreFile]) -> dict[str, int]:
+def counts_of(files: list[VectorStoreFile]) -> dict[str, int]:
     """How many files are how far."""
     counts = {state: sum(file.status == state for file in files) for state in _STATES}
     return {**counts, "total": len(files)}

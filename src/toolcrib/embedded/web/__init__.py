@@ -1,4 +1,4 @@
-"""The web as far as the user configures it: folders of pages, and search engines."""
+"""Web sources of the hosted web search: saved pages in a folder, or a SearXNG server."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from toolcrib._lazy import lazy_exports
 if TYPE_CHECKING:
     from toolcrib.embedded.web.folder import WebFolder
     from toolcrib.embedded.web.searxng import Searxng
-    from toolcrib.embedded.web.source import Page, WebSource, WebUnavailable
+    from toolcrib.embedded.web.source import Domains, WebPage, WebSource, WebUnavailable
 
 __all__ = [
-    "Page",
+    "Domains",
     "Searxng",
     "WebFolder",
+    "WebPage",
     "WebSource",
     "WebUnavailable",
 ]
@@ -25,6 +26,11 @@ if not TYPE_CHECKING:
         {
             "toolcrib.embedded.web.folder": ("WebFolder",),
             "toolcrib.embedded.web.searxng": ("Searxng",),
-            "toolcrib.embedded.web.source": ("Page", "WebSource", "WebUnavailable"),
+            "toolcrib.embedded.web.source": (
+                "Domains",
+                "WebPage",
+                "WebSource",
+                "WebUnavailable",
+            ),
         },
     )

@@ -16,9 +16,14 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from toolcrib.embedded.search.chunks import Chunking, chunks_of
-from toolcrib.embedded.search.documents import SUPPORTED, Document, Unreadable, read_document
+from toolcrib.embedded.search.documents import (
+    SUPPORTED,
+    Document,
+    UnreadableDocument,
+    read_document,
+)
 from toolcrib.embedded.search.index import TextIndex
-from toolcrib.embedded.web.source import Domains, Page, WebUnavailable
+from toolcrib.embedded.web.source import Domains, WebPage, WebUnavailable
 from toolcrib.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,7 +52,7 @@ class SavedPage:
     digest: str
 
 
-class KnownPages:
+class PageRepository:
     """The pages of one collection that are in the index, with the digest of each."""
 
     def __init__(self, database: Database, collection: str) -> None:
@@ -108,36 +113,36 @@ class WebFolder:
         if not base_url.startswith(("http://", "https://")):
             raise UsageError(f"base_url must begin with http:// or https://, not {base_url!r}")
         self._base = base_url.rstrip("/")
-        self._place: tuple[TextIndex, KnownPages] | None = None
+        self._place: tuple[TextIndex, PageRepository] | None = None
         self._pages: dict[str, SavedPage] = {}
         self._loading = asyncio.Lock()
 
     def use(self, database: Database, embedder: Embedder | None) -> None:
         """Keep the index there."""
-        self._place = TextIndex(database, embedder), KnownPages(database, self._collection)
+        self._place = TextIndex(database, embedder), PageRepository(database, self._collection)
         self._pages = {}
         self._loading = asyncio.Lock()
 
-    async def search(self, query: str, most: int, domains: Domains) -> Sequence[Page]:
+    async def search(self, query: str, most: int, domains: Domains) -> Sequence[WebPage]:
         """Pages whose text fits, each once."""
         index = await self._loaded()
         admitted = {url for url in self._pages if domains.admit(url)}
         hits = await index.search(self._collection, query, most * _MANY, documents=admitted)
-        best: dict[str, Page] = {}
+        best: dict[str, WebPage] = {}
         for hit in hits:
             best.setdefault(
-                hit.document, Page(hit.document, self._pages[hit.document].title, hit.text)
+                hit.document, WebPage(hit.document, self._pages[hit.document].title, hit.text)
             )
         return list(best.values())[:most]
 
-    async def open(self, url: str) -> Page | None:
+    async def open(self, url: str) -> WebPage | None:
         """A page of the folder, as it is now."""
         await self._loaded()
         saved = self._pages.get(url.partition("#")[0])
         if saved is None:
             return None
         document = await asyncio.to_thread(_read, saved.path)
-        return None if document is None else Page(saved.url, saved.title, document.text)
+        return None if document is None else WebPage(saved.url, saved.title, document.text)
 
     @property
     def _collection(self) -> str:
@@ -155,7 +160,7 @@ class WebFolder:
         return index
 
     async def _brought_up_to_date(
-        self, index: TextIndex, known: KnownPages
+        self, index: TextIndex, known: PageRepository
     ) -> dict[str, SavedPage]:
         """All pages that can be read. Those that changed are indexed, those that went are not."""
         before = await known.all()
@@ -210,5 +215,5 @@ def _digest(path: Path, model: str) -> str:
 def _read(path: Path) -> Document | None:
     try:
         return read_document(path.name, path.read_bytes())
-    except (Unreadable, OSError):
+    except (UnreadableDocument, OSError):
         return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from toolcrib.embedded.search.documents import one_line
-from toolcrib.embedded.web.source import Domains, Page, WebUnavailable, host_of
+from toolcrib.embedded.web.source import Domains, WebPage, WebUnavailable, host_of
 from toolcrib.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Searxng:
         self._endpoint = endpoint.rstrip("/")
         self._seconds = seconds
 
-    async def search(self, query: str, most: int, domains: Domains) -> Sequence[Page]:
+    async def search(self, query: str, most: int, domains: Domains) -> Sequence[WebPage]:
         """Pages that the engine has found."""
         asked = " ".join([query, *(f"-site:{each}" for each in domains.blocked)])
         if len(domains.allowed) == 1:
@@ -41,7 +41,7 @@ class Searxng:
         # The engine may pass over what it was asked to leave out.
         return [page for page in pages if domains.admit(page.url)][:most]
 
-    async def open(self, url: str) -> Page | None:
+    async def open(self, url: str) -> WebPage | None:
         """It only searches."""
         return None
 
@@ -73,11 +73,11 @@ async def _body(response: Response) -> bytes:
     return bytes(body)
 
 
-def _page(result: object) -> Page | None:
+def _page(result: object) -> WebPage | None:
     facts = cast(dict[str, Any], result) if isinstance(result, dict) else {}
     url, title = facts.get("url"), facts.get("title")
     if not isinstance(url, str) or not url.isprintable() or host_of(url) is None:
         return None
     text = str(facts.get("content") or "")[:MOST_TEXT]
     shown = one_line(title) if isinstance(title, str) else ""
-    return Page(url, shown or url, text)
+    return WebPage(url, shown or url, text)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WebPage:
     """A page that was found or opened, or the part of it that fits."""
 
     url: str
@@ -27,11 +27,11 @@ class WebSource(Protocol):
     @property
     def is_external(self) -> bool: ...
 
-    async def search(self, query: str, most: int, domains: Domains) -> Sequence[Page]:
+    async def search(self, query: str, most: int, domains: Domains) -> Sequence[WebPage]:
         """Pages that fit, the best first. Raises `WebUnavailable`."""
         ...
 
-    async def open(self, url: str) -> Page | None:
+    async def open(self, url: str) -> WebPage | None:
         """A page by its address, if this source has it."""
         ...
 

@@ -1,4 +1,4 @@
-"""Models that run in the process: which there are, and how they come to this machine."""
+"""Model files: the catalog of known models and their download."""
 
 from __future__ import annotations
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Unpack
 
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.mcp.gate import mcp_gate
 from toolcrib.tools.mcp.types import (
     ApprovalFilter,
     McpAnswer,
@@ -16,7 +15,8 @@ from toolcrib.tools.mcp.types import (
     RequireApproval,
     ToolFilter,
 )
-from toolcrib.tools.provider_tools import HostedTool
+from toolcrib.tools.provider_tools import HostedTool, ProviderTool
+from toolcrib.tools.rules import ToolRules
 
 __all__ = [
     "KIND",
@@ -46,3 +46,28 @@ def mcp_tool(
         config=config,
         fallback=fallback,
     )
+
+
+def mcp_gate(
+    tool: HostedTool[McpConfig],
+    *,
+    provider: str,
+    name: str | None = None,
+    **rules: Unpack[ToolRules],
+) -> ProviderTool[McpRequest, McpRequest, McpConfig]:
+    """The gate before a server's tools, under the name of the hosted tool. To a policy it is of
+    the same kind and provider.
+    """
+    chosen: ToolRules = {"requires_approval": True, "is_idempotent": True, **rules}
+    return ProviderTool[McpRequest, McpRequest, McpConfig](
+        name=name or tool.name,
+        description=f"Let the provider call a tool of the MCP server {tool.config.server_label}.",
+        handler=_pass,
+        provider=provider,
+        config=tool.config,
+        **chosen,
+    )
+
+
+def _pass(request: McpRequest) -> McpRequest:
+    return request

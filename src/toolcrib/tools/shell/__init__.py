@@ -1,4 +1,10 @@
-"""Shell: the model writes commands, which run in the provider's container or here."""
+"""Shells: the model writes commands. Three tools differ in who runs them and in their kind.
+
+- `container_shell_tool`, kind `shell`: the provider runs the commands in a container.
+- `handler_shell_tool`, kind `shell`: a handler of the application runs them on this machine.
+- `legacy_shell_tool`, kind `local_shell`: a handler runs one command per call, for models of the
+  first generation that know no other shell.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +15,12 @@ from toolcrib.tools.provider_tools import HostedTool, ProviderTool
 from toolcrib.tools.rules import ToolRules
 from toolcrib.tools.shell.types import (
     CommandOutput,
+    ContainerShellConfig,
+    HandlerShellConfig,
     InlineSkill,
-    LocalShellConfig,
+    LegacyShellConfig,
+    LegacyShellParams,
     LocalSkill,
-    ShellConfig,
     ShellParams,
     ShellResult,
     Skill,
@@ -22,33 +30,38 @@ from toolcrib.tools.tool import Handler
 
 __all__ = [
     "KIND",
+    "LEGACY_KIND",
     "CommandOutput",
+    "ContainerShellConfig",
+    "HandlerShellConfig",
     "InlineSkill",
-    "LocalShellConfig",
+    "LegacyShellConfig",
+    "LegacyShellParams",
     "LocalSkill",
-    "ShellConfig",
     "ShellParams",
     "ShellResult",
     "Skill",
     "SkillReference",
-    "local_shell_tool",
-    "shell_tool",
+    "container_shell_tool",
+    "handler_shell_tool",
+    "legacy_shell_tool",
 ]
 
-KIND: Final = ShellConfig.kind
+KIND: Final = ContainerShellConfig.kind
+LEGACY_KIND: Final = LegacyShellConfig.kind
 
-_NEW_CONTAINER: Final = ShellConfig()
-_NO_SKILLS: Final = LocalShellConfig()
+_NEW_CONTAINER: Final = ContainerShellConfig()
+_NO_SKILLS: Final = HandlerShellConfig()
 
 
-def shell_tool(
-    config: ShellConfig = _NEW_CONTAINER,
+def container_shell_tool(
+    config: ContainerShellConfig = _NEW_CONTAINER,
     *,
     name: str = "shell",
-    fallback: AnyFallback[ShellConfig] = None,
-) -> HostedTool[ShellConfig]:
-    """A shell in a container that the provider runs."""
-    return HostedTool[ShellConfig](
+    fallback: AnyFallback[ContainerShellConfig] = None,
+) -> HostedTool[ContainerShellConfig]:
+    """Return a shell in a container that the provider runs."""
+    return HostedTool[ContainerShellConfig](
         kind=KIND,
         name=name,
         description="Run shell commands that the model writes, in a sandboxed container.",
@@ -57,24 +70,48 @@ def shell_tool(
     )
 
 
-def local_shell_tool(
+def handler_shell_tool(
     handler: Handler[ShellParams, ShellResult],
-    config: LocalShellConfig = _NO_SKILLS,
+    config: HandlerShellConfig = _NO_SKILLS,
     *,
     name: str = "shell",
     provider: str = "openai",
     **rules: Unpack[ToolRules],
-) -> ProviderTool[ShellParams, ShellResult, LocalShellConfig]:
-    """A shell that `handler` runs: where, as whom and how confined is for it to say.
+) -> ProviderTool[ShellParams, ShellResult, HandlerShellConfig]:
+    """Return a shell whose commands `handler` runs. The handler decides where, as which user and
+    how confined they run.
 
-    A person is asked about each call unless `requires_approval=False` is passed.
+    Each call needs an approval unless `requires_approval=False` is passed.
     """
     chosen: ToolRules = {"requires_approval": True, **rules}
-    return ProviderTool[ShellParams, ShellResult, LocalShellConfig](
+    return ProviderTool[ShellParams, ShellResult, HandlerShellConfig](
         name=name,
         description="Run shell commands that the model writes, on this machine.",
         provider=provider,
         config=config,
+        handler=handler,
+        **chosen,
+    )
+
+
+def legacy_shell_tool(
+    handler: Handler[LegacyShellParams, CommandOutput],
+    *,
+    name: str = "local_shell",
+    provider: str = "openai",
+    **rules: Unpack[ToolRules],
+) -> ProviderTool[LegacyShellParams, CommandOutput, LegacyShellConfig]:
+    """Return a first-generation shell (`local_shell`), for models that know no other.
+
+    `handler` runs one command per call. Each call needs an approval unless
+    `requires_approval=False` is passed.
+    """
+    chosen: ToolRules = {"requires_approval": True, **rules}
+    return ProviderTool[LegacyShellParams, CommandOutput, LegacyShellConfig](
+        name=name,
+        description="Run a command that the model writes, on this machine.",
+        provider=provider,
+        config=LegacyShellConfig(),
         handler=handler,
         **chosen,
     )

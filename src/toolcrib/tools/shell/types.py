@@ -1,7 +1,4 @@
-"""Where a shell runs, and which skills it finds there.
-
-What a shell is asked to run, and what came of it.
-"""
+"""Options, params and results of the shells, in words that no provider owns."""
 
 from __future__ import annotations
 
@@ -17,11 +14,11 @@ MOST_SKILLS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class SkillReference:
-    """A skill that the provider keeps, by its id."""
+    """A skill stored at the provider, by its id."""
 
     id: str
     version: str | None = None
-    """None takes the provider's default."""
+    """`None` takes the provider's default."""
 
     def __post_init__(self) -> None:
         check_named("SkillReference.id", self.id)
@@ -30,7 +27,7 @@ class SkillReference:
 
 @dataclass(frozen=True, slots=True)
 class InlineSkill:
-    """A skill that is sent along, as a zip archive."""
+    """A skill sent with the request, as a zip archive."""
 
     name: str
     description: str
@@ -61,45 +58,45 @@ Skill: TypeAlias = SkillReference | InlineSkill
 
 
 @dataclass(frozen=True, slots=True)
-class ShellConfig:
-    """The options of a shell in a container of the provider's."""
+class ContainerShellConfig:
+    """The options of a shell in a container that the provider runs."""
 
     kind: ClassVar[str] = "shell"
     container: Container = field(default_factory=AutoContainer)
     skills: tuple[Skill, ...] = ()
-    """Only for a new container: an existing one has its own."""
+    """Only for a new container: an existing container has its own."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.container, AutoContainer | ExistingContainer):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidTool(
-                "ShellConfig.container must be an AutoContainer or an ExistingContainer, "
+                "ContainerShellConfig.container must be an AutoContainer or an ExistingContainer, "
                 f"not {self.container!r}"
             )
-        _check_skills("ShellConfig.skills", self.skills, (SkillReference, InlineSkill))
+        _check_skills("ContainerShellConfig.skills", self.skills, (SkillReference, InlineSkill))
         if self.skills and isinstance(self.container, ExistingContainer):
             raise InvalidTool(
-                "ShellConfig.skills are for a new container; an existing one keeps its own"
+                "ContainerShellConfig.skills are for a new container; an existing one has its own"
             )
 
 
 @dataclass(frozen=True, slots=True)
-class LocalShellConfig:
-    """The options of a shell whose commands run here."""
+class HandlerShellConfig:
+    """The options of a shell whose commands a handler runs."""
 
     kind: ClassVar[str] = "shell"
     skills: tuple[LocalSkill, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_skills("LocalShellConfig.skills", self.skills, (LocalSkill,))
+        _check_skills("HandlerShellConfig.skills", self.skills, (LocalSkill,))
 
 
 def _check_skills(option: str, skills: object, kinds: tuple[type[Any], ...]) -> None:
     if not isinstance(skills, tuple):
         raise InvalidTool(f"{option} must be a tuple of skills, not {type(skills).__name__}")
-    found = cast("tuple[Any, ...]", skills)
-    if len(found) > MOST_SKILLS:
-        raise InvalidTool(f"{option} has {len(found)} skills; the most is {MOST_SKILLS}")
-    for skill in found:
+    members = cast("tuple[Any, ...]", skills)
+    if len(members) > MOST_SKILLS:
+        raise InvalidTool(f"{option} has {len(members)} skills; at most {MOST_SKILLS} are allowed")
+    for skill in members:
         if not isinstance(skill, kinds):
             names = " or ".join(kind.__name__ for kind in kinds)
             raise InvalidTool(f"{option}: {type(skill).__name__} is not {names}")
@@ -107,18 +104,18 @@ def _check_skills(option: str, skills: object, kinds: tuple[type[Any], ...]) -> 
 
 @dataclass(frozen=True, slots=True)
 class ShellParams:
-    """Commands to run, in order or side by side, each in a shell of its own."""
+    """Commands to run, one after the other or concurrently, each in a shell of its own."""
 
     commands: list[str]
     timeout_ms: int | None = None
     """How long the commands may take."""
     max_output_length: int | None = None
-    """How much output the model wants; whoever reads the output cuts it, not the handler."""
+    """How much output the model wants. The provider truncates the output, not the handler."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandOutput:
-    """What one command printed and how it ended. Without an exit code that is not known."""
+    """What one command printed and how it ended; `exit_code` is `None` when that is unknown."""
 
     stdout: str = ""
     stderr: str = ""
@@ -127,13 +124,13 @@ class CommandOutput:
 
     @property
     def fault(self) -> str | None:
-        """How the command failed; None when it did not, as far as is known."""
+        """How the command failed, or `None` when no failure is known."""
         if self.timed_out:
             return "timed out"
         return f"ended with exit code {self.exit_code}" if self.exit_code else None
 
     def render(self) -> str:
-        """Everything that was printed, and how it ended unless well."""
+        """Return both streams, followed by the fault if there is one."""
         ending = f"[{self.fault}]" if self.fault else ""
         return "\n".join(part.rstrip("\n") for part in (self.stdout, self.stderr, ending) if part)
 
@@ -144,16 +141,34 @@ class ShellResult:
 
     outputs: tuple[CommandOutput, ...] = ()
     container_id: str | None = None
-    """Where they ran, when that was a container of the provider's."""
+    """The provider's container in which the commands ran, if one did."""
 
     @property
     def fault(self) -> str | None:
-        """The first command that failed, and how; None when none did, as far as is known."""
+        """The first command that failed, and how; `None` when no failure is known."""
         for number, output in enumerate(self.outputs, start=1):
             if output.fault:
                 return f"command {number} {output.fault}"
         return None
 
     def render(self) -> str:
-        """What the commands printed."""
+        """Return the output of all commands."""
         return "\n".join(filter(None, (output.render() for output in self.outputs)))
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyShellConfig:
+    """Marks a tool as the first-generation `local_shell`, which older models were trained on."""
+
+    kind: ClassVar[str] = "local_shell"
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyShellParams:
+    """One command as a list of words, executed directly: no shell interprets it."""
+
+    command: list[str]
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    timeout_ms: int | None = None
+    user: str | None = None
+    working_directory: str | None = None

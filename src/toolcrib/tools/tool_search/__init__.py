@@ -9,7 +9,7 @@ from toolcrib.tools.rules import ToolRules
 from toolcrib.tools.tool import Handler
 from toolcrib.tools.tool_search.types import (
     FoundTool,
-    LocalToolSearchConfig,
+    HandlerToolSearchConfig,
     ToolQuery,
     ToolSearchConfig,
     ToolSearchResult,
@@ -18,11 +18,11 @@ from toolcrib.tools.tool_search.types import (
 __all__ = [
     "KIND",
     "FoundTool",
-    "LocalToolSearchConfig",
+    "HandlerToolSearchConfig",
     "ToolQuery",
     "ToolSearchConfig",
     "ToolSearchResult",
-    "local_tool_search_tool",
+    "handler_tool_search_tool",
     "tool_search_tool",
 ]
 
@@ -39,7 +39,7 @@ def tool_search_tool(*, name: str = "tool_search") -> HostedTool[ToolSearchConfi
     )
 
 
-def local_tool_search_tool(
+def handler_tool_search_tool(
     handler: Handler[P, ToolSearchResult],
     params_type: type[P] = ToolQuery,
     *,
@@ -47,15 +47,15 @@ def local_tool_search_tool(
     description: str = DESCRIPTION,
     provider: str = "openai",
     **rules: Unpack[ToolRules],
-) -> ProviderTool[P, ToolSearchResult, LocalToolSearchConfig]:
+) -> ProviderTool[P, ToolSearchResult, HandlerToolSearchConfig]:
     """A search that `handler` makes. The model reads `description` and the fields of
     `params_type`.
     """
-    return ProviderTool[P, ToolSearchResult, LocalToolSearchConfig](
+    return ProviderTool[P, ToolSearchResult, HandlerToolSearchConfig](
         name=name,
         description=description,
         provider=provider,
-        config=LocalToolSearchConfig(),
+        config=HandlerToolSearchConfig(),
         handler=handler,
         params_type=params_type,
         result_type=ToolSearchResult,

@@ -18,7 +18,7 @@ class ToolSearchConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalToolSearchConfig:
+class HandlerToolSearchConfig:
     """Marks a search that runs here."""
 
     kind: ClassVar[str] = "tool_search"

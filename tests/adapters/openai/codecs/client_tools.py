@@ -10,14 +10,20 @@ from toolcrib.adapters.openai.codecs.local_shell import OpenAILocalShellCodec
 from toolcrib.adapters.openai.codecs.tool_search import OpenAILocalToolSearchCodec
 from toolcrib.adapters.tool_calls import ClientCall, ClientCodec
 from toolcrib.toolkits.apply_patch import ApplyPatchConfig, apply_patch_tool
-from toolcrib.tools.legacy_shell import LegacyShellParams, legacy_shell_tool
 from toolcrib.tools.provider_tools import ProviderTool
-from toolcrib.tools.shell import CommandOutput, ShellParams, ShellResult, local_shell_tool
+from toolcrib.tools.shell import (
+    CommandOutput,
+    LegacyShellParams,
+    ShellParams,
+    ShellResult,
+    handler_shell_tool,
+    legacy_shell_tool,
+)
 from toolcrib.tools.tool_search import (
     FoundTool,
     ToolQuery,
     ToolSearchResult,
-    local_tool_search_tool,
+    handler_tool_search_tool,
 )
 
 PATCH = OpenAIApplyPatchCodec()
@@ -42,9 +48,9 @@ def find(params: ToolQuery) -> ToolSearchResult:
 
 TOOLS: dict[ClientCodec, ProviderTool[Any, Any, Any]] = {
     PATCH: apply_patch_tool(ApplyPatchConfig("/nowhere"), requires_approval=False),
-    SHELL: local_shell_tool(echo, requires_approval=False),
+    SHELL: handler_shell_tool(echo, requires_approval=False),
     LEGACY: legacy_shell_tool(echo_words, requires_approval=False),
-    SEARCH: local_tool_search_tool(find),
+    SEARCH: handler_tool_search_tool(find),
 }
 BOTH = list(TOOLS.items())
 

@@ -31,8 +31,7 @@ from tests.adapters.openai.typed_tools import assert_typed
 from toolcrib import Executor, Session
 from toolcrib.adapters.openai.adapter import default_client_codecs
 from toolcrib.adapters.tool_calls import ClientCodec
-from toolcrib.tools.legacy_shell import legacy_shell_tool
-from toolcrib.tools.shell import shell_tool
+from toolcrib.tools.shell import container_shell_tool, legacy_shell_tool
 
 
 @pytest.mark.parametrize(
@@ -66,7 +65,7 @@ def test_each_tool_has_one_codec(codec: ClientCodec, tool: Any) -> None:
     speaking = [each for each in default_client_codecs() if each.speaks_for(tool)]
 
     assert [type(each) for each in speaking] == [type(codec)]
-    assert not codec.speaks_for(shell_tool())
+    assert not codec.speaks_for(container_shell_tool())
     assert not codec.speaks_for(legacy_shell_tool(echo_words, provider="other"))
 
 
@@ -164,7 +163,7 @@ async def test_no_item_breaks_the_reader(items: Any) -> None:
 @pytest.mark.parametrize("path", recordings("openai", "azure", "xai"))
 def test_recorded_calls_are_read(path: Path) -> None:
     """H48: in real traffic each call for this process is one whose arguments are valid."""
-    from toolcrib.tools.prepared import prepare
+    from toolcrib.tools.prepared_tool import prepare
 
     for items in recorded_outputs(path):
         for codec, tool in TOOLS.items():

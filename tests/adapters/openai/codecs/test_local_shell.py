@@ -12,19 +12,19 @@ from tests.adapters.openai.typed_tools import adapter_for
 from toolcrib.tools.result import ToolResult
 from toolcrib.tools.shell import (
     CommandOutput,
-    LocalShellConfig,
+    HandlerShellConfig,
     LocalSkill,
     ShellParams,
     ShellResult,
-    local_shell_tool,
+    handler_shell_tool,
 )
 
 
 def test_the_entry_says_that_it_is_local() -> None:
     """N14, P3: always, because leaving it out means who knows what."""
     assert SHELL.serialize(TOOLS[SHELL]) == {"type": "shell", "environment": {"type": "local"}}
-    skills = LocalShellConfig((LocalSkill("pdf", "Read PDF.", "/skills/pdf"),))
-    entry = SHELL.serialize(local_shell_tool(echo, skills))
+    skills = HandlerShellConfig((LocalSkill("pdf", "Read PDF.", "/skills/pdf"),))
+    entry = SHELL.serialize(handler_shell_tool(echo, skills))
     assert entry["environment"]["skills"] == [
         {"name": "pdf", "description": "Read PDF.", "path": "/skills/pdf"}
     ]
@@ -57,7 +57,7 @@ async def test_how_commands_ended_is_told() -> None:
     def fail(params: ShellParams) -> ShellResult:
         return ShellResult((CommandOutput("", "no\n", 2), CommandOutput("half", timed_out=True)))
 
-    answered = await run(SHELL, ITEMS["call_d"], local_shell_tool(fail, requires_approval=False))
+    answered = await run(SHELL, ITEMS["call_d"], handler_shell_tool(fail, requires_approval=False))
 
     assert [each["outcome"] for each in answered["output"]] == [
         {"type": "exit", "exit_code": 2},
@@ -71,7 +71,7 @@ async def test_what_was_cut_is_not_sent_whole() -> None:
     def chatter(params: ShellParams) -> ShellResult:
         return ShellResult((CommandOutput("secret" * 100, "", 3),))
 
-    tool = local_shell_tool(chatter, requires_approval=False, max_result_chars=10)
+    tool = handler_shell_tool(chatter, requires_approval=False, max_result_chars=10)
     answered = await run(SHELL, ITEMS["call_d"], tool)
 
     (chunk,) = answered["output"]
@@ -113,7 +113,7 @@ async def test_a_handler_that_reports_a_failure_keeps_its_exit_code() -> None:
         result = ShellResult((CommandOutput("", "", 7),))
         return ToolResult(value=result, message="It broke.", success=False)
 
-    answered = await run(SHELL, ITEMS["call_d"], local_shell_tool(fail, requires_approval=False))
+    answered = await run(SHELL, ITEMS["call_d"], handler_shell_tool(fail, requires_approval=False))
 
     assert answered["output"] == [
         {"stdout": "", "stderr": "It broke.", "outcome": {"type": "exit", "exit_code": 7}}

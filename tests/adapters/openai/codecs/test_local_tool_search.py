@@ -10,13 +10,13 @@ from toolcrib.tools.tool_search import (
     FoundTool,
     ToolQuery,
     ToolSearchResult,
-    local_tool_search_tool,
+    handler_tool_search_tool,
 )
 
 
 def test_a_search_shows_its_own_description_and_parameters() -> None:
     """Facts 1.9: both are the client's to choose."""
-    entry = SEARCH.serialize(local_tool_search_tool(find, description="Look here."))
+    entry = SEARCH.serialize(handler_tool_search_tool(find, description="Look here."))
 
     assert (entry["type"], entry["execution"]) == ("tool_search", "client")
     assert entry["description"] == "Look here."
@@ -37,7 +37,7 @@ async def test_found_tools_are_answered_with_their_declarations() -> None:
             )
         )
 
-    answered = await run(SEARCH, ITEMS["call_f"], local_tool_search_tool(found))
+    answered = await run(SEARCH, ITEMS["call_f"], handler_tool_search_tool(found))
 
     assert untyped_in_item(answered) == []
     assert (answered["execution"], answered["status"]) == ("client", "completed")

@@ -22,20 +22,20 @@ from toolcrib.adapters.openai.codecs.shell import OpenAIShellCodec
 from toolcrib.tools.code_interpreter import AutoContainer, ExistingContainer, NetworkPolicy
 from toolcrib.tools.shell import (
     CommandOutput,
+    ContainerShellConfig,
     InlineSkill,
-    ShellConfig,
     ShellParams,
     ShellResult,
     SkillReference,
-    shell_tool,
+    container_shell_tool,
 )
 
 CODEC = OpenAIShellCodec()
-TOOL = shell_tool()
+TOOL = container_shell_tool()
 
 
 def environment(**options: Any) -> dict[str, Any]:
-    entry = CODEC.serialize(shell_tool(ShellConfig(**options)))
+    entry = CODEC.serialize(container_shell_tool(ContainerShellConfig(**options)))
     assert faults(adapter_for("shell"), entry) == []
     assert entry["type"] == "shell"
     return entry["environment"]

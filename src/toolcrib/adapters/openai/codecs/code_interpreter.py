@@ -23,7 +23,7 @@ from toolcrib.tools.code_interpreter import (
     ExistingContainer,
     GeneratedFile,
 )
-from toolcrib.tools.code_interpreter.tracebacks import fatal_traceback
+from toolcrib.tools.code_interpreter.types import fatal_traceback
 from toolcrib.tools.provider_tools import HostedTool
 
 CALL: Final = "code_interpreter_call"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.json_fields import mapping_of
 from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCall, ClientCodec, present
-from toolcrib.tools.legacy_shell import KIND, LegacyShellConfig, LegacyShellParams
+from toolcrib.tools.shell import LEGACY_KIND, LegacyShellConfig, LegacyShellParams
 
 
 class OpenAILegacyShellCodec(ClientCodec):
@@ -15,7 +15,7 @@ class OpenAILegacyShellCodec(ClientCodec):
     the types of the SDK (2026-11) know that field as `id`.
     """
 
-    kind: ClassVar[str] = KIND
+    kind: ClassVar[str] = LEGACY_KIND
     provider: ClassVar[str] = "openai"
     config_type: ClassVar[type[Any]] = LegacyShellConfig
     params_type: ClassVar[type[Any] | None] = LegacyShellParams

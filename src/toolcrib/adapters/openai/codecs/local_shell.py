@@ -16,7 +16,7 @@ from toolcrib.adapters.tool_calls import (
 from toolcrib.tools.shell import (
     KIND,
     CommandOutput,
-    LocalShellConfig,
+    HandlerShellConfig,
     LocalSkill,
     ShellParams,
     ShellResult,
@@ -28,13 +28,13 @@ class OpenAILocalShellCodec(ClientCodec):
 
     kind: ClassVar[str] = KIND
     provider: ClassVar[str] = "openai"
-    config_type: ClassVar[type[Any]] = LocalShellConfig
+    config_type: ClassVar[type[Any]] = HandlerShellConfig
     params_type: ClassVar[type[Any] | None] = ShellParams
     call_type: ClassVar[str] = "shell_call"
     output_type: ClassVar[str] = "shell_call_output"
 
     def serialize(self, tool: AnyProviderTool) -> dict[str, Any]:
-        config: LocalShellConfig = tool.config
+        config: HandlerShellConfig = tool.config
         # Always sent: what no environment means is not documented.
         environment: dict[str, Any] = {"type": "local"}
         if config.skills:

@@ -22,8 +22,8 @@ from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.shell import (
     KIND,
     CommandOutput,
+    ContainerShellConfig,
     InlineSkill,
-    ShellConfig,
     ShellParams,
     ShellResult,
     Skill,
@@ -34,7 +34,7 @@ CALL: Final = "shell_call"
 OUTPUT: Final = "shell_call_output"
 
 
-class OpenAIShellCodec(Codec[ShellConfig, ShellResult]):
+class OpenAIShellCodec(Codec[ContainerShellConfig, ShellResult]):
     """Speaks for `shell` in a container. A call and its output are two items with one `call_id`."""
 
     kind = KIND
@@ -42,16 +42,16 @@ class OpenAIShellCodec(Codec[ShellConfig, ShellResult]):
     params_type: ClassVar[type[Any] | None] = ShellParams
     result_type: ClassVar[type[Any] | None] = ShellResult
 
-    def serialize(self, tool: HostedTool[ShellConfig]) -> dict[str, Any]:
+    def serialize(self, tool: HostedTool[ContainerShellConfig]) -> dict[str, Any]:
         return {"type": "shell", "environment": _environment(tool.config)}
 
-    def is_call(self, item: RawItem, tool: HostedTool[ShellConfig]) -> bool:
+    def is_call(self, item: RawItem, tool: HostedTool[ContainerShellConfig]) -> bool:
         # Commands for this machine come in the same shape, and nobody has run them yet.
         is_local = mapping_of(item, "environment").get("type") == "local"
         return super().is_call(item, tool) and not is_local
 
     def invocation(
-        self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[ShellConfig]
+        self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[ContainerShellConfig]
     ) -> Invocation:
         answers = list(_answers(item, items))
         result = _result(item, answers)
@@ -69,7 +69,7 @@ class OpenAIShellCodec(Codec[ShellConfig, ShellResult]):
         )
 
     def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[ShellConfig]
+        self, response_items: Sequence[Any], tool: HostedTool[ContainerShellConfig]
     ) -> ShellResult | None:
         """The outputs of all commands of all calls, in order."""
         items = [plain(each) for each in response_items]
@@ -83,7 +83,7 @@ class OpenAIShellCodec(Codec[ShellConfig, ShellResult]):
         )
 
 
-def _environment(config: ShellConfig) -> dict[str, Any]:
+def _environment(config: ContainerShellConfig) -> dict[str, Any]:
     container = config.container
     match container:
         case ExistingContainer(id=container_id):

@@ -19,12 +19,12 @@ from toolcrib.adapters.json_fields import (
     text_of,
 )
 from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCall, ClientCodec
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.tool_search import (
     KIND,
     FoundTool,
-    LocalToolSearchConfig,
+    HandlerToolSearchConfig,
     ToolSearchConfig,
     ToolSearchResult,
 )
@@ -134,7 +134,7 @@ class OpenAILocalToolSearchCodec(ClientCodec):
 
     kind: ClassVar[str] = KIND
     provider: ClassVar[str] = "openai"
-    config_type: ClassVar[type[Any]] = LocalToolSearchConfig
+    config_type: ClassVar[type[Any]] = HandlerToolSearchConfig
     call_type: ClassVar[str] = "tool_search_call"
     output_type: ClassVar[str] = "tool_search_output"
 

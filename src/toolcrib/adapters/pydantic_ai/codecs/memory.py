@@ -14,7 +14,7 @@ from toolcrib.adapters.tool_calls import (
     redacted_arguments,
 )
 from toolcrib.toolkits.memory import KIND, MemoryConfig, MemoryParams
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.provider_tools import ProviderTool
 from toolcrib.tools.redaction import Redactor
 from toolcrib.tools.tool import Tool

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from toolcrib.embedded.backend import Offer, OutputFormat
+from toolcrib.embedded.backend import BackendTool, OutputFormat
 
 LONGEST_ANSWER: Final = 1500
 LONGEST_TEXT: Final = 400
@@ -19,19 +19,19 @@ _DROPPED: Final = frozenset({"title", "description", "examples", "default", "$sc
 
 
 def constraint_for(
-    offers: Sequence[Offer], output: OutputFormat, *, may_answer: bool
+    tools: Sequence[BackendTool], output: OutputFormat, *, may_answer: bool
 ) -> dict[str, Any]:
     """The schema of one step."""
-    forms = [_call_form(offer) for offer in offers]
+    forms = [_call_form(tool) for tool in tools]
     if may_answer or not forms:
         forms.append(_answer_form(output))
     return forms[0] if len(forms) == 1 else {"anyOf": forms}
 
 
-def _call_form(offer: Offer) -> dict[str, Any]:
+def _call_form(tool: BackendTool) -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": {"tool": {"const": offer.name}, "arguments": bounded(offer.parameters)},
+        "properties": {"tool": {"const": tool.name}, "arguments": bounded(tool.parameters)},
         "required": ["tool", "arguments"],
         "additionalProperties": False,
     }

@@ -12,29 +12,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, assert_never, cast
 
-from toolcrib.embedded.backend import Answered, Called, Offer, Question, Said, Turn
+from toolcrib.embedded.backend import (
+    BackendCall,
+    BackendCallResult,
+    BackendInput,
+    BackendMessage,
+    BackendRequest,
+    BackendTool,
+)
 
-Message = dict[str, str]
+ChatMessage = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Guide:
+class PromptGuide:
     """Rules, the tools of the example, and the example. With `reminds`, a model reads the question
     again after a result; the smallest ones repeat it instead of answering.
     """
 
     rules: str
     tools: str
-    examples: tuple[Message, ...]
+    examples: tuple[ChatMessage, ...]
     reminds: bool
 
 
-def by_user(text: str) -> Message:
+def by_user(text: str) -> ChatMessage:
     """What comes from outside: the user's words, and results."""
     return {"role": "user", "content": text}
 
 
-def by_model(text: str) -> Message:
+def by_model(text: str) -> ChatMessage:
     """A step of the model's."""
     return {"role": "assistant", "content": text}
 
@@ -45,7 +52,7 @@ _FORM: Final = """You work with tools. Write one JSON object and nothing else:
 Call a tool when the user asks for something that the tool finds out or does: facts in files, \
 searches, sums, actions. Never guess what a tool can tell."""
 
-FULL: Final = Guide(
+FULL: Final = PromptGuide(
     rules=f"""{_FORM} Choose the tool whose description fits \
 best. Take arguments from the user's words, and leave out those with a ? that the user did not give.
 When a tool result is there, use it: answer with what it says, in its own words, and do not call \
@@ -77,7 +84,7 @@ answer them at once.""",
     reminds=True,
 )
 
-BRIEF: Final = Guide(
+BRIEF: Final = PromptGuide(
     rules=f"""{_FORM} Take arguments from the user's words.
 When a tool result is there, use it: answer with what it says, and do not call the same tool again.
 Greetings, thanks, opinions and small talk need no tool: answer them at once.""",
@@ -104,7 +111,7 @@ LARGE_ENOUGH: Final = 800_000_000
 """Bytes of a model's file from which on it gets the full guide."""
 
 
-def guide_for(size: int) -> Guide:
+def guide_for(size: int) -> PromptGuide:
     """The guide for a model whose file has so many bytes."""
     return FULL if size >= LARGE_ENOUGH else BRIEF
 
@@ -113,52 +120,54 @@ LONGEST_RESULT: Final = 2500
 LONGEST_REMINDER: Final = 600
 
 
-def messages_for(question: Question, guide: Guide = FULL) -> list[Message]:
+def messages_for(request: BackendRequest, guide: PromptGuide = FULL) -> list[ChatMessage]:
     """The messages of one step."""
-    told = [question.instructions] if question.instructions else []
-    if not question.offers and not any(isinstance(each, Called) for each in question.turns):
+    told = [request.instructions] if request.instructions else []
+    if not request.tools and not any(isinstance(each, BackendCall) for each in request.history):
         rules = 'Answer with one JSON object: {"answer": ...}.'
-        return [_system([rules, *told]), *_said(question.turns)]
+        return [_system([rules, *told]), *_said(request.history)]
     example = _system([guide.rules, f"Tools:\n{guide.tools}"])
-    own = "\n".join(_signature(offer) for offer in question.offers)
+    own = "\n".join(_signature(tool) for tool in request.tools)
     ready = f"A new conversation begins, with other tools.\nTools:\n{own}"
     return [
         example,
         *guide.examples,
         {"role": "system", "content": "\n\n".join([ready, *told])},
-        *_said(question.turns),
-        *(_reminded(question.turns) if guide.reminds else ()),
+        *_said(request.history),
+        *(_reminded(request.history) if guide.reminds else ()),
     ]
 
 
-def _reminded(turns: Sequence[Turn]) -> list[Message]:
+def _reminded(turns: Sequence[BackendInput]) -> list[ChatMessage]:
     """After a result a small model has lost sight of what was asked."""
-    asked = [turn.text for turn in turns if isinstance(turn, Said) and turn.role == "user"]
-    if not asked or not isinstance(turns[-1], Answered):
+    asked = [
+        turn.text for turn in turns if isinstance(turn, BackendMessage) and turn.role == "user"
+    ]
+    if not asked or not isinstance(turns[-1], BackendCallResult):
         return []
     told = f"The user asked: {asked[-1][-LONGEST_REMINDER:]}"
     rule = "If that needs another call, make it. Else answer that with the words of the results."
     return [by_user(f"{told}\n{rule}")]
 
 
-def _system(parts: Sequence[str]) -> Message:
+def _system(parts: Sequence[str]) -> ChatMessage:
     return {"role": "system", "content": "\n\n".join(parts)}
 
 
-def _said(turns: Sequence[Turn]) -> list[Message]:
-    messages: list[Message] = []
+def _said(turns: Sequence[BackendInput]) -> list[ChatMessage]:
+    messages: list[ChatMessage] = []
     for turn in turns:
         match turn:
-            case Said(role="assistant"):
+            case BackendMessage(role="assistant"):
                 content = json.dumps({"answer": turn.text}, ensure_ascii=False)
                 messages.append({"role": "assistant", "content": content})
-            case Said():
+            case BackendMessage():
                 role = "user" if turn.role == "user" else "system"
                 messages.append({"role": role, "content": turn.text})
-            case Called():
+            case BackendCall():
                 call = f'{{"tool": {json.dumps(turn.name)}, "arguments": {turn.arguments}}}'
                 messages.append({"role": "assistant", "content": call})
-            case Answered():
+            case BackendCallResult():
                 text = turn.text[:LONGEST_RESULT]
                 messages.append({"role": "user", "content": f"Result of {turn.name}: {text}"})
             case _:
@@ -166,10 +175,10 @@ def _said(turns: Sequence[Turn]) -> list[Message]:
     return messages
 
 
-def _signature(offer: Offer) -> str:
+def _signature(tool: BackendTool) -> str:
     """A tool in a line, as a programmer would write it."""
-    properties = cast(dict[str, Any], offer.parameters.get("properties", {}))
-    required = set(offer.parameters.get("required", ()))
+    properties = cast(dict[str, Any], tool.parameters.get("properties", {}))
+    required = set(tool.parameters.get("required", ()))
     shown = [
         f"{name}{'' if name in required else '?'}: {_type(schema)}"
         for name, schema in properties.items()
@@ -179,7 +188,7 @@ def _signature(offer: Offer) -> str:
         for name, schema in properties.items()
         if (about := _facts(schema).get("description"))
     ]
-    head = f"{offer.name}({', '.join(shown)}): {_first_line(offer.description)}"
+    head = f"{tool.name}({', '.join(shown)}): {_first_line(tool.description)}"
     return "\n".join([head, *notes])
 
 

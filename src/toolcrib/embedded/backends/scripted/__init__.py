@@ -1,1 +1,1 @@
-"""A brain that follows a written scenario, and takes every fact from what the tools answer."""
+"""A backend that follows a written scenario, and takes every fact from what the tools answer."""

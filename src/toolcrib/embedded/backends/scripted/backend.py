@@ -1,4 +1,4 @@
-"""The scripted brain.
+"""The scripted backend.
 
 Where a scenario stands, read from the conversation alone.
 """
@@ -12,29 +12,34 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from toolcrib.embedded.backend import (
-    Answered,
-    BrainFailed,
-    Called,
-    Piece,
-    Proposed,
-    Question,
-    Said,
-    Text,
-    Thought,
-    Turn,
+    BackendCall,
+    BackendCallResult,
+    BackendFailed,
+    BackendInput,
+    BackendMessage,
+    BackendOutput,
+    BackendReasoning,
+    BackendRequest,
+    BackendText,
+    ProposedCall,
 )
 from toolcrib.embedded.backends.scripted.expressions import (
     Fact,
     Facts,
-    Unanswered,
+    MissingFact,
     filled,
     filled_text,
 )
-from toolcrib.embedded.backends.scripted.scenario import Scenario, ScriptedTurn, Step, load_scenario
+from toolcrib.embedded.backends.scripted.scenario import (
+    Scenario,
+    ScriptedStep,
+    ScriptedTurn,
+    load_scenario,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class UserTurn:
     """Something that the user said, and the tools' answers until the user spoke again, in the
     order in which the calls were made.
     """
@@ -43,21 +48,21 @@ class Asked:
     answers: list[tuple[str, Fact]] = field(default_factory=list[tuple[str, Fact]])
 
 
-def asked_in(turns: Sequence[Turn]) -> list[Asked]:
+def user_turns(turns: Sequence[BackendInput]) -> list[UserTurn]:
     """All that the user asked; at least one."""
-    answers = {each.call_id: each for each in turns if isinstance(each, Answered)}
-    found: list[Asked] = []
+    answers = {each.call_id: each for each in turns if isinstance(each, BackendCallResult)}
+    found: list[UserTurn] = []
     for turn in turns:
-        if isinstance(turn, Said) and turn.role == "user":
-            found.append(Asked(turn.text))
-        elif isinstance(turn, Called) and (answer := answers.get(turn.call_id)):
-            found = found or [Asked("")]
+        if isinstance(turn, BackendMessage) and turn.role == "user":
+            found.append(UserTurn(turn.text))
+        elif isinstance(turn, BackendCall) and (answer := answers.get(turn.call_id)):
+            found = found or [UserTurn("")]
             fact = Fact(answer.text, answer.value, answer.marks)
             found[-1].answers.append((answer.name, fact))
-    return found or [Asked("")]
+    return found or [UserTurn("")]
 
 
-def steps_done(steps: Sequence[Step], asked: Asked, facts: Facts) -> int:
+def steps_done(steps: Sequence[ScriptedStep], asked: UserTurn, facts: Facts) -> int:
     """How many steps are over, because all of their calls were answered or their condition does
     not hold. Adds what they answered.
 
@@ -80,14 +85,14 @@ def steps_done(steps: Sequence[Step], asked: Asked, facts: Facts) -> int:
 def _holds(condition: str, facts: Facts) -> bool:
     try:
         return bool(filled(condition, facts))
-    except Unanswered:
+    except MissingFact:
         return False
 
 
 _WORDS_AT_ONCE: Final = 4
 
 
-class ScriptedBrain:
+class ScriptedBackend:
     """Says and calls what a scenario has written. Nothing in it is remembered: where the scenario
     stands is read from the conversation, so that it goes on after a restart. What tools answered
     to earlier questions can be spoken of later.
@@ -100,7 +105,7 @@ class ScriptedBrain:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Self:
-        """A brain of a scenario's file. Raises `UsageError`."""
+        """A backend of a scenario's file. Raises `UsageError`."""
         return cls(load_scenario(path))
 
     @property
@@ -111,16 +116,16 @@ class ScriptedBrain:
     async def aclose(self) -> None:
         """There is nothing to let go of."""
 
-    async def propose(self, question: Question) -> AsyncIterator[Piece]:
+    async def propose(self, request: BackendRequest) -> AsyncIterator[BackendOutput]:
         """The next step of the scenario."""
-        step, facts = self._reached(asked_in(question.turns))
+        step, facts = self._reached(user_turns(request.history))
         try:
-            for piece in _pieces(step, facts, question):
+            for piece in _pieces(step, facts, request):
                 yield piece
-        except Unanswered as error:
-            raise BrainFailed(f"the scenario {self.name!r} cannot go on: {error}") from None
+        except MissingFact as error:
+            raise BackendFailed(f"the scenario {self.name!r} cannot go on: {error}") from None
 
-    def _reached(self, questions: Sequence[Asked]) -> tuple[Step, Facts]:
+    def _reached(self, questions: Sequence[UserTurn]) -> tuple[ScriptedStep, Facts]:
         """The step that comes next, and all that was answered on the way to it."""
         facts, plain = Facts(), 0
         turn: ScriptedTurn | None = None
@@ -130,12 +135,12 @@ class ScriptedBrain:
             plain += turn is None or turn.when is None
             done = steps_done(turn.steps, asked, facts) if turn else 0
         if turn is None:
-            raise BrainFailed(
+            raise BackendFailed(
                 f"the scenario {self.name!r} has nothing for this: it is written for other "
-                "questions, and this brain is scripted"
+                "questions, and this backend is scripted"
             )
         if done == len(turn.steps):
-            raise BrainFailed(
+            raise BackendFailed(
                 f"the scenario {self.name!r} is over: its last step has calls, and nothing "
                 "comes after them"
             )
@@ -150,20 +155,20 @@ class ScriptedBrain:
         return plain[plain_before] if plain_before < len(plain) else None
 
 
-def _pieces(step: Step, facts: Facts, question: Question) -> list[Piece]:
-    pieces: list[Piece] = []
+def _pieces(step: ScriptedStep, facts: Facts, request: BackendRequest) -> list[BackendOutput]:
+    pieces: list[BackendOutput] = []
     if step.think is not None:
-        pieces.append(Thought(filled_text(step.think, facts)))
+        pieces.append(BackendReasoning(filled_text(step.think, facts)))
     if step.texts:
         pieces += _spoken(_first_possible(step.texts, facts))
     if step.answer is not None:
         pieces += _spoken(json.dumps(_first_answer(step, facts), ensure_ascii=False))
-    offered = {offer.name for offer in question.offers}
+    offered = {tool.name for tool in request.tools}
     for call in step.calls or []:
         if call.tool not in offered:
             have = ", ".join(sorted(offered)) or "none"
-            raise Unanswered(f"the request offers no tool {call.tool!r}; it offers {have}")
-        pieces.append(Proposed(call.tool, _arguments(call.arguments, facts)))
+            raise MissingFact(f"the request offers no tool {call.tool!r}; it offers {have}")
+        pieces.append(ProposedCall(call.tool, _arguments(call.arguments, facts)))
     return pieces
 
 
@@ -172,27 +177,27 @@ def _arguments(arguments: dict[str, Any], facts: Facts) -> str:
 
 
 def _first_possible(texts: Sequence[str], facts: Facts) -> str:
-    """The first text whose facts are all there. Raises `Unanswered` of the last."""
+    """The first text whose facts are all there. Raises `MissingFact` of the last."""
     for text in texts[:-1]:
         try:
             return filled_text(text, facts)
-        except Unanswered:
+        except MissingFact:
             continue
     return filled_text(texts[-1], facts)
 
 
-def _first_answer(step: Step, facts: Facts) -> Any:
+def _first_answer(step: ScriptedStep, facts: Facts) -> Any:
     if step.otherwise is None:
         return filled(step.answer, facts)
     try:
         return filled(step.answer, facts)
-    except Unanswered:
+    except MissingFact:
         return filled(step.otherwise, facts)
 
 
-def _spoken(text: str) -> list[Piece]:
+def _spoken(text: str) -> list[BackendOutput]:
     """Text in pieces of a few words, as a model would give it."""
     words = text.split(" ")
     groups = [words[at : at + _WORDS_AT_ONCE] for at in range(0, len(words), _WORDS_AT_ONCE)]
     joined = [" ".join(group) for group in groups]
-    return [*(Text(piece + " ") for piece in joined[:-1]), Text(joined[-1])]
+    return [*(BackendText(piece + " ") for piece in joined[:-1]), BackendText(joined[-1])]

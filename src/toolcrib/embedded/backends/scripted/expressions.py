@@ -18,7 +18,7 @@ _CITE: Final = re.compile(r"cite\s+([A-Za-z_][\w-]*)(?:\s+([0-9]+))?")
 _PATH: Final = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
 
 
-class Unanswered(Exception):
+class MissingFact(Exception):
     """A scenario needs something that no tool answered in this run."""
 
 
@@ -38,15 +38,15 @@ class Facts:
     by_name: dict[str, Fact] = field(default_factory=dict[str, Fact])
 
     def __getitem__(self, name: str) -> Fact:
-        """Raises `Unanswered`."""
+        """Raises `MissingFact`."""
         if name not in self.by_name:
-            raise Unanswered(f"no call of this run is named {name!r}")
+            raise MissingFact(f"no call of this run is named {name!r}")
         return self.by_name[name]
 
 
 def filled(value: Any, facts: Facts) -> Any:
     """A value of the scenario with its expressions filled in. Text that is one expression keeps
-    the type of what it stands for. Raises `Unanswered`.
+    the type of what it stands for. Raises `MissingFact`.
     """
     if isinstance(value, str):
         whole = _EXPRESSION.fullmatch(value.strip())
@@ -74,7 +74,7 @@ def _evaluated(expression: str, facts: Facts) -> Any:
         return _literal(expression)
     path, *filters = (part.strip() for part in expression.split("|"))
     if not _PATH.fullmatch(path):
-        raise Unanswered(f"{expression!r} is no path; write NAME.KEY.KEY")
+        raise MissingFact(f"{expression!r} is no path; write NAME.KEY.KEY")
     value = _walked(path, facts)
     for each in filters:
         name, *given = each.split(None, 1)
@@ -86,12 +86,12 @@ def _literal(expression: str) -> str:
     try:
         return str(json.loads(expression))
     except ValueError:
-        raise Unanswered(f"{expression!r} is no text in quotes") from None
+        raise MissingFact(f"{expression!r} is no text in quotes") from None
 
 
 def _cited(fact: Fact, name: str, place: int) -> str:
     if place >= len(fact.marks):
-        raise Unanswered(f"{name!r} has no source {place}; it answered with {len(fact.marks)}")
+        raise MissingFact(f"{name!r} has no source {place}; it answered with {len(fact.marks)}")
     return f"[{fact.marks[place]}]"
 
 
@@ -104,7 +104,7 @@ def _walked(path: str, facts: Facts) -> Any:
     for key in rest:
         value = _member(value, key, path)
     if value is None:
-        raise Unanswered(f"{path!r} was not answered: {fact.text[:200]!r}")
+        raise MissingFact(f"{path!r} was not answered: {fact.text[:200]!r}")
     return value
 
 
@@ -113,7 +113,7 @@ def _member(value: Any, key: str, path: str) -> Any:
         return cast(Mapping[str, Any], value)[key]
     if isinstance(value, list) and key.isdecimal() and int(key) < len(cast(list[Any], value)):
         return cast(list[Any], value)[int(key)]
-    raise Unanswered(f"{path!r} was not answered: there is no {key!r}")
+    raise MissingFact(f"{path!r} was not answered: there is no {key!r}")
 
 
 def _shown(value: Any) -> str:
@@ -169,15 +169,15 @@ _FILTERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
 
 
 def _filter(name: str) -> Callable[[Any, str], Any]:
-    """A filter that fails as `Unanswered` when the value is not of its kind."""
+    """A filter that fails as `MissingFact` when the value is not of its kind."""
     known = _FILTERS.get(name)
     if known is None:
-        raise Unanswered(f"there is no filter {name!r}; there are {', '.join(_FILTERS)}")
+        raise MissingFact(f"there is no filter {name!r}; there are {', '.join(_FILTERS)}")
 
     def apply(value: Any, given: str) -> Any:
         try:
             return known(value, given)
         except (TypeError, ValueError) as error:
-            raise Unanswered(f"{name} cannot be applied to {str(value)[:80]!r}") from error
+            raise MissingFact(f"{name} cannot be applied to {str(value)[:80]!r}") from error
 
     return apply

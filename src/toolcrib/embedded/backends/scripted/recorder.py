@@ -1,6 +1,6 @@
-"""Writes what a brain does as a scenario that a scripted brain can follow.
+"""Writes what a backend does as a scenario that a scripted backend can follow.
 
-Finds in what a brain said the values that tools had answered, and names them by expressions.
+Finds in what a backend said the values that tools had answered, and names them by expressions.
 """
 
 from __future__ import annotations
@@ -14,8 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.embedded.backend import BrainFailed, Piece, Proposed, Question, Text, Thought
-from toolcrib.embedded.backends.scripted.backend import Asked, asked_in, steps_done
+from toolcrib.embedded.backend import (
+    BackendFailed,
+    BackendOutput,
+    BackendReasoning,
+    BackendRequest,
+    BackendText,
+    ProposedCall,
+)
+from toolcrib.embedded.backends.scripted.backend import UserTurn, steps_done, user_turns
 from toolcrib.embedded.backends.scripted.expressions import Fact, Facts, filled_text
 from toolcrib.embedded.backends.scripted.scenario import Scenario, read_scenario
 from toolcrib.errors import UsageError
@@ -23,7 +30,7 @@ from toolcrib.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from toolcrib.embedded.backend import Brain
+    from toolcrib.embedded.backend import ModelBackend
 
 
 SHORTEST: Final = 3
@@ -36,7 +43,7 @@ _MOST_PLACES: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class FactValue:
     """A value in an answer, and the path to it."""
 
     path: str
@@ -44,7 +51,7 @@ class Leaf:
 
 
 @dataclass(slots=True)
-class Tracer:
+class FactTracer:
     """Knows what was answered so far, and what the user said. `untraced` gathers the numbers of
     which neither is the source.
     """
@@ -146,24 +153,24 @@ class Tracer:
                         return expression
         return None
 
-    def _leaves(self) -> Iterator[Leaf]:
+    def _leaves(self) -> Iterator[FactValue]:
         """All that was answered, the newest first."""
         for name, fact in reversed(self.facts.by_name.items()):
             yield from _within(name, fact.value)
             yield from _as_text(name, fact)
 
 
-def _as_text(name: str, fact: Fact) -> Iterator[Leaf]:
+def _as_text(name: str, fact: Fact) -> Iterator[FactValue]:
     if fact.text:
-        yield Leaf(f"{name}.text", fact.text)
+        yield FactValue(f"{name}.text", fact.text)
         first = fact.text.strip().partition("\n")[0]
         if first != fact.text:
-            yield Leaf(f"{name}.text | first_line", first)
+            yield FactValue(f"{name}.text | first_line", first)
 
 
-def _within(path: str, value: Any) -> Iterator[Leaf]:
+def _within(path: str, value: Any) -> Iterator[FactValue]:
     if value is not None:
-        yield Leaf(path, value)
+        yield FactValue(path, value)
     for key, member in _members(value):
         # A key that a path cannot name stays unnamed.
         if _KEY.fullmatch(key):
@@ -186,8 +193,8 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 Json = dict[str, Any]
 
 
-class Recorder:
-    """A brain that passes on what another one proposes, and writes it down.
+class ScenarioRecorder:
+    """A backend that passes on what another one proposes, and writes it down.
 
     Values that tools had answered become expressions, so that the scenario says what the tools of
     its own run answer. Numbers that came neither from a tool nor from the user are in `untraced`:
@@ -196,32 +203,32 @@ class Recorder:
 
     is_scripted = False
 
-    def __init__(self, brain: Brain) -> None:
-        self._brain = brain
+    def __init__(self, backend: ModelBackend) -> None:
+        self._backend = backend
         self._first: str | None = None
         self._turns: list[list[Json]] = []
         self.untraced: list[str] = []
 
     @property
     def name(self) -> str:
-        """The name of the brain that is recorded."""
-        return self._brain.name
+        """The name of the backend that is recorded."""
+        return self._backend.name
 
     async def aclose(self) -> None:
-        """Let go of the brain."""
-        await self._brain.aclose()
+        """Let go of the backend."""
+        await self._backend.aclose()
 
-    async def propose(self, question: Question) -> AsyncIterator[Piece]:
-        """Whatever the brain proposes. What fails is not written down."""
-        asked = asked_in(question.turns)
+    async def propose(self, request: BackendRequest) -> AsyncIterator[BackendOutput]:
+        """Whatever the backend proposes. What fails is not written down."""
+        asked = user_turns(request.history)
         self._begin(asked)
-        pieces: list[Piece] = []
-        proposal = cast("AsyncGenerator[Piece]", self._brain.propose(question))
+        pieces: list[BackendOutput] = []
+        proposal = cast("AsyncGenerator[BackendOutput]", self._backend.propose(request))
         async with aclosing(proposal):
             async for piece in proposal:
                 pieces.append(piece)
                 yield piece
-        self._write_down(asked, pieces, is_json=question.output.is_json)
+        self._write_down(asked, pieces, is_json=request.output.is_json)
 
     def scenario(self, name: str | None = None) -> Scenario:
         """What was recorded so far, under a name of its own."""
@@ -234,32 +241,32 @@ class Recorder:
         turns = [{"steps": steps} for steps in self._turns]
         if not all(self._turns) or not turns:
             raise UsageError("there is nothing recorded, or a question without an answer")
-        about = f"Recorded from {self._brain.name}."
-        document = {"name": name or self._brain.name, "about": about, "turns": turns}
+        about = f"Recorded from {self._backend.name}."
+        document = {"name": name or self._backend.name, "about": about, "turns": turns}
         return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
 
     def save(self, path: str | os.PathLike[str], name: str | None = None) -> None:
         """Write the scenario into a file."""
         Path(path).write_text(self.text(name), "utf-8")
 
-    def _begin(self, asked: Sequence[Asked]) -> None:
+    def _begin(self, asked: Sequence[UserTurn]) -> None:
         if self._first is None:
             self._first = asked[0].text
         is_next = len(asked) <= len(self._turns) + 1
         if asked[0].text != self._first or not is_next:
-            raise BrainFailed("a recorder takes one conversation; this is another one")
+            raise BackendFailed("a recorder takes one conversation; this is another one")
 
     def _write_down(
-        self, asked: Sequence[Asked], pieces: Sequence[Piece], *, is_json: bool
+        self, asked: Sequence[UserTurn], pieces: Sequence[BackendOutput], *, is_json: bool
     ) -> None:
         # A question may be asked again: what it was answered with before is not what happened.
         facts, done = self._facts(asked)
         self._turns = [*self._turns[: len(asked) - 1], self._steps(len(asked) - 1)[:done]]
-        tracer = Tracer(facts, "\n".join(each.text for each in asked))
+        tracer = FactTracer(facts, "\n".join(each.text for each in asked))
         self._turns[-1].append(self._step(tracer, pieces, is_json=is_json))
         self.untraced += tracer.untraced
 
-    def _facts(self, asked: Sequence[Asked]) -> tuple[Facts, int]:
+    def _facts(self, asked: Sequence[UserTurn]) -> tuple[Facts, int]:
         facts, done = Facts(), 0
         for at, each in enumerate(asked):
             steps = self._steps(at)
@@ -273,11 +280,11 @@ class Recorder:
     def _steps(self, at: int) -> list[Json]:
         return self._turns[at] if at < len(self._turns) else []
 
-    def _step(self, tracer: Tracer, pieces: Sequence[Piece], *, is_json: bool) -> Json:
+    def _step(self, tracer: FactTracer, pieces: Sequence[BackendOutput], *, is_json: bool) -> Json:
         step: Json = {}
-        thought = "".join(each.text for each in pieces if isinstance(each, Thought))
-        said = "".join(each.text for each in pieces if isinstance(each, Text))
-        calls = [each for each in pieces if isinstance(each, Proposed)]
+        thought = "".join(each.text for each in pieces if isinstance(each, BackendReasoning))
+        said = "".join(each.text for each in pieces if isinstance(each, BackendText))
+        calls = [each for each in pieces if isinstance(each, ProposedCall)]
         if thought:
             step["think"] = tracer.text(thought)
         if is_json and said and (value := _parsed(said)) is not None:
@@ -288,7 +295,7 @@ class Recorder:
             step["calls"] = self._calls(tracer, calls)
         return step
 
-    def _calls(self, tracer: Tracer, calls: Sequence[Proposed]) -> list[Json]:
+    def _calls(self, tracer: FactTracer, calls: Sequence[ProposedCall]) -> list[Json]:
         taken = {
             call["as"] for steps in self._turns for step in steps for call in step.get("calls", ())
         }

@@ -11,8 +11,7 @@ from annotated_types import MinLen
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
-from toolcrib.errors import InvalidPolicy, UsageError
-from toolcrib.host_tools.host_tools_file import line_at
+from toolcrib.errors import InvalidYaml, UsageError
 from toolcrib.yaml_source import read_yaml
 
 _CONFIG: Final = ConfigDict(extra="forbid")
@@ -34,7 +33,7 @@ class ScriptedCall:
 
 
 @checked(frozen=True, config=_CONFIG)
-class Step:
+class ScriptedStep:
     """One proposal: calls of tools, or something said. Of several texts the first whose facts are
     all there is said. `answer` is said as JSON, or `otherwise` when it lacks a fact. A step with
     `only_if` is passed over when that is missing, empty, false or zero.
@@ -57,7 +56,7 @@ class Step:
 class ScriptedTurn:
     """The steps that follow what a user says. With `when`, only if the user says it."""
 
-    steps: Annotated[list[Step], MinLen(1)]
+    steps: Annotated[list[ScriptedStep], MinLen(1)]
     when: str | None = None
 
 
@@ -84,13 +83,13 @@ def read_scenario(text: str, file: str = "the scenario") -> Scenario:
     """The same for its text."""
     try:
         document = read_yaml(text)
-    except InvalidPolicy as error:
+    except InvalidYaml as error:
         raise UsageError(f"{file}:{error.line or 1}: {error}") from None
     try:
         return _adapter().validate_python(document.plain())
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        line = line_at(document, first["loc"])
+        line = document.line_at(first["loc"])
         place = ".".join(map(str, first["loc"]))
         raise UsageError(f"{file}:{line}: {place}: {first['msg']}") from None
 
