@@ -111,7 +111,7 @@ async def test_a_nested_call_does_not_go_on_without_its_caller() -> None:
                     session_id=session.session_id,
                     records=tuple(session.records()),
                     open_calls=tuple(session.open_calls()),
-                    approvals=tuple(session.store.approvals()),
+                    approvals=tuple(session.store.approvals().items),
                 )
             )
             return None

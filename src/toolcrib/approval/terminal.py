@@ -47,7 +47,7 @@ _EDITED = "Run with these arguments? a approve; anything else goes back\n> "
 _HOW_LONG = "For how long? 30m, 8h, 7d, or forever; Enter goes back\n> "
 
 
-class Question:
+class ApprovalDialog:
     """One request, shown until it is settled."""
 
     def __init__(self, console: Console, request: ApprovalRequest, actor: Actor) -> None:
@@ -174,7 +174,7 @@ class TerminalApprover:
             if not self._console.is_terminal:
                 return _leave_open("this is not a terminal, so nobody can be asked here")
             try:
-                return await Question(self._console, request, self._actor).settle()
+                return await ApprovalDialog(self._console, request, self._actor).settle()
             except EndOfInput:
                 return _leave_open("the input ended without an answer")
             except anyio.get_cancelled_exc_class():

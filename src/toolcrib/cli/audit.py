@@ -72,7 +72,7 @@ def verify_command(
     """
     with open_store(store) as crib:
         heads = [each for each in _heads(kept, file) if session in (None, each.session_id)]
-        known = [session] if session else [info.session_id for info in crib.sessions()]
+        known = [session] if session else _session_ids(crib)
         ids = dict.fromkeys([*known, *(each.session_id for each in heads)])
         found = [_checked(crib, each, heads) for each in ids]
     for each in found:
@@ -84,6 +84,12 @@ def verify_command(
         show_json(found)
     if any(each.fault is not None for each in found):
         raise typer.Exit(Exit.FAILED)
+
+
+def _session_ids(store: SqliteStore) -> list[str]:
+    from toolcrib.store.store import every
+
+    return [info.session_id for info in every(lambda cursor: store.sessions(cursor=cursor))]
 
 
 @app.command()

@@ -79,12 +79,14 @@ def of_store(file: Path | None) -> Iterator[CheckResult]:
 
 def _opened(file: Path) -> CheckResult:
     from toolcrib.store.sqlite import SqliteStore
+    from toolcrib.store.store import every
 
     if not os.access(file, os.W_OK):
         return CheckResult("store", "failure", f"{file} cannot be written by this user")
     try:
         with SqliteStore(file) as store:
-            return CheckResult("store", "ok", f"{file} has {len(store.sessions())} sessions")
+            count = sum(1 for _ in every(lambda cursor: store.sessions(cursor=cursor)))
+            return CheckResult("store", "ok", f"{file} has {count} sessions")
     except (StoreError, UsageError) as error:
         return CheckResult("store", "failure", str(error))
 

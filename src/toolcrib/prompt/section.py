@@ -18,7 +18,7 @@ from typing_extensions import TypeVar
 
 from toolcrib.errors import InvalidPrompt
 from toolcrib.prompt.template import check_placeholders, fill, located
-from toolcrib.tools.prepared import as_tool
+from toolcrib.tools.prepared_tool import as_tool
 from toolcrib.tools.tool import Tool
 from toolcrib.tools.type_arguments import TypeArguments, type_argument
 

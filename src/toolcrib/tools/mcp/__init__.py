@@ -7,9 +7,9 @@ from typing import Final, Unpack
 from toolcrib.tools.fallback import AnyFallback
 from toolcrib.tools.mcp.types import (
     ApprovalFilter,
-    McpAnswer,
+    McpCall,
+    McpCallResult,
     McpConfig,
-    McpRequest,
     McpResult,
     McpTool,
     RequireApproval,
@@ -21,9 +21,9 @@ from toolcrib.tools.rules import ToolRules
 __all__ = [
     "KIND",
     "ApprovalFilter",
-    "McpAnswer",
+    "McpCall",
+    "McpCallResult",
     "McpConfig",
-    "McpRequest",
     "McpResult",
     "McpTool",
     "RequireApproval",
@@ -54,12 +54,12 @@ def mcp_gate(
     provider: str,
     name: str | None = None,
     **rules: Unpack[ToolRules],
-) -> ProviderTool[McpRequest, McpRequest, McpConfig]:
+) -> ProviderTool[McpCall, McpCall, McpConfig]:
     """The gate before a server's tools, under the name of the hosted tool. To a policy it is of
     the same kind and provider.
     """
     chosen: ToolRules = {"requires_approval": True, "is_idempotent": True, **rules}
-    return ProviderTool[McpRequest, McpRequest, McpConfig](
+    return ProviderTool[McpCall, McpCall, McpConfig](
         name=name or tool.name,
         description=f"Let the provider call a tool of the MCP server {tool.config.server_label}.",
         handler=_pass,
@@ -69,5 +69,5 @@ def mcp_gate(
     )
 
 
-def _pass(request: McpRequest) -> McpRequest:
+def _pass(request: McpCall) -> McpCall:
     return request
