@@ -13,9 +13,9 @@ from tests.adapters.openai.scripted_provider import Json, message, response
 from toolcrib import Approve, NativeTool, Policy, Rule, Session, Tool, ToolInvoked
 from toolcrib.adapters.openai import Governance
 from toolcrib.approval import CallbackApprover, Subject, parse_policy
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.approval.pattern import Equals
 from toolcrib.approval.policy_lint import cautions
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.cli.app import app
 from toolcrib.errors import InvalidPolicy
 from toolcrib.ledger.events import ToolWithheld

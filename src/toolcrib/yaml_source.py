@@ -1,40 +1,47 @@
-"""YAML with the line of every value, and without the parts that readers take for something else."""
+"""Strict YAML for files that people write: plain data only, and the line of every value.
+
+Each reader of a file (a policy, host tools, a scenario) catches `InvalidYaml`, adds the name of the
+file and raises an error of its own.
+"""
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import re
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.errors import InvalidPolicy
+from toolcrib.errors import InvalidYaml
 
 if TYPE_CHECKING:
     from yaml import MappingNode, MarkedYAMLError, Node, ScalarNode
 
 Scalar = str | int | float | bool | None
 
+NodePath = Sequence[str | int]
+"""The path to a value in a document: keys of mappings and indexes of lists."""
+
 _TAG = "tag:yaml.org,2002:"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-_DEEPEST = 32
+_MAX_DEPTH = 32
 _NO_REFERENCES = (
-    "this file may have no anchors (&, *) and no tags (!); put text that starts with one in quotes"
+    "anchors (&, *) and tags (!) are not allowed; put text that starts with one in quotes"
 )
 _WORDS: dict[str, Scalar] = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A value and the line where it is written, or where its key is."""
+    """A value with its line: the line of its key where it has one."""
 
     value: Scalar | tuple[Located, ...] | Mapping[str, Located]
     line: int
 
     def plain(self) -> Any:
-        """The value as JSON, without lines."""
+        """Return the value as JSON data, without lines."""
         match self.value:
             case tuple() as items:
                 return [item.plain() for item in items]
@@ -43,29 +50,41 @@ class Located:
             case scalar:
                 return scalar
 
+    def line_at(self, path: NodePath) -> int:
+        """Return the line of the value at `path`, or of its closest ancestor that exists."""
+        node = self
+        for part in path:
+            match node.value, part:
+                case tuple() as items, int() if part < len(items):
+                    node = items[part]
+                case Mapping() as members, str() if part in members:
+                    node = members[part]
+                case _:
+                    break
+        return node.line
+
 
 def read_yaml(text: str) -> Located:
-    """Parse one document. Raises InvalidPolicy with the line for whatever is not plain data."""
+    """Parse one document. Raises `InvalidYaml` with the line of whatever is not plain data."""
     import yaml
 
     try:
         _check_events(text)
         node = yaml.SafeLoader(text).get_single_node()
-        return Located(None, 1) if node is None else _located(node)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise _placed(_syntax_message(error), line) from None
+        raise InvalidYaml(_syntax_message(error), line=line) from None
     except yaml.YAMLError as error:
-        raise InvalidPolicy(f"this is not YAML: {str(error).splitlines()[0]}") from None
+        raise InvalidYaml(f"this is not YAML: {str(error).splitlines()[0]}") from None
+    return Located(None, 1) if node is None else _located(node)
 
 
-@contextmanager
-def at_line(line: int) -> Generator[None]:
-    """Give faults found inside the line they were found at, unless they have one already."""
-    try:
-        yield
-    except InvalidPolicy as error:
-        raise _placed(str(error), error.line or line) from None
+def unknown_key(key: str, known: Iterable[str]) -> str:
+    """Return the message about a key that is not among the `known` ones."""
+    names = tuple(known)
+    similar = difflib.get_close_matches(key, names, n=1)
+    hint = f"did you mean {similar[0]!r}?" if similar else f"write one of {', '.join(names)}"
+    return f"unknown key {key!r}; {hint}"
 
 
 def _syntax_message(error: MarkedYAMLError) -> str:
@@ -74,15 +93,10 @@ def _syntax_message(error: MarkedYAMLError) -> str:
     return f"this is not YAML: {error.problem or error.context}"
 
 
-def _placed(message: str, line: int | None) -> InvalidPolicy:
-    # The file is named further out; until then the line travels on its own.
-    error = InvalidPolicy(message)
-    error.line = line
-    return error
-
-
 def _check_events(text: str) -> None:
-    """Refuse references and endless nesting before a tree is built from them."""
+    """Refuse references and deep nesting before a tree is built: a small file can expand to a
+    tree that fills the memory.
+    """
     import yaml
 
     loader: Any = yaml.SafeLoader(text)
@@ -91,43 +105,41 @@ def _check_events(text: str) -> None:
         event = loader.get_event()
         line = event.start_mark.line + 1
         if getattr(event, "anchor", None) or getattr(event, "tag", None):
-            raise _placed(_NO_REFERENCES, line)
+            raise InvalidYaml(_NO_REFERENCES, line=line)
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise _placed("this is nested too deeply", line)
+        if depth > _MAX_DEPTH:
+            raise InvalidYaml(f"nested more than {_MAX_DEPTH} levels deep", line=line)
 
 
 def _located(node: Node) -> Located:
     import yaml
 
     line = node.start_mark.line + 1
-    with at_line(line):
-        match node:
-            case yaml.ScalarNode():
-                return Located(_scalar(node), line)
-            case yaml.SequenceNode():
-                return Located(tuple(_located(item) for item in node.value), line)
-            case yaml.MappingNode():
-                return Located(_members(node), line)
-            case _:
-                raise InvalidPolicy("this is no plain data")
+    match node:
+        case yaml.ScalarNode():
+            return Located(_scalar(node, line), line)
+        case yaml.SequenceNode():
+            return Located(tuple(_located(item) for item in node.value), line)
+        case yaml.MappingNode():
+            return Located(_members(node), line)
+        case _:
+            raise InvalidYaml("only text, numbers, true, false, null, lists and maps", line=line)
 
 
 def _members(node: MappingNode) -> dict[str, Located]:
     members: dict[str, Located] = {}
     for key_node, value_node in node.value:
         key = _located(key_node)
-        with at_line(key.line):
-            if not isinstance(key.value, str):
-                raise InvalidPolicy(f"the key {key.plain()!r} is not text; put it in quotes")
-            if key.value in members:
-                raise InvalidPolicy(f"the key {key.value!r} stands here twice; remove one")
+        if not isinstance(key.value, str):
+            raise InvalidYaml(f"the key {key.plain()!r} is not text; quote it", line=key.line)
+        if key.value in members:
+            raise InvalidYaml(f"duplicate key {key.value!r}; remove one of the two", line=key.line)
         members[key.value] = Located(_located(value_node).value, key.line)
     return members
 
 
-def _scalar(node: ScalarNode) -> Scalar:
+def _scalar(node: ScalarNode, line: int) -> Scalar:
     text = node.value
     if node.style is not None:
         return text
@@ -138,8 +150,9 @@ def _scalar(node: ScalarNode) -> Scalar:
         return _WORDS[text.lower()]
     if is_number or node.tag != f"{_TAG}str":
         # yes, 010, 1:30 and dates: a deny rule that compares with the wrong type never applies.
-        raise InvalidPolicy(
-            f"{text} is read differently by different programs; put it in quotes, or write "
-            "true, false or a decimal number"
+        raise InvalidYaml(
+            f"YAML programs disagree about {text}; put it in quotes, or write true, false or a "
+            "decimal number",
+            line=line,
         )
     return text

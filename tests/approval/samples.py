@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.approval.rule import Subject
 from toolcrib.tools.identity import Place, ToolRef
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.approval.samples import request
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.approval.edit import check_edit, restore_secrets
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.errors import InvalidDecision
 from toolcrib.tools.params import params_of_type
 from toolcrib.tools.redaction import redactor_of

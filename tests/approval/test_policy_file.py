@@ -96,7 +96,7 @@ def test_a_policy_without_rules_is_the_default_one() -> None:
         ("version: true\n", 1, "write 1"),
         ("version: 1\nruels: []\n", 2, "did you mean 'rules'?"),
         ("version: 1\nzzz: []\n", 2, "write one of version, unmatched, deadline, rules"),
-        ("version: 1\nversion: 1\n", 2, "'version' stands here twice"),
+        ("version: 1\nversion: 1\n", 2, "duplicate key 'version'; remove one of the two"),
         ("version: 1\nunmatched: maybe\n", 2, "write one of risk, allow, ask, deny"),
         ("version: 1\nunmatched: []\n", 2, "write one of risk, allow, ask, deny"),
         ("version: 1\ndeadline: 1:30\n", 2, "put it in quotes"),
@@ -111,7 +111,7 @@ def test_a_policy_without_rules_is_the_default_one() -> None:
         ("version: 1\nrules:\n- allow:\n", 3, "a tool is a name in text"),
         ("version: 1\nrules:\n- allow: []\n", 3, "the list of tools is empty"),
         ("version: 1\nrules:\n- allow:\n  - a\n  - 5\n", 5, "a tool is a name in text"),
-        ("version: 1\nrules:\n- allow:\n  - a\n  - a\n", 5, "listed twice"),
+        ("version: 1\nrules:\n- allow:\n  - a\n  - a\n", 5, "duplicate tool"),
         ("version: 1\nrules:\n- deny: fs/write\n", 3, "the source goes under source"),
         ("version: 1\nrules:\n- deny: *\n", 3, "in quotes"),
         ("version: 1\nrules:\n- deny: *write\n", 3, "in quotes"),
@@ -141,7 +141,7 @@ def test_a_policy_without_rules_is_the_default_one() -> None:
         ("version: 1\nrules: [\n", 3, "not YAML"),
         ("version: 1\n---\nversion: 1\n", 2, "not YAML"),
         ("? [a]\n: b\n", 1, "is not text"),
-        ("a:\n  " + "[" * 10_000, 2, "nested too deeply"),
+        ("a:\n  " + "[" * 10_000, 2, "nested more than 32 levels deep"),
     ],
 )
 def test_every_fault_names_its_line_and_its_cure(text: str, line: int, complaint: str) -> None:

@@ -10,10 +10,9 @@ from typing import Any
 
 from tests.calls.places import Trace
 from toolcrib.approval.approvers import Approver, Reply
-from toolcrib.approval.decision import Approve
+from toolcrib.approval.decision import ApprovalRequest, Approve
 from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.policy import Policy, Rule
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.executor import Executor
 from toolcrib.ledger.events import ApprovalDecided
 from toolcrib.session.session import Session

@@ -4,10 +4,9 @@ from typing import Any, TypeVar, Unpack
 
 from tests.calls.places import history
 from toolcrib.approval.approvers import Approver, Reply
-from toolcrib.approval.decision import Actor, Decision
+from toolcrib.approval.decision import Actor, ApprovalRequest, Decision
 from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.policy import Policy
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks
 from toolcrib.calls.outcome import Outcome

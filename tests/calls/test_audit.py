@@ -25,8 +25,9 @@ from toolcrib import (
     ToolInvoked,
     tool,
 )
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.calls.execute import cancel
+from toolcrib.calls.session_calls import calls_of
 from toolcrib.ledger.events import CallStarted
 from toolcrib.testing import FakeClock, Recorder, run_in_virtual_time
 
@@ -84,7 +85,7 @@ async def banned() -> str:
 async def stop(ctx: ToolContext) -> str:
     """Be cancelled, alone."""
     assert ctx.session is not None
-    cancel(ctx.session.running[ctx.call_id])
+    cancel(calls_of(ctx.session).running[ctx.call_id])
     await asyncio.sleep(60)
     return "done"
 

@@ -8,9 +8,16 @@ import pytest
 
 from tests.calls.payments import JO, Desk, Says, kind_of
 from toolcrib.approval.approvers import Reply
-from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Deny, Expire
+from toolcrib.approval.decision import (
+    Actor,
+    Answer,
+    ApprovalRequest,
+    Approve,
+    Decided,
+    Deny,
+    Expire,
+)
 from toolcrib.approval.policy import Policy, Rule
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.errors import InvalidDecision
 from toolcrib.ledger.events import ApprovalDecided
 from toolcrib.session.session import Session

@@ -8,11 +8,10 @@ import pytest
 
 from tests.calls.payments import JO, Desk, Says, kind_of
 from toolcrib.approval.approvers import Reply
-from toolcrib.approval.decision import Actor, Approve
+from toolcrib.approval.decision import Actor, ApprovalRequest, Approve
 from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.pattern import Between
 from toolcrib.approval.policy import Policy, Rule
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.hooks import Hooks
 from toolcrib.errors import ApprovalRequired, InvalidDecision, UsageError
 from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested, ToolInvoked

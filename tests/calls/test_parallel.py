@@ -8,6 +8,7 @@ import pytest
 
 from tests.calls.concurrency_gauge import Gauge, requests
 from tests.calls.runs import failure, invoked, kinds
+from tests.helpers.patience import PATIENCE
 from toolcrib import (
     ApprovalRequired,
     Approve,
@@ -21,7 +22,7 @@ from toolcrib import (
     ToolContext,
     tool,
 )
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.errors import UsageError
 from toolcrib.testing import run_in_virtual_time
 
@@ -105,10 +106,10 @@ class TestCaps:
             with lock:
                 running += 1
                 most = max(most, running)
-            together.wait(5)
+            together.wait(PATIENCE)
             with lock:
                 running -= 1
-            together.wait(5)
+            together.wait(PATIENCE)
             return "done"
 
         executor = Executor(Session(), [work], limits=Limits(max_threads=2))

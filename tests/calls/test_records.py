@@ -22,7 +22,7 @@ from toolcrib import (
     ToolInvoked,
     tool,
 )
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.errors import LeaseLost
 from toolcrib.ledger.events import CallStarted
 from toolcrib.testing import FakeClock, Recorder

@@ -9,13 +9,14 @@ from typing import Annotated, Any
 import pytest
 
 from tests.calls.payments import JO, Desk, kind_of
+from tests.helpers.patience import PATIENCE
 from toolcrib.approval.approvers import Reply
-from toolcrib.approval.decision import Approve, Deny
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest, Approve, Deny
 from toolcrib.calls.call import Caller
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks
 from toolcrib.calls.outcome import CallRequest
+from toolcrib.calls.session_calls import calls_of
 from toolcrib.errors import InvalidDecision, LeaseLost, UsageError
 from toolcrib.ledger.events import ApprovalDecided, CallStarted, ToolInvoked, ToolUnavailable
 from toolcrib.session.session import Session
@@ -101,7 +102,7 @@ class SlowReads(SqliteStore):
         if self.is_slow:
             self.is_slow = False
             self.has_read.set()
-            self.may_answer.wait(10)
+            self.may_answer.wait(PATIENCE)
         return found
 
 
@@ -121,7 +122,7 @@ async def test_an_old_answer_of_the_store_runs_nothing_again(sqlite_path: Path) 
 
             assert [kind_of(each) for each in quick] == ["completed"]
             assert await slow == []
-            assert session.claimed == set()
+            assert calls_of(session).claimed == set()
             assert len(desk.ran) == 1
             assert len(desk.events(ToolInvoked)) == len(desk.events(CallStarted)) == 1
 

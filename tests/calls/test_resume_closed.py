@@ -9,10 +9,9 @@ import pytest
 from tests.calls.payments import Desk, kind_of
 from tests.calls.places import Trace, executor_at, history, pay_tool
 from toolcrib.approval.approvers import Reply
-from toolcrib.approval.decision import Approve
+from toolcrib.approval.decision import ApprovalRequest, Approve
 from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.policy import Policy, Rule
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.calls.executor import Executor
 from toolcrib.ledger.events import ApprovalDecided, CallStarted
 from toolcrib.session.session import Session
@@ -112,7 +111,7 @@ async def test_a_nested_call_does_not_go_on_without_its_caller() -> None:
                     session_id=session.session_id,
                     records=tuple(session.records()),
                     open_calls=tuple(session.open_calls()),
-                    approvals=tuple(session.store.approvals()),
+                    approvals=tuple(session.store.approvals().items),
                 )
             )
             return None

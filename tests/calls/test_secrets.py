@@ -22,7 +22,7 @@ from toolcrib import (
     ToolResult,
     tool,
 )
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.testing import Recorder, run_in_virtual_time
 
 TOKEN = "tok-live-1234567890"

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from tests.calls.runs import Run, run
 from toolcrib import Approve, CallbackApprover, Limits, ToolResult, tool
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ class TestLink:
         assert (inner.parent_call_id, inner.parent_turn) == ("c1", 1)
         parents = [(event.call_id, event.parent_call_id) for event in invoked(session)]
         assert parents == [("c2", "c1"), ("c3", "c1"), ("c1", None)]
-        (filed,) = session.store.approvals(session_id=session.session_id)
+        (filed,) = session.store.approvals(session_id=session.session_id).items
         assert (filed.request.parent_call_id, seen) == ("c1", ["c1"])
 
     async def test_a_call_outside_of_turns_has_turns_of_its_own_too(self) -> None:

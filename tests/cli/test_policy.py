@@ -57,7 +57,7 @@ def test_a_bad_file_fails_with_its_line(tmp_path: Path) -> None:
         done = invoke(*command)
 
         assert (done.exit_code, done.stdout) == (1, "")
-        assert done.stderr == f"{file}:2: this policy has no key 'ruels'; did you mean 'rules'?\n"
+        assert done.stderr == f"{file}:2: unknown key 'ruels'; did you mean 'rules'?\n"
 
 
 def test_warnings_are_words_and_fail_only_when_asked(risky: Path) -> None:

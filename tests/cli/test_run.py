@@ -23,7 +23,7 @@ CTRL_D = "\x04"
 def decided(folder: Path) -> list[str]:
     """Who decided what, in the order that it was asked."""
     with SqliteStore(folder / "crib.sqlite3") as store:
-        found = [filed.decided for filed in store.approvals()]
+        found = [filed.decided for filed in store.approvals().items]
     return [f"{each.decision.kind} {each.actor.kind}" for each in found if each]
 
 
@@ -196,7 +196,7 @@ class TestAtATerminal:
             assert await started.exit_code() == 0
 
         with SqliteStore(folder / "crib.sqlite3") as store:
-            [session] = store.sessions()
+            [session] = store.sessions().items
         assert session.settings["turn"] == 2
 
     async def test_ctrl_c_interrupts(self, folder: Path) -> None:
@@ -208,9 +208,9 @@ class TestAtATerminal:
             assert await started.exit_code() == 130
 
         with SqliteStore(folder / "crib.sqlite3") as store:
-            [session] = store.sessions()
+            [session] = store.sessions().items
             ran = [each.kind for each in store.records(session.session_id)].count("call.started")
-            assert (ran, store.approvals(state="pending")) == (1, [])
+            assert (ran, store.approvals(state="pending").items) == (1, ())
         resume = ("sessions", "resume", session.session_id, *AGAIN, *STORE)
         done = await asyncio.to_thread(run, *resume, cwd=folder)
         assert (done.returncode, done.stdout) == (0, "It was 5.\n")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from toolcrib.cli.screen import MOST_CHARS, Screen
-from toolcrib.runtime.envelope import Envelope
+from toolcrib.cli.screen import MAX_CHARS, EventScreen
+from toolcrib.runtime.event_reader import Envelope
 
 
 def event(kind: str, **data: Any) -> Envelope:
@@ -22,7 +22,7 @@ def invoked(message: str, *, success: bool = True) -> Envelope:
 
 def test_text_comes_in_pieces_and_once(capsys: pytest.CaptureFixture[str]) -> None:
     """What was streamed is not printed again at the end; a new line ends it."""
-    screen = Screen()
+    screen = EventScreen()
     for each in ("It ", "is\n", "5."):
         screen.show(piece(each))
     screen.finish("It is\n5.")
@@ -34,7 +34,7 @@ def test_an_answer_that_did_not_come_in_pieces_is_printed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Not every model streams, and what was said before a call is no answer."""
-    screen = Screen()
+    screen = EventScreen()
     screen.show(piece("Let me see."))
     screen.show(invoked("5"))
     screen.finish("It is 5.")
@@ -46,7 +46,7 @@ def test_an_answer_that_did_not_come_in_pieces_is_printed(
 
 def test_each_step_has_lines_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     """The text of the next request does not run on in the line of the last."""
-    screen = Screen()
+    screen = EventScreen()
     screen.show(piece("One."))
     screen.show(piece("Two.", step=2))
     screen.finish("Two.")
@@ -56,7 +56,7 @@ def test_each_step_has_lines_of_its_own(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_silent_screen_keeps_the_text_back(capsys: pytest.CaptureFixture[str]) -> None:
     """With --json stdout has nothing but the result."""
-    screen = Screen(is_silent=True)
+    screen = EventScreen(is_silent=True)
     screen.show(piece("It"))
     screen.show(invoked("5"))
     screen.finish("It")
@@ -80,14 +80,14 @@ def test_what_tools_do_is_beside_the_answer(
     shown: Envelope, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On stderr, one line each; what is not for people is left out."""
-    Screen().show(shown)
+    EventScreen().show(shown)
 
     assert capsys.readouterr().err == line
 
 
 def test_nothing_can_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     """The model's text, arguments, results and output are all somebody else's."""
-    screen = Screen()
+    screen = EventScreen()
     screen.show(piece("a\x1b[2J"))
     screen.show(invoked("b\x1b]0;title\x07", success=False))
     screen.show(event("tool.output", tool="t\x9b", chunk="c\r\u202e"))
@@ -99,9 +99,9 @@ def test_nothing_can_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_long_results_are_cut(capsys: pytest.CaptureFixture[str]) -> None:
     """A line of a screen is no place for a whole file; newlines do not break it."""
-    Screen().show(invoked("x" * (MOST_CHARS + 1)))
-    Screen().show(invoked("one\ntwo"))
+    EventScreen().show(invoked("x" * (MAX_CHARS + 1)))
+    EventScreen().show(invoked("one\ntwo"))
 
     long, short = capsys.readouterr().err.splitlines()
-    assert f"{'x' * MOST_CHARS}..." in long
+    assert f"{'x' * MAX_CHARS}..." in long
     assert "one two" in short

@@ -169,7 +169,7 @@ class TestCalling:
             assert started.wait() == 130
 
         with SqliteStore(folder / "crib.sqlite3") as store:
-            [session] = store.sessions()
+            [session] = store.sessions().items
             found = list(events(store.records(session.session_id)))
         assert isinstance(found[-1], ToolInvoked)
         assert found[-1].failure is not None

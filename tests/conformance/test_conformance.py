@@ -13,8 +13,9 @@ from tests.conformance.verdicts import required, verdicts
 from tests.node.peers import ROOT, needs_node
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.store.sqlite import SqliteStore
+from toolcrib.store.store import every
 
-pytestmark = [needs_node, pytest.mark.timeout(240)]
+pytestmark = needs_node
 REVISIONS = ("2025-11-25", "2026-07-28")
 NOT_SCORED = {
     "2025-11-25": {"json-schema-2020-12", "server-session-lifecycle"},
@@ -71,7 +72,11 @@ def test_nothing_required_passes_with_a_warning(revision: str, results: Path) ->
 def test_the_tools_were_called_through_the_runtime(results: Path) -> None:
     """The suite judges Toolcrib, not the SDK alone: every call of it is in a ledger."""
     with SqliteStore(results / "ledgers.sqlite3") as store:
-        records = [each for found in store.sessions() for each in store.records(found.session_id)]
+        records = [
+            each
+            for found in every(lambda cursor: store.sessions(cursor=cursor))
+            for each in store.records(found.session_id)
+        ]
     ended = [each.event for each in records]
     called = {
         each.name for each in ended if isinstance(each, ToolInvoked) and each.transport == "mcp"

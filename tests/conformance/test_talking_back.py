@@ -139,7 +139,7 @@ async def test_content_goes_to_the_client_and_a_value_to_the_ledger(era: str) ->
     store = MemoryStore()
     async with client_of(era, store) as client:
         result = await client.call_tool("test_image_content", {})
-    [session] = store.sessions()
+    [session] = store.sessions().items
     records = store.records(session.session_id)
     [ended] = [each.event for each in records if each.kind == ToolInvoked.kind]
 

@@ -17,6 +17,7 @@ from toolcrib.ledger.events import (
     ToolInvoked,
 )
 from toolcrib.ledger.record import Head, verify
+from toolcrib.store.store import every
 
 
 @dataclass
@@ -97,7 +98,7 @@ class Books:
         self.check()
         with SqliteStore(self._path) as store:
             assert store.open_calls(SESSION) == []
-            assert store.approvals(state="pending") == []
+            assert store.approvals(state="pending").items == ()
         for call_id, story in self.stories.items():
             assert len(story.invoked) == 1, call_id
         effects = self.effects()
@@ -132,7 +133,10 @@ class Books:
 
     def _check_decisions(self, store: SqliteStore) -> None:
         """A decision, once taken, stays as it was and is not asked for again."""
-        inbox = {filed.request.approval_id: filed for filed in store.approvals()}
+        inbox = {
+            filed.request.approval_id: filed
+            for filed in every(lambda cursor: store.approvals(cursor=cursor))
+        }
         for approval_id, filed in inbox.items():
             if filed.decided is not None:
                 known = self._decisions.setdefault(approval_id, filed.decided)

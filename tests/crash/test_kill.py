@@ -11,10 +11,10 @@ from tests.crash.invariants import Books
 from tests.crash.reaper import Death, Reaper, reaper
 from tests.crash.workload import IDEMPOTENT, POINTS, SESSION, Plan, make_tools
 from toolcrib import Actor, CallbackApprover, Deny, Executor, Reply, Session, SqliteStore
-from toolcrib.approval.decision import Decided
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest, Decided
+from toolcrib.store.store import every
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.crash
 
 LIVES = 11
 
@@ -41,7 +41,7 @@ class Scene:
     def decide_some(self, rng: random.Random) -> None:
         """Somebody answers half of what is in doubt while no process works on the session."""
         with closing(SqliteStore(self.store)) as store:
-            for filed in store.approvals(state="pending"):
+            for filed in every(lambda cursor: store.approvals(state="pending", cursor=cursor)):
                 request = filed.request
                 if request.rule == "in_doubt" and rng.random() < 0.5:
                     denial = Deny("it may have happened")
@@ -136,4 +136,4 @@ def draw_death(rng: random.Random) -> Death:
 def has_session(path: Path) -> bool:
     """Whether the first life got as far as making the session."""
     with closing(SqliteStore(path)) as store:
-        return bool(store.sessions())
+        return bool(store.sessions().items)

@@ -27,7 +27,7 @@ from toolcrib import (
     ToolInvoked,
     tool,
 )
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest
 
 SESSION = "s"
 WORKERS = 32

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.command import at_terminal, run
 from toolcrib.demo.story import DATA, INPUTS
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.slow
 
 
 def orders(folder: Path) -> list[dict[str, object]]:

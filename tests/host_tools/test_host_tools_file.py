@@ -117,16 +117,16 @@ def test_the_folder_it_runs_in_comes_last(project: Project) -> None:
         ("", 1, "this must be lines of key: value"),
         ("- a", 1, "this must be lines of key: value"),
         ("{}", 1, "the file is empty; write tools: or mcp_servers:"),
-        ("tool: []", 1, "there is no key 'tool'; did you mean 'tools'?"),
+        ("tool: []", 1, "unknown key 'tool'; did you mean 'tools'?"),
         ("tools: {}", 1, "tools must be a list"),
         ("tools:\n  - 5", 2, "tools[0]: this must be lines of key: value"),
         ("tools: [\n", 2, "this is not YAML"),
-        ("tools:\n  - &a {}\n  - *a", 2, "this file may have no anchors"),
-        ("tools:\n  - name: !!python/name:os.system x", 2, "no tags"),
-        ("tools: []\ntools: []", 2, "the key 'tools' stands here twice"),
+        ("tools:\n  - &a {}\n  - *a", 2, "anchors (&, *) and tags (!) are not allowed"),
+        ("tools:\n  - name: !!python/name:os.system x", 2, "tags (!) are not allowed"),
+        ("tools: []\ntools: []", 2, "duplicate key 'tools'; remove one of the two"),
         (one_tool(module=""), 3, "tools[0] 'look': 'module' is missing"),
         (one_tool(name=""), 3, "tools[0]: 'name' is missing"),
-        (one_tool(tmeout="5"), 8, "tools[0] 'look': there is no key 'tmeout'; did you mean"),
+        (one_tool(tmeout="5"), 8, "tools[0] 'look': unknown key 'tmeout'; did you mean"),
         (one_tool(zzz="5"), 8, "write one of name, description, module"),
         (one_tool(name="a:b"), 3, "'a:b': name must be 1 to 128 letters, digits"),
         (one_tool(name="5"), 3, "tools[0]: name must be text; put it in quotes"),
@@ -136,7 +136,7 @@ def test_the_folder_it_runs_in_comes_last(project: Project) -> None:
         (one_tool(parameters="{type: array}"), 7, "'look': parameters must describe an object"),
         (one_tool(scope="local"), 8, "scope must be one of global, session"),
         (one_tool(category="''"), 8, "category must be text that says something"),
-        (one_tool(requires_approval="yes"), 8, "yes is read differently by different programs"),
+        (one_tool(requires_approval="yes"), 8, "YAML programs disagree about yes"),
         (one_tool(requires_approval="'yes'"), 8, "requires_approval must be true or false"),
         (one_tool(timeout="0"), 8, "timeout: the value is less than or equal to the minimum of 0"),
         (one_tool(version="1.0"), 8, "version must be text; put it in quotes"),
@@ -144,8 +144,8 @@ def test_the_folder_it_runs_in_comes_last(project: Project) -> None:
         (one_tool(uses="other"), 8, "uses must be a list"),
         (one_tool(uses="[a, 5]"), 8, "uses.1 must be text; put it in quotes"),
         (one_tool(sandbox="'yes'"), 8, "sandbox must be true or false or lines of key: value"),
-        (one_tool(sandbox="{sceonds: 5}"), 8, "no key 'sceonds'; did you mean 'seconds'?"),
-        (one_tool(sandbox="{readable: [no/where]}"), 8, "that the handler could read"),
+        (one_tool(sandbox="{sceonds: 5}"), 8, "unknown key 'sceonds'; did you mean 'seconds'?"),
+        (one_tool(sandbox="{readable: [no/where]}"), 8, "the readable path"),
         (one_tool(function="json.dumps", sandbox="true"), 6, "two arguments"),
         (one_tool(module="no_such_module"), 5, "cannot import 'no_such_module': ModuleNotFound"),
         (one_tool(module="broken"), 5, "cannot import 'broken': ZeroDivisionError"),
@@ -171,7 +171,7 @@ def test_every_fault_names_file_line_and_tool(
     assert str(caught.value).startswith(f"{file}:{line}: ")
     assert complaint in str(caught.value)
     if text.startswith("tools:\n  -\n"):
-        assert "tools[0]" in str(caught.value) or "read differently" in complaint
+        assert "tools[0]" in str(caught.value) or "disagree" in complaint
 
 
 def test_a_fault_within_the_parameters_has_a_line_of_its_own(project: Project) -> None:

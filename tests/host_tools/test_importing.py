@@ -8,7 +8,7 @@ import pytest
 
 from tests.host_tools.project import Project
 from toolcrib.errors import InvalidTool
-from toolcrib.host_tools.python_modules import import_named, loaded_anew, source_of
+from toolcrib.host_tools.python_modules import import_named, reloaded, source_file
 
 
 def test_the_source_of_a_module_is_its_file(project: Project) -> None:
@@ -18,11 +18,11 @@ def test_the_source_of_a_module_is_its_file(project: Project) -> None:
     project.write("broken/__init__.py", "1 / 0")
     project.write("broken/tools.py", "x = 1")
 
-    assert source_of("app.tools") == file
+    assert source_file("app.tools") == file
     import_named("app.tools")
-    assert source_of("app.tools") == file
+    assert source_file("app.tools") == file
     for name in ("sys", "no_such_app", "broken.tools"):
-        assert source_of(name) is None
+        assert source_file(name) is None
 
 
 def test_a_module_loaded_anew_takes_the_place_everywhere(project: Project) -> None:
@@ -32,7 +32,7 @@ def test_a_module_loaded_anew_takes_the_place_everywhere(project: Project) -> No
     old, package = import_named("app.tools"), import_named("app")
 
     project.write("app/tools.py", "word = 'new'")
-    with loaded_anew(["app.tools", "sys", "no_such_app"]):
+    with reloaded(["app.tools", "sys", "no_such_app"]):
         pass
 
     assert (old.word, import_named("app.tools").word) == ("old", "new")
@@ -47,12 +47,12 @@ def test_the_old_modules_are_back_after_a_failure(project: Project) -> None:
     before = [sys.modules["app_one"], sys.modules["app_two"]]
     project.write("app_one.py", "x = 2")
 
-    with pytest.raises(LookupError), loaded_anew(["app_one", "app_two"]):
+    with pytest.raises(LookupError), reloaded(["app_one", "app_two"]):
         raise LookupError
     project.write("app_two.py", "x = (")
     with (
-        pytest.raises(InvalidTool, match="cannot load 'app_two' anew: SyntaxError"),
-        loaded_anew(["app_one", "app_two"]),
+        pytest.raises(InvalidTool, match="cannot reload 'app_two': SyntaxError"),
+        reloaded(["app_one", "app_two"]),
     ):
         pass
 

@@ -17,7 +17,7 @@ from toolcrib.host_tools import (
     ToolScope,
     host_tool_registry,
 )
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.toolsets import BaseTool
 
 
@@ -158,7 +158,7 @@ class TestSessionTools:
 
     async def test_the_context_must_be_of_the_session(self, registry: HostToolRegistry) -> None:
         """R13: a tool bound to somebody else's context is a ValueError."""
-        with pytest.raises(ValueError, match="of the session 'b', not of 'a'"):
+        with pytest.raises(ValueError, match="to the session 'b', not to 'a'"):
             registry.create_session_tools("a", context_for("b"))
 
     async def test_tools_made_together_can_call_each_other(

@@ -67,11 +67,11 @@ class TestCollisions:
     async def test_a_session_cannot_shadow_a_tool_of_all(self, registry: HostToolRegistry) -> None:
         """R25: refused by default, in whichever order they come."""
         await registry.register(define("first"))
-        with pytest.raises(DuplicateTool, match="'first' already; a tool of one session stands"):
+        with pytest.raises(DuplicateTool, match="'first' already; a tool of one session takes"):
             await registry.register(of_session("first"), session_id="a")
 
         await registry.register(of_session("second"), session_id="a")
-        with pytest.raises(DuplicateTool, match="'second' already, of the session 'a' alone"):
+        with pytest.raises(DuplicateTool, match="'second' already, for the session 'a' only"):
             await registry.register(define("second"))
 
     async def test_a_session_may_shadow_if_it_says_so(self, registry: HostToolRegistry) -> None:
@@ -261,12 +261,12 @@ class TestFailures:
         await registry.register(scope("broken", **parts))
         await registry.register(define("after"))
 
-        offer = registry.offer(context_for("a"))
+        tools = registry.availability(context_for("a"))
 
-        assert [each.definition.name for each in offer.tools] == ["before", "after"]
-        (withheld,) = offer.withheld
-        assert (withheld.name, withheld.is_fault) == ("broken", True)
-        assert reason in withheld.reason
+        assert [each.definition.name for each in tools.available] == ["before", "after"]
+        (unavailable,) = tools.unavailable
+        assert (unavailable.name, unavailable.is_fault) == ("broken", True)
+        assert reason in unavailable.reason
         assert tools_of(registry, "a") == ["before", "after"]
 
     async def test_a_factory_cannot_ask_for_its_own_result(
@@ -275,13 +275,16 @@ class TestFailures:
         """R24: it is told so, rather than left waiting for itself."""
 
         def factory(context: ToolContext) -> Any:
-            inner = registry.offer(context)
-            raise LookupError(inner.withheld[0].reason)
+            inner = registry.availability(context)
+            raise LookupError(inner.unavailable[0].reason)
 
         await registry.register(of_session(factory=factory))
 
-        (withheld,) = registry.offer(context_for("a")).withheld
-        assert "asks for the tools of the session that it makes a handler for" in withheld.reason
+        (unavailable,) = registry.availability(context_for("a")).unavailable
+        assert (
+            "asks for the tools of its own session while it makes a handler for it"
+            in unavailable.reason
+        )
 
     async def test_a_factory_that_failed_has_nothing_to_close(
         self, registry: HostToolRegistry
@@ -320,10 +323,10 @@ class TestVisibility:
             define(visible_when=lambda context: context.metadata.get("role") == "clerk")
         )
 
-        clerk = registry.offer(context_for("a", metadata={"role": "clerk"}))
-        guest = registry.offer(context_for("b"))
-        assert [each.definition.name for each in clerk.tools] == ["search"]
-        assert (guest.tools, guest.withheld) == ((), ())
+        clerk = registry.availability(context_for("a", metadata={"role": "clerk"}))
+        guest = registry.availability(context_for("b"))
+        assert [each.definition.name for each in clerk.available] == ["search"]
+        assert (guest.available, guest.unavailable) == ((), ())
 
     async def test_what_the_client_cannot_do_keeps_a_tool_back(
         self, registry: HostToolRegistry
@@ -335,9 +338,12 @@ class TestVisibility:
         assert tools_of(registry, "a", capabilities=["terminal", "fs"]) == ["edit", "plain"]
         assert tools_of(registry, "a", capabilities=["fs"]) == ["plain"]
         assert tools_of(registry, "a") == ["plain"]
-        (withheld,) = registry.offer(context_for("a"), capabilities=["fs"]).withheld
-        assert (withheld.name, withheld.reason) == ("edit", "the client cannot do terminal")
-        assert not withheld.is_fault
+        (unavailable,) = registry.availability(context_for("a"), capabilities=["fs"]).unavailable
+        assert (unavailable.name, unavailable.reason) == (
+            "edit",
+            "the client lacks the capability terminal",
+        )
+        assert not unavailable.is_fault
 
     async def test_a_factory_is_not_called_for_a_session_that_gets_no_tool(
         self, registry: HostToolRegistry

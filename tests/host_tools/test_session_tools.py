@@ -107,7 +107,7 @@ class TestMounting:
         without, able = Desk(registry), Desk(registry, "t", capabilities=["fs"])
 
         assert (without.tools, able.tools) == ([], ["edit"])
-        assert without.mounted.unavailable == {"edit": "the client cannot do fs"}
+        assert without.mounted.unavailable == {"edit": "the client lacks the capability fs"}
         assert without.recorder.of(ToolWithheld) == []
 
     async def test_a_session_that_is_resumed_gets_its_tools_again(
@@ -128,7 +128,7 @@ class TestMounting:
         await registry.register(define())
         mounted = SessionTools(registry, Session("s"))
 
-        with pytest.raises(UsageError, match=r"give it to follow\(\) first"):
+        with pytest.raises(UsageError, match=r"pass one to follow\(\) first"):
             await mounted.tools["search"].execute({"query": "x"})
         with pytest.raises(UsageError, match="belongs to another session"):
             mounted.follow(Executor(Session("t")))

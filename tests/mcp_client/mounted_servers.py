@@ -11,17 +11,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from tests.helpers.patience import PATIENCE
 from toolcrib import Executor, Session
 from toolcrib.calls.outcome import Outcome
 from toolcrib.host_tools import HttpServer, McpServerConfig, MountTerms, StdioServer
-from toolcrib.mcp_client.config import Pace
+from toolcrib.mcp_client.config import ConnectionTiming
 from toolcrib.mcp_client.server import MountedServer
 
 Json = dict[str, Any]
 Era = Literal["newer", "older"]
 
 HERE = Path(__file__).parent
-QUICK = Pace(first=0.01, most=0.05, relist=0.01)
+QUICK = ConnectionTiming(first=0.01, most=0.05, relist=0.01)
 OPEN: Json = {"type": "object"}
 
 
@@ -67,7 +68,7 @@ class Mount:
 
     async def until(self, holds: Callable[[MountedServer], bool]) -> None:
         """Wait until something holds of the server."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while not holds(self.server):
                 self.changed.clear()
                 await self.changed.wait()
@@ -77,7 +78,7 @@ class Mount:
 async def mounted(
     config: McpServerConfig,
     environ: Mapping[str, str] | None = None,
-    pace: Pace = QUICK,
+    pace: ConnectionTiming = QUICK,
 ) -> AsyncGenerator[Mount]:
     changed = asyncio.Event()
     server = MountedServer(
@@ -125,14 +126,14 @@ class Web:
             stderr=asyncio.subprocess.PIPE,
         )
         stderr = cast("asyncio.StreamReader", process.stderr)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while b"Uvicorn running" not in await stderr.readline():
                 assert process.returncode is None
 
     async def until_asked(self, request: str) -> None:
         """Wait until the server has logged a request."""
         process = cast("asyncio.subprocess.Process", self._process)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while request.encode() not in await cast("Any", process.stdout).readline():
                 assert process.returncode is None
 

@@ -18,14 +18,14 @@ from mcp_types import (
 )
 
 from toolcrib.calls.halt import Halt
-from toolcrib.mcp_client.results import result_of
+from toolcrib.mcp_client.results import tool_result
 from toolcrib.tools.result import ToolResult
 
 BYTES = base64.b64encode(b"12345").decode()
 
 
 def result(*blocks: Any, most: int = 1_000, **more: Any) -> ToolResult[Any]:
-    return result_of(CallToolResult(content=list(blocks), **more), "tool", most)
+    return tool_result(CallToolResult(content=list(blocks), **more), "tool", most)
 
 
 def text(said: str) -> TextContent:

@@ -7,15 +7,15 @@ from typing import Any
 from mcp_types import Tool as Told
 
 from toolcrib.host_tools import MountTerms
-from toolcrib.mcp_client.tool_list import MOST_TOOLS, Listing, listing_of
+from toolcrib.mcp_client.tool_list import MAX_TOOLS, ServerTools, server_tools
 
 
 async def handler(given: dict[str, Any], context: Any) -> None: ...
 
 
-def listed(*told: Told, rejected: dict[str, str] | None = None, **terms: Any) -> Listing:
+def listed(*told: Told, rejected: dict[str, str] | None = None, **terms: Any) -> ServerTools:
     chosen = MountTerms(prefix="p_", **terms)
-    return listing_of(told, rejected or {}, "mcp:p", chosen, lambda name, promise: handler)
+    return server_tools(told, rejected or {}, "mcp:p", chosen, lambda name, promise: handler)
 
 
 def told(name: str, description: str | None = "Does it.", **more: Any) -> Told:
@@ -61,9 +61,9 @@ def test_line_ends_of_other_systems_are_no_fault() -> None:
 
 def test_more_tools_than_anybody_can_use_are_not_taken() -> None:
     """A server cannot fill our memory with tools."""
-    found = listed(*(told(f"t{number}") for number in range(MOST_TOOLS + 5)))
+    found = listed(*(told(f"t{number}") for number in range(MAX_TOOLS + 5)))
 
-    assert len(found.tools) == MOST_TOOLS
+    assert len(found.tools) == MAX_TOOLS
     assert len(found.unfit) == 5
 
 

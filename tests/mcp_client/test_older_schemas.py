@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema_rs import Draft7Validator, Draft202012Validator
 
-from toolcrib.mcp_client.tool_list import up_to_date
+from toolcrib.mcp_client.tool_list import as_draft_2020_12
 from toolcrib.tools.json_schema import check_schema
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
@@ -49,7 +49,7 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 def test_a_schema_means_the_same(schema: dict[str, Any], values: list[Any]) -> None:
     """What fitted the older schema fits the new one, and nothing else does."""
     older = {"$schema": DRAFT_7, "type": "object", **schema}
-    newer = check_schema("any", up_to_date(older))
+    newer = check_schema("any", as_draft_2020_12(older))
 
     told = [Draft202012Validator(newer).is_valid(value) for value in values]
     assert told == [Draft7Validator(older).is_valid(value) for value in values]
@@ -61,7 +61,7 @@ def test_a_schema_of_today_is_left_alone() -> None:
     """Only a schema that says it is older is rewritten."""
     schema = {"type": "object", "dependencies": {"a": ["b"]}}
 
-    assert up_to_date(schema) == schema
+    assert as_draft_2020_12(schema) == schema
 
 
 def test_a_schema_that_is_too_deep_is_refused() -> None:
@@ -71,4 +71,4 @@ def test_a_schema_that_is_too_deep_is_refused() -> None:
         schema = {"not": schema}
 
     with pytest.raises(ValueError, match="too deep"):
-        up_to_date({"$schema": DRAFT_7, "type": "object", "not": schema})
+        as_draft_2020_12({"$schema": DRAFT_7, "type": "object", "not": schema})

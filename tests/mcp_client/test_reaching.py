@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolcrib.host_tools import HttpServer, MountTerms, StdioServer
-from toolcrib.mcp_client.config import Address, Pace, presentable, reach_of
+from toolcrib.mcp_client.config import ConnectionTiming, ServerAddress, endpoint_of, printable_line
 
 TERMS = MountTerms(prefix="")
 
@@ -16,13 +16,13 @@ def test_an_address_and_its_headers_are_filled_in_and_secret() -> None:
         url="https://example.org/${PLACE}",
         headers={"Authorization": "Bearer ${TOKEN}"},
     )
-    reach = reach_of(config, {"PLACE": "key-0123456789abcdef", "TOKEN": "tok-12345678"})
+    reach = endpoint_of(config, {"PLACE": "key-0123456789abcdef", "TOKEN": "tok-12345678"})
 
-    assert isinstance(reach, Address)
+    assert isinstance(reach, ServerAddress)
     assert reach.url == "https://example.org/key-0123456789abcdef"
     assert reach.headers["Authorization"] == "Bearer tok-12345678"
     assert "tok-12345678" not in repr(reach)
-    shown = presentable("tok-12345678 at key-0123456789abcdef", reach.hidden)
+    shown = printable_line("tok-12345678 at key-0123456789abcdef", reach.hidden)
     assert shown == "[secret] at [secret]"
 
 
@@ -32,11 +32,11 @@ def test_only_what_is_secret_is_hidden() -> None:
     """
     env = {"API_KEY": "k-literal-1", "ROOT": "${ROOT}", "MODE": "read-write", "X": "${ANY}"}
     config = StdioServer(name="files", terms=TERMS, command="files", env=env)
-    reach = reach_of(config, {"ROOT": "/data/projects", "ANY": "filled-in-1"})
+    reach = endpoint_of(config, {"ROOT": "/data/projects", "ANY": "filled-in-1"})
     said = "k-literal-1 /data/projects read-write filled-in-1"
 
-    assert presentable(said, reach.hidden) == "[secret] /data/projects read-write [secret]"
-    assert presentable(said, reach_of(config, None).hidden).startswith("[secret] /data")
+    assert printable_line(said, reach.hidden) == "[secret] /data/projects read-write [secret]"
+    assert printable_line(said, endpoint_of(config, None).hidden).startswith("[secret] /data")
 
 
 def test_a_clients_own_words_are_left_as_they_are() -> None:
@@ -44,20 +44,20 @@ def test_a_clients_own_words_are_left_as_they_are() -> None:
     config = HttpServer(
         name="web", terms=TERMS, url="https://example.org/", headers={"X": "${TOKEN}"}
     )
-    reach = reach_of(config, None)
+    reach = endpoint_of(config, None)
 
-    assert isinstance(reach, Address)
+    assert isinstance(reach, ServerAddress)
     assert reach.headers["X"] == "${TOKEN}"
 
 
 def test_what_is_shown_is_one_short_line() -> None:
     """Nothing in a reason can steer a terminal or fill a screen."""
-    assert presentable("a\nb\x1b[2J" + "c" * 1_000) == ("a b?[2J" + "c" * 1_000)[:497] + "..."
+    assert printable_line("a\nb\x1b[2J" + "c" * 1_000) == ("a b?[2J" + "c" * 1_000)[:497] + "..."
 
 
 def test_pauses_grow_up_to_a_limit() -> None:
     """A server that stays away is asked for less and less often."""
-    pace = Pace(first=1, most=10)
+    pace = ConnectionTiming(first=1, most=10)
 
     assert [pace.pause(failures) for failures in (0, 1, 2, 3, 4, 5, 10_000)] == [
         *(1, 1, 2, 4, 8, 10, 10)

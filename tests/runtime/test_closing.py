@@ -138,7 +138,7 @@ async def test_one_session_that_fails_to_close_does_not_keep_the_others() -> Non
         for session_id in ("a", "b"):
             await new_session(runtime, session_id=session_id)
         store = runtime.store
-    assert [each.is_open for each in store.sessions()] == [False, False]
+    assert [each.is_open for each in store.sessions().items] == [False, False]
 
 
 async def test_closing_is_done_once_and_goes_on() -> None:
@@ -163,7 +163,7 @@ async def test_a_store_that_was_given_stays_open(store: Store) -> None:
     async with serving(store=store) as runtime:
         session_id = await new_session(runtime)
 
-    assert [each.session_id for each in store.sessions()] == [session_id]
+    assert [each.session_id for each in store.sessions().items] == [session_id]
     assert not store.session(session_id).is_open
 
 

@@ -339,7 +339,7 @@ async def test_what_a_prompt_needs_to_go_on_is_durable(sqlite_path: Path) -> Non
     store.close()
     reader.close()
 
-    assert settings["kept"]["prompt"] == "how many?"
+    assert settings["host"]["prompt"] == "how many?"
 
 
 async def test_an_unanswered_request_expires(store: Store) -> None:

@@ -15,7 +15,7 @@ from tests.sandbox.trial import (
     texts,
 )
 from toolcrib.sandbox import (
-    Limits,
+    SandboxLimits,
     WorkDirectory,
 )
 
@@ -136,7 +136,7 @@ async def parents_environment(trial: Trial) -> None:
     secret = os.environ[SECRET_VARIABLE]
     assert secret in texts(["/proc/self/environ"])[0]
 
-    limits = Limits(seconds=30, output_bytes=8 * MEBIBYTE)
+    limits = SandboxLimits(seconds=30, output_bytes=8 * MEBIBYTE)
     finished = await trial.python(LOOK_AROUND, os.getpid(), limits=limits)
 
     assert finished.exit_code == 0, finished.stderr

@@ -11,7 +11,7 @@ from tests.sandbox.trial import (
     until_alive,
 )
 from toolcrib.sandbox import (
-    Limits,
+    SandboxLimits,
     WorkDirectory,
 )
 
@@ -35,7 +35,7 @@ while True:
 
 async def fork_bomb(trial: Trial) -> None:
     """A fork bomb meets the limit on processes and then the clock."""
-    finished = await trial.python(FORK_BOMB, limits=Limits(seconds=4, processes=24))
+    finished = await trial.python(FORK_BOMB, limits=SandboxLimits(seconds=4, processes=24))
 
     count, number = map(int, finished.stdout.split())
     assert 0 < count <= 24
@@ -56,7 +56,7 @@ print(len(held) * 8, flush=True)
 
 async def memory_bomb(trial: Trial) -> None:
     """One process gets no more memory than its limit."""
-    limits = Limits(seconds=20, memory_bytes=256 * MEBIBYTE)
+    limits = SandboxLimits(seconds=20, memory_bytes=256 * MEBIBYTE)
     finished = await trial.python(MEMORY_BOMB, limits=limits)
 
     if finished.success:
@@ -81,7 +81,7 @@ async def memory_bomb_of_many(trial: Trial) -> None:
     """Many processes together get no more memory than the limit either."""
     # One kills them all; the other lets those that got something wait until the clock ends them.
     seconds = 30 if trial.sandbox.backend == "bubblewrap" else 5
-    limits = Limits(seconds=seconds, memory_bytes=320 * MEBIBYTE)
+    limits = SandboxLimits(seconds=seconds, memory_bytes=320 * MEBIBYTE)
     finished = await trial.python(SHARED_OUT_BOMB, limits=limits)
 
     if trial.sandbox.backend == "bubblewrap":
@@ -93,8 +93,8 @@ async def memory_bomb_of_many(trial: Trial) -> None:
 async def endless_loop(trial: Trial) -> None:
     """A loop ends with the clock, or with its share of the processor."""
     loop = "while True: pass"
-    by_clock = await trial.python(loop, limits=Limits(seconds=0.5))
-    by_cpu = await trial.python(loop, limits=Limits(seconds=60, cpu_seconds=1))
+    by_clock = await trial.python(loop, limits=SandboxLimits(seconds=0.5))
+    by_cpu = await trial.python(loop, limits=SandboxLimits(seconds=60, cpu_seconds=1))
 
     assert (by_clock.killed_by, by_clock.timed_out) == ("wall_clock", True)
     assert (by_cpu.killed_by, by_cpu.timed_out) == ("cpu", True)
@@ -102,7 +102,7 @@ async def endless_loop(trial: Trial) -> None:
 
 async def endless_output(trial: Trial) -> None:
     """Output without end is cut at its limit, on either stream."""
-    limits = Limits(seconds=20, output_bytes=100_000)
+    limits = SandboxLimits(seconds=20, output_bytes=100_000)
     for stream in ("stdout", "stderr"):
         program = f"import sys\nwhile True: sys.{stream}.write('x' * 8000)"
         finished = await trial.python(program, limits=limits)
@@ -135,7 +135,7 @@ async def daemons(trial: Trial) -> None:
     """
     ended = await trial.python(DAEMON, "ends")
     assert ended.success, ended.stderr
-    killed = await trial.python(DAEMON, "stays", limits=Limits(seconds=1))
+    killed = await trial.python(DAEMON, "stays", limits=SandboxLimits(seconds=1))
     assert killed.killed_by == "wall_clock"
 
     with WorkDirectory.temporary() as work:
@@ -184,7 +184,7 @@ else:
 
 async def disk(trial: Trial) -> None:
     """Neither one large file nor many small ones pass their limits."""
-    limits = Limits(
+    limits = SandboxLimits(
         seconds=30,
         work_bytes=20 * MEBIBYTE,
         file_bytes=4 * MEBIBYTE,

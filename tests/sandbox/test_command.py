@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from toolcrib.errors import UsageError
-from toolcrib.sandbox import Command, Finished, Limits, SandboxOptions
+from toolcrib.sandbox import Command, CommandResult, SandboxLimits, SandboxOptions
 
 TRUE = ("/bin/true",)
 
@@ -37,13 +37,13 @@ def test_a_command_is_checked(facts: dict[str, Any], complaint: str) -> None:
 def test_limits_are_numbers_above_nothing(value: Any) -> None:
     """R44: a limit cannot be taken away by writing it wrong."""
     with pytest.raises(UsageError, match="the limit processes must be"):
-        Limits(processes=value)
+        SandboxLimits(processes=value)
 
 
 def test_only_the_clock_can_be_left_out() -> None:
     """A process that is kept open has no end of its own."""
-    assert Limits(seconds=None).seconds is None
-    assert Limits(seconds=0.5).seconds == 0.5
+    assert SandboxLimits(seconds=None).seconds is None
+    assert SandboxLimits(seconds=0.5).seconds == 0.5
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_an_end_tells_what_it_was(
     exit_code: int, killed_by: Any, timed_out: bool, success: bool
 ) -> None:
     """R44: what was killed has not succeeded, whatever it returned."""
-    finished = Finished(
+    finished = CommandResult(
         exit_code=exit_code,
         stdout=b"",
         stderr=b"",
@@ -79,11 +79,11 @@ def test_options_of_a_definition() -> None:
     """
     options = SandboxOptions.of({"seconds": 5, "network": True, "readable": ["."]})
 
-    assert options.limits == Limits(seconds=5)
+    assert options.limits == SandboxLimits(seconds=5)
     assert options.network
     assert options.readable == (Path.cwd(),)
     assert SandboxOptions.of(True) == SandboxOptions()
     assert SandboxOptions.of(options) is options
-    for wrong in ({"sceonds": 5}, {"limits": Limits()}):
+    for wrong in ({"sceonds": 5}, {"limits": SandboxLimits()}):
         with pytest.raises(UsageError, match="sandbox has no option"):
             SandboxOptions.of(wrong)

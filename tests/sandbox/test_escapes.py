@@ -17,7 +17,7 @@ from tests.sandbox.survivors import survivors
 from tests.sandbox.trial import SECRET_VARIABLE
 from toolcrib.sandbox.python import library_folders
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
@@ -75,7 +75,7 @@ def test_a_program_of_a_user_without_rights_is_contained(case: str, backend: str
 
 PARENT = """
 import asyncio, sys
-from toolcrib.sandbox import Command, Limits, WorkDirectory, find_sandbox
+from toolcrib.sandbox import Command, SandboxLimits, WorkDirectory, find_sandbox
 
 async def main(backend, token):
     sandbox = await find_sandbox(backend)

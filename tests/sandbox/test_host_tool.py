@@ -15,7 +15,7 @@ from toolcrib.calls.outcome import Outcome
 from toolcrib.errors import InvalidTool
 from toolcrib.host_tools import HostToolDefinition, ToolScope, load_host_tools_file
 from toolcrib.ledger.events import ToolEmitted, ToolInvoked
-from toolcrib.sandbox import Limits, SandboxOptions, detection
+from toolcrib.sandbox import SandboxLimits, SandboxOptions, detection
 from toolcrib.testing import Recorder
 
 MEBIBYTE = 1024 * 1024
@@ -226,7 +226,7 @@ def test_what_cannot_be_confined_is_refused(facts: dict[str, Any], told: str) ->
 def test_an_empty_table_is_a_sandbox_too() -> None:
     """R44: only `false` leaves a tool unconfined."""
     empty: dict[str, Any] = {}
-    for given in (empty, True, SandboxOptions(limits=Limits(seconds=1))):
+    for given in (empty, True, SandboxOptions(limits=SandboxLimits(seconds=1))):
         tool = HostToolDefinition(
             "t", "Does.", {"type": "object"}, handler=handlers.add, sandbox=given
         )

@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 from toolcrib.errors import UsageError
-from toolcrib.sandbox import BackendName, Command, Limits, WorkDirectory, find_python, find_sandbox
+from toolcrib.sandbox import (
+    BackendName,
+    Command,
+    SandboxLimits,
+    WorkDirectory,
+    find_python,
+    find_sandbox,
+)
 
 PLOT = """
 import matplotlib
@@ -52,7 +59,6 @@ async def test_only_chosen_libraries_can_be_imported() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("backend", ["bubblewrap", "sandlock"])
 async def test_a_chart_is_drawn(backend: BackendName) -> None:
     """Both matplotlib and pandas work inside, and the picture comes out."""
@@ -65,7 +71,7 @@ async def test_a_chart_is_drawn(backend: BackendName) -> None:
                 argv=(python.executable, "-I", "-c", PLOT),
                 env={"HOME": home, "MPLCONFIGDIR": home, "OPENBLAS_NUM_THREADS": "1"},
                 readable=python.readable(backend),
-                limits=Limits(seconds=120),
+                limits=SandboxLimits(seconds=120),
             ),
             work=work,
         )

@@ -11,14 +11,14 @@ from toolcrib.errors import SandboxFailed, UsageError
 from toolcrib.sandbox import (
     BackendName,
     Command,
-    Limits,
     Sandbox,
+    SandboxLimits,
     WorkDirectory,
     find_sandbox,
 )
 
 BACKENDS: tuple[BackendName, ...] = ("bubblewrap", "sandlock", "rlimits")
-FOREVER = Limits(seconds=None)
+FOREVER = SandboxLimits(seconds=None)
 
 
 @pytest.fixture(params=BACKENDS)
@@ -26,8 +26,8 @@ async def sandbox(request: pytest.FixtureRequest) -> Sandbox:
     return await find_sandbox(request.param)
 
 
-def shell(script: str, *arguments: str, limits: Limits | None = None) -> Command:
-    return Command(argv=("/bin/sh", "-c", script, *arguments), limits=limits or Limits())
+def shell(script: str, *arguments: str, limits: SandboxLimits | None = None) -> Command:
+    return Command(argv=("/bin/sh", "-c", script, *arguments), limits=limits or SandboxLimits())
 
 
 async def test_a_command_gets_its_input_and_gives_its_output(sandbox: Sandbox) -> None:
@@ -139,7 +139,7 @@ async def test_a_cancelled_run_leaves_nothing(sandbox: Sandbox, tmp_path: Path) 
 
 async def test_many_run_side_by_side(sandbox: Sandbox) -> None:
     """Each has limits and a directory of its own."""
-    limits = Limits(processes=8)
+    limits = SandboxLimits(processes=8)
     runs = [sandbox.run(shell("echo $0; sh -c 'echo in'", str(n), limits=limits)) for n in range(6)]
 
     found = await asyncio.gather(*runs)

@@ -12,9 +12,9 @@ from pathlib import Path
 from tests.sandbox.survivors import survivors
 from toolcrib.sandbox import (
     Command,
-    Finished,
-    Limits,
+    CommandResult,
     Sandbox,
+    SandboxLimits,
     WorkDirectory,
     find_python,
 )
@@ -31,13 +31,17 @@ class Trial:
         self.token = f"trial-{secrets.token_hex(8)}"
 
     def command(
-        self, program: str, *arguments: object, limits: Limits | None = None, network: bool = False
+        self,
+        program: str,
+        *arguments: object,
+        limits: SandboxLimits | None = None,
+        network: bool = False,
     ) -> Command:
         python = find_python()
         return Command(
             argv=(python.executable, "-I", "-S", "-c", program, self.token, *map(str, arguments)),
             readable=python.readable(self.sandbox.backend),
-            limits=limits or Limits(seconds=20),
+            limits=limits or SandboxLimits(seconds=20),
             network=network,
         )
 
@@ -45,10 +49,10 @@ class Trial:
         self,
         program: str,
         *arguments: object,
-        limits: Limits | None = None,
+        limits: SandboxLimits | None = None,
         network: bool = False,
         work: WorkDirectory | None = None,
-    ) -> Finished:
+    ) -> CommandResult:
         command = self.command(program, *arguments, limits=limits, network=network)
         finished = await self.sandbox.run(command, work=work)
         assert finished.backend == self.sandbox.backend
@@ -56,7 +60,7 @@ class Trial:
         return finished
 
 
-async def until_alive(run: asyncio.Task[Finished], work: WorkDirectory) -> None:
+async def until_alive(run: asyncio.Task[CommandResult], work: WorkDirectory) -> None:
     """Wait until the daemon of a run has said that it is there."""
     while not run.done() and "alive" not in [file.name for file in work.files()]:
         await asyncio.wait([run], timeout=0.01)

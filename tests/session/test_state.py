@@ -244,10 +244,17 @@ class TestRefusals:
     async def test_a_state_is_not_exported_in_the_middle_of_a_call(self) -> None:
         """T49: a running call cannot be part of a state, so it is not silently left out."""
         session = Session()
-        session.running["c1"] = object()
 
-        with pytest.raises(UsageError, match="calls are running: c1"):
+        @tool
+        async def export() -> str:
+            """Export the session that this call is part of."""
             session.export_state()
+            return "exported"
+
+        outcome = await Executor(session, [export]).call("export", call_id="c1")
+
+        assert isinstance(outcome.error, UsageError)
+        assert "calls are running: c1" in str(outcome.error)
 
 
 class TestSignature:

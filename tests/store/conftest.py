@@ -17,13 +17,13 @@ def clock() -> FakeClock:
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, sqlite_path: Path, clock: FakeClock) -> Iterator[Store]:
     """Every store that ships, in turn."""
-    each: Store = (
+    store: Store = (
         MemoryStore(clock=clock)
         if request.param == "memory"
         else SqliteStore(sqlite_path, clock=clock)
     )
-    yield each
-    each.close()
+    yield store
+    store.close()
 
 
 @pytest.fixture

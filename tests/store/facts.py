@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from toolcrib.approval.decision import Actor
+from tests.helpers.patience import PATIENCE
+from toolcrib.approval.decision import Actor, ApprovalRequest
 from toolcrib.approval.grant import Grant
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.ledger.events import CallInDoubt, Event
 from toolcrib.ledger.record import GENESIS, Head, Record, seal
 from toolcrib.store.store import Commit, Effect, Lease, OpenCall, Store
@@ -106,7 +106,7 @@ class Source:
 
     def outcome(self) -> BaseException | None:
         """Wait for the first word and return it."""
-        assert self.is_settled.wait(10)
+        assert self.is_settled.wait(PATIENCE)
         return self.outcomes[0]
 
 
@@ -115,7 +115,7 @@ def at_once(count: int, work: Callable[[int], T]) -> list[T]:
     gate = threading.Barrier(count)
 
     def run(number: int) -> T:
-        gate.wait(10)
+        gate.wait(PATIENCE)
         return work(number)
 
     with ThreadPoolExecutor(count) as pool:

@@ -1,14 +1,18 @@
 """What every store promises about sessions, leases and ledgers."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.store.facts import FakeClock, Source, at_once, chain, event, open_call, request, write
 from toolcrib.errors import LeaseHeld, LeaseLost, LedgerBroken, SessionNotFound
-from toolcrib.ledger.record import Record, verify
+from toolcrib.ledger.events import CallInDoubt, SessionOpened
+from toolcrib.ledger.record import Record, seal, verify
 from toolcrib.store import Store
+from toolcrib.store.ledger_writer import entry_of
 from toolcrib.store.store import (
+    PAGE_SIZE,
     ApprovalFiled,
     Artifact,
     ArtifactKept,
@@ -17,6 +21,7 @@ from toolcrib.store.store import (
     Commit,
     Effect,
     Lease,
+    every,
 )
 
 
@@ -53,7 +58,7 @@ class TestLeases:
         with pytest.raises(SessionNotFound, match="there is no session 's'"):
             store.acquire("s", create=False)
 
-        assert store.sessions() == []
+        assert store.sessions().items == ()
 
     def test_an_old_lease_cannot_commit(self, store: Store) -> None:
         """A writer that was replaced adds nothing, neither records nor effects."""
@@ -98,7 +103,7 @@ class TestSessions:
         lease = store.acquire("s", settings={"color": "red"})
         write(store, lease, 3)
 
-        (info,) = store.sessions()
+        (info,) = store.sessions().items
         assert (info.session_id, info.created_at) == ("s", clock.now)
         assert (info.settings, info.is_open) == ({"color": "red"}, True)
         assert info.head is not None
@@ -136,9 +141,9 @@ class TestSessions:
 
         store.delete_session("s")
 
-        assert [info.session_id for info in store.sessions()] == ["kept"]
+        assert [info.session_id for info in store.sessions().items] == ["kept"]
         assert store.open_calls("s") == []
-        assert store.approvals() == []
+        assert store.approvals().items == ()
         assert store.artifact("s", "art1") is None
         assert verify(store.records("kept")) == store.head("kept")
 
@@ -221,7 +226,7 @@ class TestLedger:
         assert verify(store.records("s"), store.head("s")) == store.head("s")
         assert store.artifact("s", "art1") is None
         assert len(store.open_calls("s")) == 1
-        assert len(store.approvals(state="pending")) == 1
+        assert len(store.approvals(state="pending").items) == 1
         write(store, lease)
         assert [record.payload is None for record in store.records("s")] == [True] * 3 + [False]
 
@@ -330,6 +335,137 @@ class TestSources:
 
         assert isinstance(bad.outcome(), TypeError)
         assert good.outcome() is None
+
+
+class TestLedgers:
+    async def test_entries_of_a_ledger_are_records_of_its_session(self, store: Store) -> None:
+        """What a ledger takes is read from the store, chained after what was there."""
+        lease = store.acquire("s")
+        write(store, lease, 2)
+        ledger = store.open_ledger(lease)
+
+        durable = ledger.append(entry_of(event("s", "c3")), [CallOpened(open_call("c3"))])
+        if durable is not None:
+            await durable
+        ledger.note(entry_of(event("s", "c4")))
+        await ledger.flush()
+
+        assert [record.call_id for record in store.records("s")] == ["c1", "c2", "c3", "c4"]
+        assert verify(store.records("s")) == store.head("s") == store.session("s").head
+        assert store.open_calls("s") == [open_call("c3")]
+
+    async def test_the_next_writer_goes_on_where_the_last_one_ended(self, store: Store) -> None:
+        """A ledger that is opened again follows the records of the one before."""
+        for call_id in ("c1", "c2"):
+            lease = store.acquire("s")
+            ledger = store.open_ledger(lease)
+            ledger.note(entry_of(event("s", call_id)))
+            await ledger.flush()
+            store.release(lease)
+            ledger.close()
+
+        assert [record.call_id for record in store.records("s")] == ["c1", "c2"]
+        assert verify(store.records("s")) == store.head("s")
+
+    async def test_effects_need_a_valid_lease(self, store: Store) -> None:
+        """Who no longer writes the session changes nothing in it."""
+        lease = store.acquire("s")
+        ledger = store.open_ledger(lease)
+        store.release(lease)
+        ledger.close()
+
+        async def append() -> None:
+            durable = ledger.append(entry_of(event()), [CallOpened(open_call("c1"))])
+            if durable is not None:
+                await durable
+
+        with pytest.raises(LeaseLost):
+            await append()
+
+        assert list(store.records("s")) == []
+        assert store.open_calls("s") == []
+
+    async def test_payloads_of_a_ledger_are_deleted(self, store: Store) -> None:
+        """A ledger keeps no copy of what the store deleted."""
+        lease = store.acquire("s")
+        ledger = store.open_ledger(lease)
+        ledger.note(entry_of(event()))
+        await ledger.flush()
+
+        store.delete_payloads(lease)
+
+        assert [record.payload for record in store.records("s")] == [None]
+        assert verify(store.records("s")) == store.head("s")
+
+
+class TestBoundedReads:
+    def test_records_are_read_from_either_end(self, store: Store) -> None:
+        """A reader takes the first or the last few after a place, over any number of rows."""
+        write(store, store.acquire("s"), 1200)
+
+        def read(**bounds: Any) -> list[int]:
+            return [record.seq for record in store.records("s", **bounds)]
+
+        assert read() == list(range(1, 1201))
+        assert read(newest_first=True) == list(range(1200, 0, -1))
+        assert read(after=1198) == [1199, 1200]
+        assert read(after=2, limit=3) == [3, 4, 5]
+        assert read(limit=3, newest_first=True) == [1200, 1199, 1198]
+        assert read(after=1198, newest_first=True) == [1200, 1199]
+        assert read(after=100, limit=700) == list(range(101, 801))
+        assert read(limit=0) == []
+
+    def test_records_are_read_by_kind(self, store: Store) -> None:
+        """A reader of one kind of event does not load the others."""
+        lease = store.acquire("s")
+        write(store, lease, 2)
+        opened = SessionOpened(session_id="s", at=1.0, fence=1)
+        store.commit(lease, Commit([seal(opened, 3, chain(2)[-1].hash)], ()))
+        write(store, lease, 1)
+
+        def read(*kinds: str, **bounds: Any) -> list[int]:
+            return [record.seq for record in store.records("s", kinds=kinds, **bounds)]
+
+        assert read(SessionOpened.kind) == [3]
+        assert read(CallInDoubt.kind) == [1, 2, 4]
+        assert read(CallInDoubt.kind, newest_first=True, limit=2) == [4, 2]
+        assert read(SessionOpened.kind, CallInDoubt.kind, after=2) == [3, 4]
+        assert read() == []
+
+    def test_sessions_are_listed_in_pages(self, store: Store) -> None:
+        """Pages follow each other whatever is added or deleted meanwhile."""
+        for number in range(7):
+            store.release(store.acquire(f"s{number}"))
+
+        first = store.sessions(limit=3)
+        store.delete_session("s1")
+        store.delete_session("s2")
+        store.acquire("s7")
+        second = store.sessions(cursor=first.cursor, limit=3)
+        third = store.sessions(cursor=second.cursor, limit=3)
+
+        ids = [[info.session_id for info in page.items] for page in (first, second, third)]
+        assert ids == [["s0", "s1", "s2"], ["s3", "s4", "s5"], ["s6", "s7"]]
+        assert third.cursor is None
+
+    def test_a_full_last_page_is_the_end(self, store: Store) -> None:
+        """Nobody is sent to a page that is empty."""
+        for number in range(4):
+            store.acquire(f"s{number}")
+
+        last = store.sessions(cursor=store.sessions(limit=2).cursor, limit=2)
+
+        assert len(last.items) == 2
+        assert last.cursor is None
+
+    def test_every_item_of_all_pages(self, store: Store) -> None:
+        """A listing can be read through without a thought for its pages."""
+        for number in range(PAGE_SIZE * 2 + 1):
+            store.acquire(f"s{number}")
+
+        ids = [info.session_id for info in every(lambda cursor: store.sessions(cursor=cursor))]
+
+        assert ids == [f"s{number}" for number in range(PAGE_SIZE * 2 + 1)]
 
 
 def every_effect(session_id: str) -> list[Effect]:

@@ -7,7 +7,7 @@ from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Decision
 from toolcrib.approval.pattern import Glob
 from toolcrib.errors import StoreError
 from toolcrib.store import Store
-from toolcrib.store.store import ApprovalFiled, ApprovalUsed, FiledApproval
+from toolcrib.store.store import ApprovalFiled, ApprovalUsed, FiledApproval, every
 
 
 def decided(
@@ -24,10 +24,10 @@ class TestApprovals:
         write(store, one, 1, [ApprovalFiled(request("a1", "one"))])
         store.decide(decided(Deny(), "a2"))
 
-        assert [filed.request.approval_id for filed in store.approvals()] == ["a2", "a1"]
-        assert [f.request.approval_id for f in store.approvals(session_id="one")] == ["a1"]
-        assert [f.request.approval_id for f in store.approvals(state="decided")] == ["a2"]
-        assert store.approvals(session_id="one", state="decided") == []
+        assert [filed.request.approval_id for filed in store.approvals().items] == ["a2", "a1"]
+        assert [f.request.approval_id for f in store.approvals(session_id="one").items] == ["a1"]
+        assert [f.request.approval_id for f in store.approvals(state="decided").items] == ["a2"]
+        assert store.approvals(session_id="one", state="decided").items == ()
         assert store.approval("a1") == FiledApproval(request("a1", "one"), "pending", None)
         assert store.approval("a3") is None
 
@@ -82,7 +82,7 @@ class TestApprovals:
         assert not store.decide(decided(Approve(), digest="d2"))
         assert not store.decide(decided(Approve(), approval_id="a9"))
 
-        assert store.approvals(state="pending") != []
+        assert store.approvals(state="pending").items != ()
 
     def test_a_used_approval_cannot_be_decided(self, store: Store) -> None:
         """What was acted on, or withdrawn, is closed for good."""
@@ -112,7 +112,7 @@ class TestApprovals:
 
         write(store, two, 1, [ApprovalUsed("a1")])
 
-        assert store.approvals(state="pending") != []
+        assert store.approvals(state="pending").items != ()
 
     def test_an_approval_is_filed_once(self, store: Store) -> None:
         """Filing under a known id is refused, with everything that came with it."""
@@ -134,7 +134,7 @@ class TestApprovals:
 
         store.delete_payloads(lease)
 
-        assert [each.request.approval_id for each in store.approvals()] == ["a2"]
+        assert [each.request.approval_id for each in store.approvals().items] == ["a2"]
 
 
 class TestGrants:
@@ -145,9 +145,9 @@ class TestGrants:
         store.add_grant(first)
         store.add_grant(other)
 
-        assert store.grants() == [first, other]
-        assert store.grants(tool_id=TOOL.id) == [first]
-        assert store.grants(tool_id="local") == []
+        assert store.grants().items == (first, other)
+        assert store.grants(tool_id=TOOL.id).items == (first,)
+        assert store.grants(tool_id="local").items == ()
 
     def test_a_grant_is_added_once(self, store: Store) -> None:
         """A grant cannot be replaced by another of the same id."""
@@ -156,7 +156,7 @@ class TestGrants:
         with pytest.raises(StoreError, match="already a grant 'g1'"):
             store.add_grant(grant("g1", 100))
 
-        assert store.grants() == [grant("g1", 1)]
+        assert store.grants().items == (grant("g1", 1),)
 
     def test_uses_run_out_exactly(self, store: Store) -> None:
         """Of racing users only as many succeed as uses were left."""
@@ -165,7 +165,7 @@ class TestGrants:
         used = at_once(8, lambda _: store.use_grant("g1", 5.0))
 
         assert used.count(True) == 3
-        assert store.grants()[0].uses_left == 0
+        assert store.grants().items[0].uses_left == 0
 
     def test_an_unlimited_grant_is_not_used_up(self, store: Store) -> None:
         """Without a number of uses a grant holds until it ends otherwise."""
@@ -189,7 +189,7 @@ class TestGrants:
 
         assert not store.revoke_grant("g1", 6.0)
         assert not store.use_grant("g1", 6.0)
-        assert store.grants()[0].revoked_at == 5.0
+        assert store.grants().items[0].revoked_at == 5.0
 
     def test_an_unknown_grant_is_dead(self, store: Store) -> None:
         """What is not there permits nothing."""
@@ -204,4 +204,48 @@ class TestGrants:
 
         store.delete_session("s")
 
-        assert [each.grant_id for each in store.grants()] == ["g2"]
+        assert [each.grant_id for each in store.grants().items] == ["g2"]
+
+
+class TestPages:
+    def test_the_inbox_is_listed_in_pages(self, store: Store) -> None:
+        """A filter holds over all pages; a decision between two of them moves nothing."""
+        one, two = store.acquire("one"), store.acquire("two")
+        for number in range(5):
+            write(store, one, 1, [ApprovalFiled(request(f"a{number}", "one"))])
+            write(store, two, 1, [ApprovalFiled(request(f"b{number}", "two"))])
+
+        first = store.approvals(session_id="one", limit=2)
+        store.decide(decided(Deny(), "a3"))
+        second = store.approvals(session_id="one", cursor=first.cursor, limit=2)
+        third = store.approvals(session_id="one", cursor=second.cursor, limit=2)
+
+        ids = [[filed.request.approval_id for filed in p.items] for p in (first, second, third)]
+        assert ids == [["a0", "a1"], ["a2", "a3"], ["a4"]]
+        assert third.cursor is None
+        pending = every(
+            lambda cursor: store.approvals(
+                session_id="one", state="pending", cursor=cursor, limit=2
+            )
+        )
+        assert [filed.request.approval_id for filed in pending] == ["a0", "a1", "a2", "a4"]
+
+    def test_grants_are_listed_in_pages(self, store: Store) -> None:
+        """A grant that is used between two pages keeps its place."""
+        grants = [grant(f"g{number}", 5) for number in range(5)]
+        for each in grants:
+            store.add_grant(each)
+
+        first = store.grants(tool_id=TOOL.id, limit=2)
+        store.use_grant("g0", 2.0)
+        rest = store.grants(tool_id=TOOL.id, cursor=first.cursor, limit=9)
+
+        assert (*first.items, *rest.items) == tuple(grants)
+        assert rest.cursor is None
+
+    def test_one_grant_is_found_by_its_id(self, store: Store) -> None:
+        """Who has an id need not read a listing."""
+        store.add_grant(grant("g1", 1))
+
+        assert store.grant("g1") == grant("g1", 1)
+        assert store.grant("g2") is None

@@ -9,8 +9,8 @@ import pytest
 from tests.store.facts import TOOL, open_call
 from toolcrib.ledger.events import CallStarted, ToolInvoked
 from toolcrib.ledger.record import verify
-from toolcrib.session.ledger_writer import DurableLedger, entry_of
 from toolcrib.store import SqliteStore
+from toolcrib.store.ledger_writer import DurableLedger, entry_of
 from toolcrib.store.store import CallClosed, CallOpened
 
 CALLERS = 32
@@ -59,5 +59,6 @@ async def test_thousands_of_calls_a_second_are_written(sqlite_path: Path, sessio
 
         assert CALLERS * CALLS / spent > CALLS_PER_SECOND
         for ledger in ledgers:
-            assert verify(ledger.records()) == ledger.head()
-            assert store.open_calls(ledger.lease.session_id) == []
+            session_id = ledger.lease.session_id
+            assert verify(store.records(session_id)) == store.head(session_id)
+            assert store.open_calls(session_id) == []

@@ -62,7 +62,7 @@ tell("done")
         assert [a.hear(), b.hear()] == ["done", "done"]
 
     with SqliteStore(sqlite_path) as store:
-        assert len(store.sessions()) == 2
+        assert len(store.sessions().items) == 2
 
 
 def test_a_live_process_keeps_its_lease(sqlite_path: Path) -> None:
@@ -166,7 +166,7 @@ if os.fork() == 0:
         lambda: store.commit(lease, Commit((), [])),
         lambda: store.schedule(None),
         lambda: store.acquire("t"),
-        lambda: store.sessions(),
+        lambda: store.sessions().items,
     ):
         try:
             attempt()

@@ -16,8 +16,7 @@ from toolcrib import (
     ToolContext,
     tool,
 )
-from toolcrib.approval.decision import Decision
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest, Decision
 from toolcrib.testing import FakeClock
 
 WAIT = "toolcrib.approval.wait"

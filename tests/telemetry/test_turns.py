@@ -30,8 +30,7 @@ from toolcrib import (
     tool,
 )
 from toolcrib.adapters.openai import Governance, OpenAIAdapter
-from toolcrib.approval.decision import Actor
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import Actor, ApprovalRequest
 from toolcrib.testing import ScriptedOpenAI, calls, says
 
 ASKED = response(call("add", {"a": 1, "b": 2}))

@@ -26,8 +26,7 @@ from toolcrib import (
     Session,
     SqliteStore,
 )
-from toolcrib.approval.decision import Decision
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest, Decision
 from toolcrib.telemetry import approval_spans
 from toolcrib.testing import FakeClock
 

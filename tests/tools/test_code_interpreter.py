@@ -15,7 +15,7 @@ from toolcrib.tools.code_interpreter import (
     NetworkPolicy,
     code_interpreter_tool,
 )
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 
 
 def test_the_default_is_a_new_container_with_one_gigabyte() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic_core import from_json
 
 from toolcrib.errors import UsageError
-from toolcrib.tools.digest import canonical_json, tool_digest
+from toolcrib.tools.identity import canonical_json, tool_digest
 
 json_values = st.recursive(
     st.none()

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from toolcrib.tools.digest import canonical_json
+from toolcrib.tools.identity import canonical_json
 from toolcrib.tools.params import params_of_function, params_of_type
 
 

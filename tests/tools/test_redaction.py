@@ -14,8 +14,7 @@ from pydantic import BaseModel, SecretBytes, SecretStr
 
 from toolcrib.tools.params import params_of_function, params_of_type
 from toolcrib.tools.redaction import Redactor, redactor_of
-from toolcrib.tools.secrets import SECRET, Secret
-from toolcrib.tools.shape import property_names, shape_of
+from toolcrib.tools.secrets import SECRET, Secret, property_names, shape_of
 
 
 @dataclass

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from toolcrib.tools.code_interpreter.tracebacks import fatal_traceback
+from toolcrib.tools.code_interpreter.types import fatal_traceback
 
 SCRIPT = (
     "Traceback (most recent call last):\n"

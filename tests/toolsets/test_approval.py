@@ -8,7 +8,7 @@ import pytest
 
 from tests.toolsets.samples import ReadFile, Shell, WriteFile, commands_run
 from toolcrib import ApprovalRequired, Approve, CallbackApprover, CallFailed, Deny, ToolContext
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.context import AgentContext
 from toolcrib.errors import InvalidDecision, UsageError
 from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested

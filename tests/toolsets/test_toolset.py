@@ -186,7 +186,7 @@ class TestInstructions:
                 return None
 
         ctx = AgentContext(cwd="/a", environment={"K": "v"}, metadata={"user": "ada"})
-        ctx.session.last_turn = 3
+        ctx.session.number_turns_after(3)
         await Toolset(ctx, [Curious]).get_instructions()
 
         (given,) = found

@@ -11,7 +11,7 @@ from toolcrib.tools.type_arguments import TypeArguments
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import Invocation
-    from toolcrib.approval.request import ApprovalRequest
+    from toolcrib.approval.decision import ApprovalRequest
 
 O = TypeVar("O")  # noqa: E741
 

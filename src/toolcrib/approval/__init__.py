@@ -8,13 +8,21 @@ from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver, CallbackApprover, Reply
-    from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Decision, Deny, Expire
+    from toolcrib.approval.decision import (
+        Actor,
+        Answer,
+        ApprovalRequest,
+        Approve,
+        Decided,
+        Decision,
+        Deny,
+        Expire,
+    )
     from toolcrib.approval.grant import Grant, NewGrant
     from toolcrib.approval.pattern import Between, Equals, Glob, Not, OneOf, Pattern, Regex
     from toolcrib.approval.policy import Explanation, Policy, default_verdict
     from toolcrib.approval.policy_file import load_policy, parse_policy
     from toolcrib.approval.policy_lint import Caution, cautions
-    from toolcrib.approval.request import ApprovalRequest
     from toolcrib.approval.rule import Rule, Subject, Verdict
     from toolcrib.approval.terminal import TerminalApprover
 
@@ -60,6 +68,7 @@ if not TYPE_CHECKING:
             "toolcrib.approval.decision": (
                 "Actor",
                 "Answer",
+                "ApprovalRequest",
                 "Approve",
                 "Decided",
                 "Decision",
@@ -79,7 +88,6 @@ if not TYPE_CHECKING:
             "toolcrib.approval.policy": ("Explanation", "Policy", "default_verdict"),
             "toolcrib.approval.policy_file": ("load_policy", "parse_policy"),
             "toolcrib.approval.policy_lint": ("Caution", "cautions"),
-            "toolcrib.approval.request": ("ApprovalRequest",),
             "toolcrib.approval.rule": ("Rule", "Subject", "Verdict"),
             "toolcrib.approval.terminal": ("TerminalApprover",),
         },

@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from toolcrib.approval.decision import Actor, Answer, Approve, Decision, Deny
+from toolcrib.approval.decision import Actor, Answer, ApprovalRequest, Approve, Decision, Deny
 from toolcrib.approval.grant import NewGrant
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.errors import InvalidDecision
 
 __all__ = ["Approver", "CallbackApprover", "NewGrant", "Reply", "read_reply"]

@@ -16,7 +16,7 @@ from toolcrib.tools.redaction import redactor_of
 from toolcrib.tools.secrets import SECRET
 
 if TYPE_CHECKING:
-    from toolcrib.approval.request import ApprovalRequest
+    from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.failures import Fault
 
 

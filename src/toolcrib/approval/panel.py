@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, assert_never
 
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.approval.duration import duration_text
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.tools.identity import Place
 
 _UNSHOWABLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})

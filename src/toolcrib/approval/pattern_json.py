@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, assert_never, cast
@@ -19,7 +18,7 @@ from toolcrib.approval.pattern import (
     checked_patterns,
 )
 from toolcrib.errors import InvalidPolicy
-from toolcrib.yaml_source import Scalar
+from toolcrib.yaml_source import Scalar, unknown_key
 
 _KEYS = ("glob", "regex", "one_of", "min", "max", "not")
 _ONE_KEY = "a pattern has one of glob, regex, one_of, not, or min and max"
@@ -41,18 +40,15 @@ def read_pattern(written: object) -> Pattern:
         raise InvalidPolicy("a pattern is not a list; write {one_of: [...]}")
     members = cast("Mapping[str, object]", written)
     for key in members:
-        check_key(key, _KEYS, "a pattern")
+        check_key(key, _KEYS)
     return _read_object(members)
 
 
-def check_key(key: str, known: Iterable[str], owner: str) -> None:
-    """Refuse a key that `owner` does not have, and suggest the one that was probably meant."""
-    known = tuple(known)
-    if key in known:
-        return
-    near = difflib.get_close_matches(key, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"write one of {', '.join(known)}"
-    raise InvalidPolicy(f"{owner} has no key {key!r}; {hint}")
+def check_key(key: str, known: Iterable[str]) -> None:
+    """Refuse a key that is not among the `known` ones."""
+    names = tuple(known)
+    if key not in names:
+        raise InvalidPolicy(unknown_key(key, names))
 
 
 def pattern_text(pattern: Pattern) -> str:

@@ -17,7 +17,7 @@ from toolcrib.errors import InvalidPolicy
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RuleFinding:
     """How one rule took part; `why_not` names the first condition that failed."""
 
     rule: str
@@ -40,7 +40,7 @@ class Explanation:
 
     tool: str
     verdict: Verdict
-    findings: tuple[Finding, ...]
+    findings: tuple[RuleFinding, ...]
 
     def text(self) -> str:
         """The explanation as lines to read."""
@@ -57,11 +57,11 @@ class Explanation:
             yield f"  {finding.text()}"
 
 
-def find(rule: Rule, subject: Subject) -> Finding:
+def find(rule: Rule, subject: Subject) -> RuleFinding:
     """How `rule` takes part in judging `subject`."""
     miss = rule.first_miss(subject)
     why_not = None if miss is None else _why_not(rule, subject, miss)
-    return Finding(rule.id, rule.effect, miss is None, why_not, rule.file, rule.line)
+    return RuleFinding(rule.id, rule.effect, miss is None, why_not, rule.file, rule.line)
 
 
 def _why_not(rule: Rule, subject: Subject, miss: str) -> str:

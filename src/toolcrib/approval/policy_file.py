@@ -5,7 +5,8 @@ The file's form is published as `policy.schema.json` beside this module.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -14,9 +15,9 @@ from toolcrib.approval.duration import read_duration
 from toolcrib.approval.pattern_json import check_key, read_patterns
 from toolcrib.approval.policy import Policy, Unmatched
 from toolcrib.approval.rule import Effect, Rule, check_id, check_tool_glob
-from toolcrib.errors import InvalidPolicy
+from toolcrib.errors import InvalidPolicy, InvalidYaml
 from toolcrib.tools.identity import Place
-from toolcrib.yaml_source import Located, at_line, read_yaml
+from toolcrib.yaml_source import Located, read_yaml
 
 _EFFECTS: tuple[Effect, ...] = get_args(Effect)
 _FILE_KEYS = ("version", "unmatched", "deadline", "rules")
@@ -43,15 +44,24 @@ def parse_policy(text: str, *, file: str = "policy") -> Policy:
     """Read a policy from text; `file` is what errors and rules name as its origin."""
     try:
         return _policy(read_yaml(text), file)
-    except InvalidPolicy as error:
-        if error.file:
-            raise
+    except InvalidYaml as error:
         raise InvalidPolicy(str(error), file=file, line=error.line) from None
+
+
+@contextmanager
+def _at_line(line: int) -> Generator[None]:
+    """Turn faults of the policy found inside into faults of this line; `parse_policy` adds the
+    file.
+    """
+    try:
+        yield
+    except InvalidPolicy as error:
+        raise InvalidYaml(str(error), line=line) from None
 
 
 def _policy(document: Located, file: str) -> Policy:
     members = _mapping(document, _FILE_KEYS, "this policy")
-    with at_line(document.line):
+    with _at_line(document.line):
         if "version" not in members:
             raise InvalidPolicy(f"the version is missing; write version: {_VERSION}")
     _check_version(members["version"])
@@ -63,14 +73,14 @@ def _policy(document: Located, file: str) -> Policy:
 
 
 def _check_version(version: Located) -> None:
-    with at_line(version.line):
+    with _at_line(version.line):
         if type(version.value) is not int or version.value != _VERSION:
             raise InvalidPolicy(f"version {version.plain()!r} is unknown; write {_VERSION}")
 
 
 def _rules(members: Members, file: str) -> Iterator[Rule]:
     rules = members.get("rules", Located((), 1))
-    with at_line(rules.line):
+    with _at_line(rules.line):
         if not isinstance(rules.value, tuple):
             raise InvalidPolicy('rules is not a list; start each rule with "- "')
     for number, rule in enumerate(rules.value, start=1):
@@ -79,7 +89,7 @@ def _rules(members: Members, file: str) -> Iterator[Rule]:
 
 def _rule(rule: Located, number: int, file: str) -> Iterator[Rule]:
     members = _mapping(rule, _RULE_KEYS, "this rule")
-    with at_line(rule.line):
+    with _at_line(rule.line):
         effect = _effect(members)
     globs = _tool_globs(members[effect])
     rule_id = _id(members) or f"rule {number}"
@@ -111,16 +121,16 @@ def _effect(members: Members) -> Effect:
 def _tool_globs(tools: Located) -> tuple[str, ...]:
     items = tools.value if isinstance(tools.value, tuple) else (tools,)
     globs: list[str] = []
-    with at_line(tools.line):
+    with _at_line(tools.line):
         if not items:
             raise InvalidPolicy('the list of tools is empty; write names, or "*" for all')
     for item in items:
-        with at_line(item.line):
+        with _at_line(item.line):
             if not isinstance(item.value, str):
                 raise InvalidPolicy("a tool is a name in text, with * or ? as wildcards")
             check_tool_glob(item.value)
             if item.value in globs:
-                raise InvalidPolicy(f"the tool {item.value!r} is listed twice; remove one")
+                raise InvalidPolicy(f"duplicate tool {item.value!r}; remove one of the two")
             globs.append(item.value)
     return tuple(globs)
 
@@ -130,7 +140,7 @@ def _arguments(members: Members) -> Mapping[str, Any]:
         return {}
     patterns: dict[str, Any] = {}
     for pointer, pattern in _mapping(members["arguments"], None, "arguments").items():
-        with at_line(pattern.line):
+        with _at_line(pattern.line):
             if not pointer:
                 raise InvalidPolicy('an empty pointer; write "/" and the name of the argument')
             patterns |= read_patterns({pointer: pattern.plain()})
@@ -140,7 +150,7 @@ def _arguments(members: Members) -> Mapping[str, Any]:
 def _deadline(members: Members, effect: Effect = "ask") -> float | None:
     if "deadline" not in members:
         return None
-    with at_line(members["deadline"].line):
+    with _at_line(members["deadline"].line):
         if effect != "ask":
             raise InvalidPolicy(f"a deadline means nothing for {effect}; remove it, only ask waits")
         return read_duration(members["deadline"].plain())
@@ -149,7 +159,7 @@ def _deadline(members: Members, effect: Effect = "ask") -> float | None:
 def _id(members: Members) -> str | None:
     rule_id = _text(members, "id")
     if rule_id is not None:
-        with at_line(members["id"].line):
+        with _at_line(members["id"].line):
             check_id(rule_id)
     return rule_id
 
@@ -158,7 +168,7 @@ def _text(members: Members, key: str) -> str | None:
     if key not in members:
         return None
     value = members[key].value
-    with at_line(members[key].line):
+    with _at_line(members[key].line):
         if not isinstance(value, str) or not value:
             raise InvalidPolicy(f"{key} is not text; write some, in quotes if need be")
     return value
@@ -168,19 +178,19 @@ def _choice(members: Members, key: str, choices: tuple[str, ...]) -> str | None:
     if key not in members:
         return None
     value = members[key].plain()
-    with at_line(members[key].line):
+    with _at_line(members[key].line):
         if value not in choices:
             raise InvalidPolicy(f"{key} is {value!r}; write one of {', '.join(choices)}")
     return value
 
 
 def _mapping(node: Located, known: tuple[str, ...] | None, owner: str) -> Members:
-    with at_line(node.line):
+    with _at_line(node.line):
         if not isinstance(node.value, Mapping):
             raise InvalidPolicy(f"{owner} is not written as lines of key: value")
     members = node.value
     for key, member in members.items():
-        with at_line(member.line):
+        with _at_line(member.line):
             if known is not None:
-                check_key(key, known, owner)
+                check_key(key, known)
     return members

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from toolcrib.calls.session_calls import calls_of
 from toolcrib.session.turns import OpenTurn, turn_here
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.identity import ToolRef
-    from toolcrib.tools.prepared import PreparedTool
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,4 +204,4 @@ class Call:
             # The record has the value, and whoever reads it renders it again.
             self.text = ""
         if self.approval_id is not None:
-            self.session.claimed.discard(self.call_id)
+            calls_of(self.session).claimed.discard(self.call_id)

@@ -20,6 +20,7 @@ from toolcrib.tools.tool import confines_itself
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
+    from toolcrib.calls.session_calls import SessionCalls
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,13 @@ class Runner(Protocol):
 class Execution:
     """Where calls run, and which ones are running."""
 
-    def __init__(self, runners: Mapping[Place, Runner], default_timeout: float | None) -> None:
+    def __init__(
+        self,
+        runners: Mapping[Place, Runner],
+        default_timeout: float | None,
+        calls: SessionCalls,
+    ) -> None:
+        self._running = calls.running
         self._runners = dict(runners)
         self._default_timeout = default_timeout
         self._threads = WorkerThreads()
@@ -64,7 +71,7 @@ class Execution:
             task = self._find_task()
         call.task = task
         cancelled_before = task.cancelling()
-        running, timeout = call.session.running, call.tool.tool.timeout or self._default_timeout
+        running, timeout = self._running, call.tool.tool.timeout or self._default_timeout
         running[call.call_id] = call
         try:
             if timeout is None and call.deadline is None:

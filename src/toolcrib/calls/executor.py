@@ -17,6 +17,7 @@ from toolcrib.calls.nested_calls import CallBinding, begin_turn, go_on_with_turn
 from toolcrib.calls.outcome import CallRequest, Limits, Outcome, run_all
 from toolcrib.calls.path import Path
 from toolcrib.calls.resume import Resumption
+from toolcrib.calls.session_calls import calls_of
 from toolcrib.calls.tool_table import ToolTable
 from toolcrib.calls.validate import RawArguments, encode_arguments, validate
 from toolcrib.errors import CallFailed, UsageError
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.policy import Explanation, Policy
     from toolcrib.session.session import Session
     from toolcrib.tools.identity import Place
-    from toolcrib.tools.prepared import Declaration, PreparedTool
+    from toolcrib.tools.prepared_tool import Declaration, PreparedTool
 
 
 MAX_ID_CHARS = 256
@@ -54,6 +55,7 @@ class Executor:
         limits: Limits | None = None,
     ) -> None:
         self.session = session
+        self._calls = calls_of(session)
         self.limits = limits or Limits()
         self._table = ToolTable(tools)
         self._hooks = hooks or Hooks()
@@ -62,7 +64,7 @@ class Executor:
         for name in self._table.tools:
             self._link_hooks(name)
         self._gate = Gate(session, policy, approver)
-        execution = Execution(runners or {}, self.limits.timeout)
+        execution = Execution(runners or {}, self.limits.timeout, self._calls)
         self._path = Path(
             table=self._table,
             chains=self._chains,
@@ -74,8 +76,6 @@ class Executor:
         )
         self._resumption = Resumption(session, self._table, self._gate, self._path)
         self._open_turns = 0
-        # The fence makes ids unique over every process that ever writes this session.
-        self._id_prefix = f"call_{session.lease.fence}_"
 
     async def call(
         self,
@@ -92,13 +92,13 @@ class Executor:
         call is taken up again, with the arguments it was frozen with.
         """
         if call_id is not None:
-            if call_id in self.session.waiting:
+            if call_id in self._calls.waiting:
                 return await self._resumption.resume_one(call_id, name, deadline)
             self._check_id(call_id)
         call = self._new_call(name, arguments, call_id, caller, deadline)
         if call_id is None:
             return await self._path.travel(call)
-        claimed = self.session.claimed
+        claimed = self._calls.claimed
         claimed.add(call_id)
         try:
             return await self._path.travel(call)
@@ -140,8 +140,12 @@ class Executor:
 
     def cancel(self, call_id: str) -> bool:
         """Stop one running call; its outcome is `cancelled`. False when it is not running."""
-        call: Call | None = self.session.running.get(call_id)
+        call = self._calls.running.get(call_id)
         return call is not None and cancel(call)
+
+    def is_waiting(self, call_id: str) -> bool:
+        """Whether a call of this id is open and can be taken up again."""
+        return call_id in self._calls.waiting
 
     async def withdraw(self, call_id: str) -> Outcome:
         """Cancel a call that waits for a decision; it can no longer be approved."""
@@ -238,8 +242,7 @@ class Executor:
     ) -> Call:
         session = self.session
         if call_id is None:
-            session.calls_made += 1
-            call_id = f"{self._id_prefix}{session.calls_made}"
+            call_id = session.next_call_id()
         if type(arguments) is not bytes or not arguments:
             arguments = encode_arguments(arguments)
         # By position, like the context below: by keyword, to make one takes twice as long.
@@ -249,12 +252,12 @@ class Executor:
         if len(set(call_ids)) < len(call_ids):
             raise UsageError("two calls have the same id; give every call an id of its own")
         for call_id in call_ids:
-            if call_id not in self.session.waiting:
+            if call_id not in self._calls.waiting:
                 self._check_id(call_id)
 
     def _check_id(self, call_id: str) -> None:
         """Ids come from models and clients; one that no store takes must not reach the ledger."""
-        if call_id in self.session.running or call_id in self.session.claimed:
+        if self._calls.is_busy(call_id):
             raise UsageError(f"a call {call_id!r} is running; give every call an id of its own")
         if not 0 < len(call_id) <= MAX_ID_CHARS or not call_id.isprintable():
             raise UsageError(

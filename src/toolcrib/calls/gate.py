@@ -21,16 +21,24 @@ from toolcrib.approval.rule import Subject, Verdict
 from toolcrib.calls.halt import Halt, Suspend
 from toolcrib.calls.records import open_call
 from toolcrib.calls.request import ASKED_BY_TOOL, IN_DOUBT, LISTED, is_about_doubt, request_for
+from toolcrib.calls.session_calls import calls_of
 from toolcrib.calls.validate import digest, freeze, parse_arguments
 from toolcrib.errors import InvalidDecision
 from toolcrib.failures import Failure
 from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
-from toolcrib.store.store import ApprovalFiled, ApprovalUsed, CallOpened, OpenCallState, ask_store
+from toolcrib.store.store import (
+    ApprovalFiled,
+    ApprovalUsed,
+    CallOpened,
+    OpenCallState,
+    ask_store,
+    every,
+)
 from toolcrib.tools.provider_tools import kind_of, provider_of
 
 if TYPE_CHECKING:
+    from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.approval.grant import Grant
-    from toolcrib.approval.request import ApprovalRequest
     from toolcrib.calls.call import Call
     from toolcrib.session.session import Session
 
@@ -127,8 +135,9 @@ class Gate:
         session = self._session
         request = request_for(call, verdict)
         call.approval_id = request.approval_id
-        session.claimed.add(call.call_id)
-        session.waiting.add(call.call_id)
+        calls = calls_of(session)
+        calls.claimed.add(call.call_id)
+        calls.waiting.add(call.call_id)
         await ask_store(session.store, session.save_settings)
         await session.record(
             ApprovalRequested(
@@ -298,7 +307,8 @@ class Gate:
         return None
 
     def _grants_of(self, tool_id: str) -> list[Grant]:
-        return self._session.store.grants(tool_id=tool_id)
+        store = self._session.store
+        return list(every(lambda cursor: store.grants(tool_id=tool_id, cursor=cursor)))
 
 
 def subject_of(call: Call) -> Subject:

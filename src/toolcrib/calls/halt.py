@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from toolcrib.failures import Failure, FailureKind, Fault
 
 if TYPE_CHECKING:
-    from toolcrib.approval.request import ApprovalRequest
+    from toolcrib.approval.decision import ApprovalRequest
 
 
 class Halt(Exception):

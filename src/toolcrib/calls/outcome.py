@@ -21,7 +21,7 @@ from toolcrib.errors import ApprovalRequired, CallFailed, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from toolcrib.approval.request import ApprovalRequest
+    from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.failures import Failure
     from toolcrib.tools.result import ToolResult
 

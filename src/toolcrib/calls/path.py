@@ -32,7 +32,7 @@ from toolcrib.failures import Failure
 from toolcrib.session.turns import CALL_HERE
 
 if TYPE_CHECKING:
-    from toolcrib.approval.request import ApprovalRequest
+    from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.calls.admission import Admission
     from toolcrib.calls.call import Call
     from toolcrib.calls.execute import Execution

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_json
 
 from toolcrib.calls.redaction import scrub, shown_arguments, shown_value
+from toolcrib.calls.session_calls import calls_of
 from toolcrib.calls.validate import digest
 from toolcrib.ledger.encoding import encode_facts
 from toolcrib.ledger.events import CallStarted, CallUnrecorded, ToolInvoked
@@ -174,9 +175,8 @@ def record_start(call: Call) -> Awaitable[None] | None:
 
 def settle_start(call: Call) -> None:
     """Have the start of the call encoded as it was: what comes now may change the call."""
-    ledger = call.session.ledger
-    if not ledger.is_durable:
-        ledger.head()
+    if not call.session.ledger.is_durable:
+        call.session.head()
 
 
 def record_finish(call: Call) -> Awaitable[None] | None:
@@ -228,7 +228,7 @@ def _close(call: Call) -> None:
     if call.emitter is not None:
         call.emitter.close()
     if call.approval_id is not None:
-        call.session.waiting.discard(call.call_id)
+        calls_of(call.session).waiting.discard(call.call_id)
 
 
 def _finish_effects(call: Call) -> tuple[Effect, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
 
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.approval.rule import Verdict
 from toolcrib.calls.redaction import scrub, shown_arguments
 from toolcrib.calls.validate import digest

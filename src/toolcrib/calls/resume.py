@@ -10,6 +10,7 @@ from toolcrib.calls.gate import Gate
 from toolcrib.calls.halt import Halt
 from toolcrib.calls.outcome import run_all
 from toolcrib.calls.request import is_about_doubt
+from toolcrib.calls.session_calls import calls_of
 from toolcrib.calls.validate import parse_arguments
 from toolcrib.errors import UsageError
 from toolcrib.ledger.events import ToolUnavailable
@@ -28,6 +29,7 @@ class Resumption:
 
     def __init__(self, session: Session, table: ToolTable, gate: Gate, path: Path) -> None:
         self._session = session
+        self._calls = calls_of(session)
         self._table = table
         self._gate = gate
         self._path = path
@@ -43,7 +45,7 @@ class Resumption:
         """Go on with one open call, which must be of the tool `name`."""
         found = await self._hold_one(call_id)
         if found.tool.name != name:
-            self._session.claimed.discard(call_id)
+            self._calls.claimed.discard(call_id)
             raise UsageError(f"call {call_id!r} is of {found.tool.name!r}, not of {name!r}")
         return await self._take_up(found, deadline)
 
@@ -67,14 +69,14 @@ class Resumption:
                     held.append(call)
         finally:
             unheld = claimed - {call.call_id for call in held}
-            self._session.claimed.difference_update(unheld)
+            self._calls.claimed.difference_update(unheld)
         return held
 
     async def _hold_one(self, call_id: str) -> OpenCall:
         held = await self._hold({call_id})
         if held:
             return held[0]
-        if call_id in self._session.claimed:
+        if call_id in self._calls.claimed:
             raise UsageError(f"call {call_id!r} is being worked on already")
         raise UsageError(f"no call {call_id!r} waits in session {self._session.session_id}")
 
@@ -89,7 +91,7 @@ class Resumption:
         return await ask_store(self._session.store, self._session.open_calls)
 
     def _claim(self, call: OpenCall) -> bool:
-        claimed = self._session.claimed
+        claimed = self._calls.claimed
         if call.state == "started" or call.call_id in claimed:
             return False
         claimed.add(call.call_id)
@@ -104,14 +106,13 @@ class Resumption:
         settle: Callable[[Call, OpenCall], Awaitable[None]],
         deadline: float | None = None,
     ) -> Outcome:
-        session = self._session
         call = self._reopen(found, deadline)
         try:
             outcome = await self._path.go_on(call, settle(call, found))
         finally:
-            session.claimed.discard(found.call_id)
+            self._calls.claimed.discard(found.call_id)
         if outcome.status != "waiting":
-            session.waiting.discard(found.call_id)
+            self._calls.waiting.discard(found.call_id)
         return outcome
 
     def _reopen(self, found: OpenCall, deadline: float | None) -> Call:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.halt import Halt
 from toolcrib.errors import DuplicateTool
-from toolcrib.tools.prepared import Declaration, PreparedTool, prepare
+from toolcrib.tools.prepared_tool import Declaration, PreparedTool, prepare
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call

@@ -5,13 +5,13 @@ from __future__ import annotations
 from toolcrib.cli.output import fail
 from toolcrib.cli.runtime_options import (
     AdapterName,
-    Hosting,
     HostToolFiles,
     HostToolModules,
     KeepIn,
     Plugins,
     PolicyFile,
     ReloadOption,
+    RuntimeOptions,
     run_hosted,
 )
 
@@ -35,7 +35,7 @@ def acp(
 
     if find_spec("acp") is None:
         fail("the Agent Client Protocol is not installed here; pip install 'toolcrib[acp]'")
-    asked = Hosting(
+    asked = RuntimeOptions(
         files=host_tools,
         modules=host_tools_module,
         plugins=plugins,

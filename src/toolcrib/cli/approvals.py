@@ -8,8 +8,15 @@ from typing import Annotated, Any, Literal
 import typer
 
 from toolcrib.cli.arguments import read_arguments
-from toolcrib.cli.output import note, show, show_json
-from toolcrib.cli.service import Desk, MaybeStore, RuntimeDesk, TokenFile, Url, opened_desk
+from toolcrib.cli.output import show, show_json, show_note
+from toolcrib.cli.service import (
+    OptionalStore,
+    RuntimeConnection,
+    ServiceConnection,
+    TokenFile,
+    Url,
+    open_service,
+)
 from toolcrib.cli.store_options import AnySession, By, Json, time_text
 from toolcrib.errors import Refused
 
@@ -20,7 +27,7 @@ ApprovalId = Annotated[str, typer.Argument(metavar="APPROVAL", help="The request
 
 @app.command("list")
 def list_command(
-    store: MaybeStore = None,
+    store: OptionalStore = None,
     session: AnySession = None,
     is_all: Annotated[bool, typer.Option("--all", help="Decided and used ones too.")] = False,
     url: Url = None,
@@ -31,7 +38,7 @@ def list_command(
 
     Example: toolcrib approvals list --store crib.sqlite3
     """
-    with opened_desk(store, url, token_file) as desk:
+    with open_service(store, url, token_file) as desk:
         asked = {"session_id": session, "is_all": is_all}
         inbox: list[dict[str, Any]] = desk.ask("approvals.list", asked)["approvals"]
     if json:
@@ -45,7 +52,7 @@ def list_command(
 @app.command("show")
 def show_command(
     approval: ApprovalId,
-    store: MaybeStore = None,
+    store: OptionalStore = None,
     url: Url = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -54,9 +61,9 @@ def show_command(
 
     Example: toolcrib approvals show apr_1 --store crib.sqlite3
     """
-    with opened_desk(store, url, token_file) as desk:
+    with open_service(store, url, token_file) as desk:
         found = _ask(desk, "approvals.get", {"approval_id": approval})
-        if isinstance(desk, RuntimeDesk):
+        if isinstance(desk, RuntimeConnection):
             found |= _decision(desk, approval)
     if json:
         show_json(found)
@@ -68,7 +75,7 @@ def show_command(
 @app.command()
 def approve(
     approval: ApprovalId,
-    store: MaybeStore = None,
+    store: OptionalStore = None,
     arguments: Annotated[
         str | None, typer.Option("--arguments", help="Run it with these instead: a JSON object.")
     ] = None,
@@ -86,14 +93,14 @@ def approve(
     """
     edited = None if arguments is None else read_arguments(arguments)
     params = {"approval_id": approval, "decision": "approve", "arguments": edited, "grant": grant}
-    with opened_desk(store, url, token_file, by=by) as desk:
+    with open_service(store, url, token_file, by=by) as desk:
         _told("approved", _ask(desk, "approvals.decide", params))
 
 
 @app.command()
 def deny(
     approval: ApprovalId,
-    store: MaybeStore = None,
+    store: OptionalStore = None,
     reason: Annotated[str | None, typer.Option("--reason", help="What the model reads.")] = None,
     by: By = None,
     url: Url = None,
@@ -103,12 +110,12 @@ def deny(
 
     Example: toolcrib approvals deny apr_1 --store crib.sqlite3 --reason "not today"
     """
-    with opened_desk(store, url, token_file, by=by) as desk:
+    with open_service(store, url, token_file, by=by) as desk:
         params = {"approval_id": approval, "decision": "deny", "reason": reason}
         _told("denied", _ask(desk, "approvals.decide", params))
 
 
-def _ask(desk: Desk, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+def _ask(desk: ServiceConnection, operation: str, params: dict[str, Any]) -> dict[str, Any]:
     try:
         return desk.ask(operation, params)
     except Refused as refused:
@@ -117,7 +124,7 @@ def _ask(desk: Desk, operation: str, params: dict[str, Any]) -> dict[str, Any]:
         raise Refused("not_found", f"{refused}; see `toolcrib approvals list --all`") from None
 
 
-def _decision(desk: RuntimeDesk, approval: str) -> dict[str, Any]:
+def _decision(desk: RuntimeConnection, approval: str) -> dict[str, Any]:
     """What only the store tells: which decision it was, and what exactly it is about."""
     filed = desk.store.approval(approval)
     if filed is None:
@@ -134,7 +141,7 @@ def _decision(desk: RuntimeDesk, approval: str) -> dict[str, Any]:
 
 def _told(verb: Literal["approved", "denied"], decided: dict[str, Any]) -> None:
     about = f"{decided['tool']} ({decided['approval_id']})"
-    note(f"{verb} {about} as {decided['decided_by']}")
+    show_note(f"{verb} {about} as {decided['decided_by']}")
 
 
 def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:

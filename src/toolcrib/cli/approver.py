@@ -9,11 +9,11 @@ import typer
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver, Reply
-    from toolcrib.approval.request import ApprovalRequest
+    from toolcrib.approval.decision import ApprovalRequest
 
 ApproveMode = Literal["ask", "deny", "policy"]
 
-Approving = Annotated[
+ApproveOption = Annotated[
     ApproveMode,
     typer.Option(
         "--approve",

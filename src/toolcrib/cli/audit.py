@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from toolcrib.cli.output import Exit, fail, note, show, show_json, show_json_line
-from toolcrib.cli.store_options import AnySession, Json, OneSession, StoreFile, opened, time_text
+from toolcrib.cli.output import Exit, fail, show, show_json, show_json_line, show_note
+from toolcrib.cli.store_options import (
+    AnySession,
+    Json,
+    OneSession,
+    StoreFile,
+    open_store,
+    time_text,
+)
 from toolcrib.errors import LedgerBroken, SessionNotFound
 from toolcrib.ledger.record import Head, Record, verify
 
@@ -31,7 +38,7 @@ def head(store: StoreFile, session: OneSession, json: Json = False) -> None:
 
     Example: toolcrib audit head --store crib.sqlite3 --session ses_1 >> heads.txt
     """
-    with opened(store) as crib:
+    with open_store(store) as crib:
         found = crib.head(session)
     if found is None:
         fail(f"the ledger of session {session} is empty; there is nothing to prove")
@@ -63,20 +70,26 @@ def verify_command(
 
     Example: toolcrib audit verify --store crib.sqlite3 --head-file heads.txt
     """
-    with opened(store) as crib:
+    with open_store(store) as crib:
         heads = [each for each in _heads(kept, file) if session in (None, each.session_id)]
-        known = [session] if session else [info.session_id for info in crib.sessions()]
+        known = [session] if session else _session_ids(crib)
         ids = dict.fromkeys([*known, *(each.session_id for each in heads)])
         found = [_checked(crib, each, heads) for each in ids]
     for each in found:
         if each.fault is not None:
-            note(f"{each.session_id}: {each.fault}", "red")
+            show_note(f"{each.session_id}: {each.fault}", "red")
         elif not json:
             show(str(each.head) if each.head else f"{each.session_id} 0 -")
     if json:
         show_json(found)
     if any(each.fault is not None for each in found):
         raise typer.Exit(Exit.FAILED)
+
+
+def _session_ids(store: SqliteStore) -> list[str]:
+    from toolcrib.store.store import every
+
+    return [info.session_id for info in every(lambda cursor: store.sessions(cursor=cursor))]
 
 
 @app.command()
@@ -93,7 +106,7 @@ def tail(
 
     Example: toolcrib audit tail --store crib.sqlite3 --session ses_1 -n 5 --follow
     """
-    with opened(store) as crib:
+    with open_store(store) as crib:
         end = crib.head(session)
         after = max(0, end.seq - count) if end else 0
         records = deque(crib.records(session, after=after), maxlen=count)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from toolcrib.approval.console import Console, EndOfInput
-from toolcrib.cli.output import Exit, note
+from toolcrib.cli.output import Exit, show_note
 from toolcrib.cli.results import prompt_status
-from toolcrib.cli.screen import Screen
-from toolcrib.cli.service import person_here
+from toolcrib.cli.screen import EventScreen
+from toolcrib.cli.service import current_person
 from toolcrib.runtime.service import as_json
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
 
 
-async def chat(talk: Conversation, out: TextIO) -> None:
+async def chat(talk: ChatSession, out: TextIO) -> None:
     """Ask what is typed until the input ends, or `/exit`. The answers go to `out`."""
     console = Console(sys.stdin, sys.stderr)
-    note(f"session {talk.session_id}; /exit or Ctrl-D ends it", "dim")
+    show_note(f"session {talk.session_id}; /exit or Ctrl-D ends it", "dim")
     while True:
         try:
             text = await console.ask("> ")
@@ -37,17 +37,17 @@ async def chat(talk: Conversation, out: TextIO) -> None:
             await _answer(talk, text, out)
 
 
-async def _answer(talk: Conversation, text: str, out: TextIO) -> None:
-    result = await talk.answer(text, Screen(out))
+async def _answer(talk: ChatSession, text: str, out: TextIO) -> None:
+    result = await talk.answer(text, EventScreen(out))
     status = prompt_status(result)
     if status is Exit.WAITING:
-        note(f"waits for approval: {', '.join(result['pending'])}", "yellow")
+        show_note(f"waits for approval: {', '.join(result['pending'])}", "yellow")
     elif status is not Exit.OK:
-        note(f"no answer: {result['error'] or result['status']}", "red")
+        show_note(f"no answer: {result['error'] or result['status']}", "red")
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ChatSession:
     """Asks a model, and shows what happens meanwhile."""
 
     runtime: Runtime
@@ -55,15 +55,15 @@ class Conversation:
     who: Principal
 
     @classmethod
-    async def open(cls, runtime: Runtime, session_id: str | None) -> Conversation:
+    async def open(cls, runtime: Runtime, session_id: str | None) -> ChatSession:
         """Open a session of the store, or a new one. Raises `Refused`."""
-        who = person_here()
+        who = current_person()
         operation = "session.create" if session_id is None else "session.resume"
         params = {} if session_id is None else {"session_id": session_id}
         opened = await runtime.ask(operation, params, who)
         return cls(runtime, opened.session_id, who)
 
-    async def answer(self, text: str, screen: Screen) -> dict[str, Any]:
+    async def answer(self, text: str, screen: EventScreen) -> dict[str, Any]:
         """Have the model answer. Raises `Refused`."""
         facts = await self.runtime.ask("session.get", {"session_id": self.session_id}, self.who)
         reader = self.runtime.service.follow(self.session_id, facts.last_seq)

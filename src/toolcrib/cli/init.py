@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from toolcrib.cli.output import fail, note, show
+from toolcrib.cli.output import fail, show, show_note
 
 FILES: Final = ("host-tools.yaml", "workshop.py", "policy.yaml", "README.md")
 
@@ -34,7 +34,7 @@ def init(
     except OSError as error:
         fail(f"{error.filename} cannot be written: {error.strerror}; name another folder")
     move = "" if folder == Path() else f"cd {folder} && "
-    note(f"try it: {move}toolcrib tools list --host-tools host-tools.yaml")
+    show_note(f"try it: {move}toolcrib tools list --host-tools host-tools.yaml")
 
 
 def _write(path: Path) -> None:

@@ -8,13 +8,13 @@ import typer
 
 from toolcrib.cli.output import fail
 from toolcrib.cli.runtime_options import (
-    Hosting,
     HostToolFiles,
     HostToolModules,
     KeepIn,
     Plugins,
     PolicyFile,
     ReloadOption,
+    RuntimeOptions,
     run_hosted,
 )
 from toolcrib.transports.mcp.options import ElicitedApproval, McpOptions
@@ -48,7 +48,7 @@ def mcp(
 
     if find_spec("mcp") is None:
         fail("MCP is not installed here; pip install 'toolcrib[mcp]'")
-    asked = Hosting(
+    asked = RuntimeOptions(
         files=host_tools,
         modules=host_tools_module,
         plugins=plugins,

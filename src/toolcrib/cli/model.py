@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from toolcrib.cli.output import fail, note, show, show_json
+from toolcrib.cli.output import fail, show, show_json, show_note
 from toolcrib.cli.store_options import Json
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def pull(
     from toolcrib.errors import PullFailed
 
     model, place = SMALL if small else DEFAULT, folder or model_folder()
-    note(f"{model.name}: {_size(model.bytes)}, {model.licence}")
+    show_note(f"{model.name}: {_size(model.bytes)}, {model.licence}")
     try:
         with _progress(model) as told:
             path = fetch(model, place, told)
@@ -100,7 +100,7 @@ def _lines(model: ModelFile) -> Callable[[int, str], None]:
         tenth = done * _TENTH // model.bytes
         if tenth > last:
             last = tenth
-            note(f"{_size(done)} of {_size(model.bytes)} from {where}")
+            show_note(f"{_size(done)} of {_size(model.bytes)} from {where}")
 
     return told
 

@@ -48,7 +48,7 @@ def stream(text: str, out: TextIO | None = None) -> None:
 
 
 @contextmanager
-def stdout_kept() -> Generator[TextIO]:
+def redirected_stdout() -> Generator[TextIO]:
     """Stdout for answers alone: what modules and tools of the host print meanwhile goes to
     stderr.
     """
@@ -72,7 +72,7 @@ def show_json_line(value: object) -> None:
     typer.echo(showable(to_json(value, inf_nan_mode="strings").decode()))
 
 
-def note(text: str, style: str | None = None) -> None:
+def show_note(text: str, style: str | None = None) -> None:
     """Say something to the person, beside the answer."""
     for line in text.split("\n"):
         _print(line, style, is_error=True)
@@ -80,7 +80,7 @@ def note(text: str, style: str | None = None) -> None:
 
 def fail(text: str, status: Exit = Exit.FAILED) -> NoReturn:
     """Say what went wrong and exit."""
-    note(text, "red")
+    show_note(text, "red")
     raise typer.Exit(status)
 
 

@@ -12,7 +12,7 @@ from toolcrib.approval.policy_file import load_policy
 from toolcrib.approval.policy_lint import Caution, cautions
 from toolcrib.approval.rule import Effect, Subject
 from toolcrib.cli.arguments import read_arguments
-from toolcrib.cli.output import fail, note, show, show_json
+from toolcrib.cli.output import fail, show, show_json, show_note
 from toolcrib.errors import InvalidPolicy
 from toolcrib.tools.identity import Place, ToolRef
 
@@ -37,7 +37,7 @@ def check(
     policy = _load(file)
     found = cautions(policy)
     for caution in found:
-        note(_caution_text(file, caution), "yellow")
+        show_note(_caution_text(file, caution), "yellow")
     if json:
         show_json({"file": str(file), "rules": len(policy.rules), "warnings": found})
     else:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from toolcrib.cli.extras import need
+from toolcrib.cli.extras import require_extra
 from toolcrib.cli.http_options import AllowHost, AllowOrigin, Host, Port, ServerTokens
-from toolcrib.cli.output import fail, note, show, stdout_kept
+from toolcrib.cli.output import fail, redirected_stdout, show, show_note
 from toolcrib.cli.service import TOKEN_VARIABLE
 from toolcrib.errors import Refused, UsageError
 
@@ -46,7 +46,7 @@ def backend_of(asked: BackendOptions) -> ModelBackend:
 
             return ScriptedBackend.from_file(rest)
         case "llama":
-            need("llama", "--backend llama")
+            require_extra("llama", "--backend llama")
             from toolcrib.embedded.backends.llama.backend import LlamaBackend
 
             return LlamaBackend(rest) if rest else LlamaBackend()
@@ -166,8 +166,8 @@ def provider(
 
     Example: toolcrib provider --backend chat --base-url http://127.0.0.1:11434/v1 --model qwen3
     """
-    need("server", "provider")
-    need("openai", "provider")
+    require_extra("server", "provider")
+    require_extra("openai", "provider")
     asked = BackendOptions(backend, base_url, model, api_key_env)
     door = _Door(host, port, token_file, allow_host, allow_origin)
     try:
@@ -175,7 +175,7 @@ def provider(
         made = _made(proposer, data, sources, allow_network, allow_unconfined)
         if show_token:
             show(_secret(door))
-        with stdout_kept():
+        with redirected_stdout():
             asyncio.run(_serve(made, proposer, door, data))
     except (Refused, UsageError, OSError) as error:
         fail(str(error))
@@ -211,10 +211,12 @@ async def _serve(
 
     def tell(url: str) -> None:
         scripted = ", whose answers are written beforehand" if proposer.is_scripted else ""
-        note(f"serving on {url}")
-        note(f"the model is {proposer.name}{scripted}")
-        note(f"the token is {_token_place(door)}")
-        note(f"state is kept in {data}" if data else "nothing is kept; give --data FOLDER for that")
+        show_note(f"serving on {url}")
+        show_note(f"the model is {proposer.name}{scripted}")
+        show_note(f"the token is {_token_place(door)}")
+        show_note(
+            f"state is kept in {data}" if data else "nothing is kept; give --data FOLDER for that"
+        )
 
     async with made:
         await serve_provider(
@@ -249,11 +251,11 @@ def _token_place(door: _Door) -> str:
 
 def _secret(door: _Door) -> str:
     """The owner's token, which is made when there is none yet."""
-    from toolcrib.serving.tokens import default_token_file, owner_token, read_or_make_tokens
+    from toolcrib.serving.tokens import default_token_file, owner_token, read_or_create_tokens
 
     given = os.environ.get(TOKEN_VARIABLE)
     if door.token_file is None and given:
         return given
     path = door.token_file or default_token_file()
-    read_or_make_tokens(path)
+    read_or_create_tokens(path)
     return owner_token(path)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import typer
 
-from toolcrib.cli.output import Exit, note, show_json, show_text
+from toolcrib.cli.output import Exit, show_json, show_note, show_text
 
 _DENIALS: Final = ("denied", "not_permitted")
 """What a person's no is called, and a policy's."""
@@ -28,9 +28,9 @@ def finish_call(
         show_text(result["text"])
     status = status_of(result)
     if status is Exit.WAITING:
-        note(_how_to_go_on(result, session_id, where), "yellow")
+        show_note(_how_to_go_on(result, session_id, where), "yellow")
     elif status is not Exit.OK:
-        note(f"{result['tool']}: {_kind(result) or 'failed'}: {result['text']}", "red")
+        show_note(f"{result['tool']}: {_kind(result) or 'failed'}: {result['text']}", "red")
     if status is not Exit.OK:
         raise typer.Exit(status)
 
@@ -74,9 +74,11 @@ def finish_prompt(
         show_text(result["text"])
     status = prompt_status(result)
     if status is Exit.WAITING:
-        note(_how_to_resume(result, where), "yellow")
+        show_note(_how_to_resume(result, where), "yellow")
     elif status is not Exit.OK:
-        note(f"the prompt {result['status']}: {result['error'] or 'nobody asks any more'}", "red")
+        show_note(
+            f"the prompt {result['status']}: {result['error'] or 'nobody asks any more'}", "red"
+        )
     if status is not Exit.OK:
         raise typer.Exit(status)
 

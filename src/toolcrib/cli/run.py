@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolcrib.cli.approver import Approving, approver_for, is_terminal
-from toolcrib.cli.chat import Conversation, chat
-from toolcrib.cli.output import stdout_kept
+from toolcrib.cli.approver import ApproveOption, approver_for, is_terminal
+from toolcrib.cli.chat import ChatSession, chat
+from toolcrib.cli.output import redirected_stdout
 from toolcrib.cli.results import finish_prompt
 from toolcrib.cli.runtime_options import (
     AdapterName,
-    Hosting,
     HostToolFiles,
     HostToolModules,
     Instructions,
     KeepIn,
     Plugins,
     PolicyFile,
+    RuntimeOptions,
     run_hosted,
 )
-from toolcrib.cli.screen import Screen
+from toolcrib.cli.screen import EventScreen
 from toolcrib.cli.store_options import Json
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def run(
     store: KeepIn = None,
     policy: PolicyFile = None,
     instructions: Instructions = "",
-    approve: Approving = "ask",
+    approve: ApproveOption = "ask",
     session: Annotated[
         str | None,
         typer.Option("--session", metavar="ID", help="Go on in this session; else in a new one."),
@@ -60,7 +60,7 @@ def run(
     """
     if adapter is None:
         raise typer.BadParameter("name the model: --adapter MODULE:NAME of an adapter")
-    asked = Hosting(
+    asked = RuntimeOptions(
         files=host_tools,
         modules=host_tools_module,
         plugins=plugins,
@@ -75,11 +75,11 @@ def run(
     if text is None:
         if json:
             raise typer.BadParameter("--json is for one prompt; give PROMPT")
-        with stdout_kept() as out:
+        with redirected_stdout() as out:
             run_hosted(asked, _in(session, lambda talk: chat(talk, out)))
         return
-    with stdout_kept() as out:
-        screen = Screen(out, is_silent=json)
+    with redirected_stdout() as out:
+        screen = EventScreen(out, is_silent=json)
         result = run_hosted(asked, _in(session, lambda talk: talk.answer(text, screen)))
     finish_prompt(result, f"--store {store}" if store else None, json=json, is_shown=True)
 
@@ -97,10 +97,10 @@ def _from_stdin() -> str | None:
 
 
 def _in(
-    session: str | None, talk: Callable[[Conversation], Awaitable[Any]]
+    session: str | None, talk: Callable[[ChatSession], Awaitable[Any]]
 ) -> Callable[[Runtime], Awaitable[Any]]:
     async def held(runtime: Runtime) -> Any:
         async with runtime:
-            return await talk(await Conversation.open(runtime, session))
+            return await talk(await ChatSession.open(runtime, session))
 
     return held

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from toolcrib.cli.extras import missing, need
-from toolcrib.cli.output import fail, note
+from toolcrib.cli.extras import missing_packages, require_extra
+from toolcrib.cli.output import fail, show_note
 from toolcrib.errors import InvalidTool, Refused, StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def watched(runtime: Runtime, files: Sequence[HostToolsFile]) -> AsyncGenerator[None]:
+async def reload_task(runtime: Runtime, files: Sequence[HostToolsFile]) -> AsyncGenerator[None]:
     """Keep a runtime up with files that were loaded for it. A changed file takes the place of
     the old one in one step; one that is broken changes nothing.
     """
@@ -60,11 +60,11 @@ class _Following:
     def hear(self, found: Reload) -> None:
         """Say what came of a changed file, and mount the servers that it names now."""
         if found.loaded is None:
-            note(f"{found.file} was not loaded, the tools of before stay:", "red")
-            note(found.fault or "", "red")
+            show_note(f"{found.file} was not loaded, the tools of before stay:", "red")
+            show_note(found.fault or "", "red")
             return
         names = ", ".join(change.name for change in found.changes) or "none"
-        note(f"{found.file} was loaded again; changed tools: {names}")
+        show_note(f"{found.file} was loaded again; changed tools: {names}")
         before, self._files[found.file] = self._files[found.file], found.loaded
         if found.loaded.mcp_servers != before.mcp_servers:
             task = asyncio.create_task(self._remount(found.file))
@@ -72,22 +72,22 @@ class _Following:
             task.add_done_callback(self.remounting.discard)
 
     async def _remount(self, file: str) -> None:
-        from toolcrib.host_tools.loader import check_servers
+        from toolcrib.host_tools.loader import check_server_names
 
         files = list(self._files.values())
         servers = [server for each in files for server in each.mcp_servers]
         try:
-            check_servers(files)
-            if servers and (lacking := missing("mcp")):
+            check_server_names(files)
+            if servers and (lacking := missing_packages("mcp")):
                 raise InvalidTool(f"mcp_servers needs {', '.join(lacking)}")
             await self._runtime.service.remount_servers(servers)
         except InvalidTool as error:
-            note(f"the servers of before stay: {error}", "red")
+            show_note(f"the servers of before stay: {error}", "red")
         except Refused:
             # The runtime is closing, and leaves its servers by itself.
             return
         else:
-            note(f"{file}: its servers are mounted now: {_told(self._files[file])}")
+            show_note(f"{file}: its servers are mounted now: {_told(self._files[file])}")
 
 
 def _told(file: HostToolsFile) -> str:
@@ -130,7 +130,7 @@ ReloadOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hosting:
+class RuntimeOptions:
     """What the options of a command say."""
 
     files: Sequence[Path] | None = None
@@ -158,7 +158,7 @@ class Hosting:
 
 
 def run_hosted(
-    asked: Hosting,
+    asked: RuntimeOptions,
     serve: Callable[[Runtime], Awaitable[T]],
     *,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
@@ -170,7 +170,7 @@ def run_hosted(
     """
 
     async def served() -> T:
-        async with hosted(asked) as runtime:
+        async with hosted_runtime(asked) as runtime:
             return await serve(runtime)
 
     try:
@@ -184,7 +184,7 @@ def run_hosted(
 
 
 @asynccontextmanager
-async def hosted(asked: Hosting) -> AsyncGenerator[Runtime]:
+async def hosted_runtime(asked: RuntimeOptions) -> AsyncGenerator[Runtime]:
     """The runtime that the options ask for, not started. Its store is closed at the end."""
     from toolcrib.host_tools.loader import load_host_tools
     from toolcrib.host_tools.registry import HostToolRegistry
@@ -195,7 +195,7 @@ async def hosted(asked: Hosting) -> AsyncGenerator[Runtime]:
     _report(loaded)
     runtime = _runtime(asked, registry, loaded.mcp_servers)
     try:
-        async with watched(runtime, loaded.files if asked.reload else ()):
+        async with reload_task(runtime, loaded.files if asked.reload else ()):
             yield runtime
     finally:
         if runtime.config.adapter is not None:
@@ -205,14 +205,14 @@ async def hosted(asked: Hosting) -> AsyncGenerator[Runtime]:
 
 def _report(loaded: LoadedHostTools) -> None:
     if loaded.mcp_servers:
-        need("mcp", "mcp_servers")
+        require_extra("mcp", "mcp_servers")
     for plugin in loaded.plugins:
         if plugin.fault is not None:
-            note(f"the plugin {plugin.name} was not loaded: {plugin.fault}", "yellow")
+            show_note(f"the plugin {plugin.name} was not loaded: {plugin.fault}", "yellow")
 
 
 def _runtime(
-    asked: Hosting, registry: HostToolRegistry, mcp_servers: Sequence[McpServerConfig]
+    asked: RuntimeOptions, registry: HostToolRegistry, mcp_servers: Sequence[McpServerConfig]
 ) -> Runtime:
     from toolcrib.approval.policy_file import load_policy
     from toolcrib.runtime.config import RuntimeConfig

@@ -6,16 +6,16 @@ import json
 from collections.abc import AsyncIterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from toolcrib.cli.output import note, stream
+from toolcrib.cli.output import show_note, stream
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.envelope import Envelope
+    from toolcrib.runtime.event_reader import Envelope
 
-MOST_CHARS: Final = 200
+MAX_CHARS: Final = 200
 """How much of a call's arguments or result stands on a line."""
 
 
-class Screen:
+class EventScreen:
     """Shows events. `is_silent` keeps the text back, for whoever wants the whole of it."""
 
     def __init__(self, out: TextIO | None = None, *, is_silent: bool = False) -> None:
@@ -69,7 +69,7 @@ class Screen:
 
     def _note(self, text: str, style: str | None) -> None:
         self._end_line()
-        note(text, style)
+        show_note(text, style)
 
     def _end_line(self) -> None:
         if self._written and not self._written.endswith("\n"):
@@ -91,4 +91,4 @@ def _progress(data: Mapping[str, Any]) -> str:
 
 def _cut(text: str) -> str:
     line = " ".join(text.split("\n"))
-    return line if len(line) <= MOST_CHARS else f"{line[:MOST_CHARS]}..."
+    return line if len(line) <= MAX_CHARS else f"{line[:MAX_CHARS]}..."

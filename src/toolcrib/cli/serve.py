@@ -12,15 +12,14 @@ from toolcrib.cli.http_options import (
     AllowHost,
     AllowOrigin,
     ApproveByElicitation,
-    Door,
     Host,
+    HttpOptions,
     Port,
     ServerTokens,
     serve_over_http,
 )
 from toolcrib.cli.runtime_options import (
     AdapterName,
-    Hosting,
     HostToolFiles,
     HostToolModules,
     Instructions,
@@ -28,6 +27,7 @@ from toolcrib.cli.runtime_options import (
     Plugins,
     PolicyFile,
     ReloadOption,
+    RuntimeOptions,
     run_hosted,
 )
 
@@ -65,7 +65,7 @@ def serve(
     """
     if http == stdio:
         raise typer.BadParameter("say how to serve: --http or --stdio")
-    asked = Hosting(
+    asked = RuntimeOptions(
         files=host_tools,
         modules=host_tools_module,
         plugins=plugins,
@@ -76,13 +76,13 @@ def serve(
         reload=reload,
     )
     if http:
-        door = Door(host, port, token_file, allow_host or (), allow_origin or ())
+        door = HttpOptions(host, port, token_file, allow_host or (), allow_origin or ())
         serve_over_http(asked, door, approve_by_elicitation)
     else:
         _serve_stdio(asked)
 
 
-def _serve_stdio(asked: Hosting) -> None:
+def _serve_stdio(asked: RuntimeOptions) -> None:
     from toolcrib.transports.pipes import claim_pipes
     from toolcrib.transports.stdio import serve_stdio
 

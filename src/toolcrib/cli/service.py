@@ -18,9 +18,9 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import typer
 
-from toolcrib.cli.output import fail, note, stdout_kept
-from toolcrib.cli.runtime_options import Hosting, hosted
-from toolcrib.cli.store_options import opened
+from toolcrib.cli.output import fail, redirected_stdout, show_note
+from toolcrib.cli.runtime_options import RuntimeOptions, hosted_runtime
+from toolcrib.cli.store_options import open_store
 from toolcrib.errors import RefusalKind, Refused, StoreError, UsageError
 from toolcrib.serving.origins import is_loopback
 
@@ -47,7 +47,7 @@ TokenFile = Annotated[
 ]
 
 
-class Remote:
+class HttpConnection:
     """Does operations on a server. It follows no redirect and uses no proxy, so that the token
     goes nowhere else.
     """
@@ -59,7 +59,7 @@ class Remote:
         self._parts = parts
         self._token = token
         if parts.scheme == "http" and not is_loopback(parts.hostname):
-            note("the token goes over the network unencrypted; use https", "yellow")
+            show_note("the token goes over the network unencrypted; use https", "yellow")
 
     def ask(self, operation: str, params: Mapping[str, Any] | None = None) -> Any:
         """Do one operation. Raises `Refused`; also (unavailable) when nobody answers."""
@@ -89,17 +89,17 @@ class Remote:
             connection.close()
 
 
-def open_remote(url: str, token_file: Path | None) -> Remote:
+def open_http(url: str, token_file: Path | None) -> HttpConnection:
     """The server at an address, with the token for it. Raises `UsageError` without one."""
     from toolcrib.serving.tokens import default_token_file, owner_token
 
     if token_file is not None:
-        return Remote(url, owner_token(token_file))
+        return HttpConnection(url, owner_token(token_file))
     if found := os.environ.get(TOKEN_VARIABLE):
-        return Remote(url, found)
+        return HttpConnection(url, found)
     # The token of this machine is for servers of this machine alone.
     if is_loopback(urlsplit(url).hostname or "") and default_token_file().exists():
-        return Remote(url, owner_token(default_token_file()))
+        return HttpConnection(url, owner_token(default_token_file()))
     raise UsageError(f"no token for {url}; give --token-file, or set {TOKEN_VARIABLE}")
 
 
@@ -132,12 +132,12 @@ def _answer(status: int, text: bytes) -> Any:
     raise Refused("internal", f"status {status} and no answer of a Toolcrib server; check --url")
 
 
-MaybeStore = Annotated[
+OptionalStore = Annotated[
     Path | None, typer.Option("--store", metavar="FILE", help="The store, an SQLite file.")
 ]
 
 
-class Desk(Protocol):
+class ServiceConnection(Protocol):
     """Does the operations of a runtime, and answers with plain JSON."""
 
     def ask(self, operation: str, params: Mapping[str, Any] | None = None) -> Any:
@@ -145,7 +145,7 @@ class Desk(Protocol):
         ...
 
 
-class RuntimeDesk:
+class RuntimeConnection:
     """A runtime of this process, driven from code that waits."""
 
     def __init__(self, runtime: Runtime, runner: asyncio.Runner, who: Principal) -> None:
@@ -162,7 +162,7 @@ class RuntimeDesk:
         return as_json(self._runner.run(asking))
 
 
-def person_here(by: str | None = None) -> Principal:
+def current_person(by: str | None = None) -> Principal:
     """Whoever is at the keyboard, or says to be `by`. Who can write the store may do anything."""
     import getpass
 
@@ -172,16 +172,16 @@ def person_here(by: str | None = None) -> Principal:
 
 
 @contextmanager
-def opened_desk(
+def open_service(
     store: Path | None, url: str | None, token_file: Path | None, *, by: str | None = None
-) -> Generator[Desk]:
+) -> Generator[ServiceConnection]:
     """The desk that the options name. What it refuses ends the command with status 1."""
     url = chosen_url(url, is_local=store is not None)
     try:
         if url is not None:
             if by is not None:
                 raise typer.BadParameter("--by is for --store; a server knows whose token it is")
-            yield open_remote(url, token_file)
+            yield open_http(url, token_file)
         elif store is not None:
             with _on_store(store, by) as desk:
                 yield desk
@@ -201,9 +201,9 @@ def chosen_url(url: str | None, *, is_local: bool) -> str | None:
 
 
 @contextmanager
-def hosted_desk(
-    asked: Hosting, url: str | None, token_file: Path | None, *, needs_tools: bool = True
-) -> Generator[Desk]:
+def open_hosted_service(
+    asked: RuntimeOptions, url: str | None, token_file: Path | None, *, needs_tools: bool = True
+) -> Generator[ServiceConnection]:
     """The server at `url`, or a runtime with the tools that the options name, which is gone at the
     end. What is refused or cannot be loaded ends the command with status 1.
     """
@@ -214,14 +214,14 @@ def hosted_desk(
         )
     try:
         if url is not None:
-            yield open_remote(url, token_file)
+            yield open_http(url, token_file)
             return
-        with stdout_kept(), asyncio.Runner() as runner:
-            hosting = hosted(replace(asked, drain_seconds=0.0))
+        with redirected_stdout(), asyncio.Runner() as runner:
+            hosting = hosted_runtime(replace(asked, drain_seconds=0.0))
             runtime = runner.run(hosting.__aenter__())
             try:
                 runner.run(runtime.start())
-                yield RuntimeDesk(runtime, runner, person_here())
+                yield RuntimeConnection(runtime, runner, current_person())
             finally:
                 runner.run(runtime.close())
                 runner.run(hosting.__aexit__(None, None, None))
@@ -230,14 +230,14 @@ def hosted_desk(
 
 
 @contextmanager
-def _on_store(file: Path, by: str | None) -> Generator[RuntimeDesk]:
+def _on_store(file: Path, by: str | None) -> Generator[RuntimeConnection]:
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.runtime import create_runtime
 
-    with opened(file) as store, asyncio.Runner() as runner:
+    with open_store(file) as store, asyncio.Runner() as runner:
         runtime = create_runtime(RuntimeConfig(store=store))
         runner.run(runtime.start())
         try:
-            yield RuntimeDesk(runtime, runner, person_here(by))
+            yield RuntimeConnection(runtime, runner, current_person(by))
         finally:
             runner.run(runtime.close())

@@ -6,26 +6,26 @@ from typing import Annotated, Any
 
 import typer
 
-from toolcrib.cli.approver import Approving, approver_for
+from toolcrib.cli.approver import ApproveOption, approver_for
 from toolcrib.cli.output import show, show_json, show_json_line
 from toolcrib.cli.results import finish_prompt
 from toolcrib.cli.runtime_options import (
     AdapterName,
-    Hosting,
     HostToolFiles,
     HostToolModules,
     Plugins,
     PolicyFile,
+    RuntimeOptions,
 )
 from toolcrib.cli.service import (
-    Desk,
-    MaybeStore,
-    RuntimeDesk,
+    OptionalStore,
+    RuntimeConnection,
+    ServiceConnection,
     TokenFile,
     Url,
     chosen_url,
-    hosted_desk,
-    opened_desk,
+    open_hosted_service,
+    open_service,
 )
 from toolcrib.cli.store_options import Json, time_text
 
@@ -39,13 +39,13 @@ PAGE = 1_000
 
 @app.command("list")
 def list_command(
-    store: MaybeStore = None, url: Url = None, token_file: TokenFile = None, json: Json = False
+    store: OptionalStore = None, url: Url = None, token_file: TokenFile = None, json: Json = False
 ) -> None:
     """Print every session, oldest first.
 
     Example: toolcrib sessions list --store crib.sqlite3
     """
-    with opened_desk(store, url, token_file) as desk:
+    with open_service(store, url, token_file) as desk:
         found: list[dict[str, Any]] = desk.ask("session.list")["sessions"]
         sessions = [_with_store(desk, each) for each in found]
     if json:
@@ -60,7 +60,7 @@ def list_command(
 @app.command("show")
 def show_command(
     session: SessionId,
-    store: MaybeStore = None,
+    store: OptionalStore = None,
     url: Url = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -69,7 +69,7 @@ def show_command(
 
     Example: toolcrib sessions show ses_1 --store crib.sqlite3
     """
-    with opened_desk(store, url, token_file) as desk:
+    with open_service(store, url, token_file) as desk:
         facts = _with_store(desk, desk.ask("session.get", {"session_id": session}))
         waiting = desk.ask("approvals.list", {"session_id": session})["approvals"]
         calls = _open_calls(desk, session)
@@ -90,13 +90,13 @@ def show_command(
 
 @app.command()
 def export(
-    session: SessionId, store: MaybeStore = None, url: Url = None, token_file: TokenFile = None
+    session: SessionId, store: OptionalStore = None, url: Url = None, token_file: TokenFile = None
 ) -> None:
     """Print everything that happened in a session: one event a line, as JSON.
 
     Example: toolcrib sessions export ses_1 --store crib.sqlite3 > ses_1.jsonl
     """
-    with opened_desk(store, url, token_file) as desk:
+    with open_service(store, url, token_file) as desk:
         # A session that is not there is refused; one without events is only empty.
         desk.ask("session.get", {"session_id": session})
         after = 0
@@ -109,13 +109,13 @@ def export(
 @app.command()
 def resume(
     session: SessionId,
-    store: MaybeStore = None,
+    store: OptionalStore = None,
     host_tools: HostToolFiles = None,
     host_tools_module: HostToolModules = None,
     plugins: Plugins = False,
     policy: PolicyFile = None,
     adapter: AdapterName = None,
-    approve: Approving = "ask",
+    approve: ApproveOption = "ask",
     url: Url = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -127,7 +127,7 @@ def resume(
     Example: toolcrib sessions resume ses_1 --store crib.sqlite3 --host-tools host-tools.yaml
     --adapter model:adapter
     """
-    asked = Hosting(
+    asked = RuntimeOptions(
         files=host_tools,
         modules=host_tools_module,
         plugins=plugins,
@@ -140,29 +140,29 @@ def resume(
         raise typer.BadParameter(
             "to go on here, name --store FILE and --adapter MODULE:NAME; elsewhere, --url URL"
         )
-    with hosted_desk(asked, url, token_file, needs_tools=False) as desk:
+    with open_hosted_service(asked, url, token_file, needs_tools=False) as desk:
         desk.ask("session.resume", {"session_id": session})
         result = desk.ask("prompt.resume", {"session_id": session, "waits": False})
     finish_prompt(result, f"--url {url}" if url else f"--store {store}", json=json)
 
 
-def _page(desk: Desk, session: str, after: int) -> list[dict[str, Any]]:
+def _page(desk: ServiceConnection, session: str, after: int) -> list[dict[str, Any]]:
     asked = {"session_id": session, "after": after, "limit": PAGE}
     return desk.ask("events.list", asked)["events"]
 
 
-def _with_store(desk: Desk, facts: dict[str, Any]) -> dict[str, Any]:
+def _with_store(desk: ServiceConnection, facts: dict[str, Any]) -> dict[str, Any]:
     """What only the store knows: when it was made, and whether any process writes it."""
-    if not isinstance(desk, RuntimeDesk):
+    if not isinstance(desk, RuntimeConnection):
         return facts
     info = desk.store.session(facts["session_id"])
     state = "open" if info.is_open else "closed"
     return {**facts, "state": state, "created_at": info.created_at}
 
 
-def _open_calls(desk: Desk, session: str) -> list[dict[str, Any]]:
+def _open_calls(desk: ServiceConnection, session: str) -> list[dict[str, Any]]:
     # The arguments of an open call are the real ones, secrets included; they are not shown.
-    if not isinstance(desk, RuntimeDesk):
+    if not isinstance(desk, RuntimeConnection):
         return []
     calls = desk.store.open_calls(session)
     return [{"call_id": each.call_id, "tool": each.tool.id, "state": each.state} for each in calls]

@@ -30,7 +30,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 
 
 @contextmanager
-def opened(file: Path) -> Generator[SqliteStore]:
+def open_store(file: Path) -> Generator[SqliteStore]:
     """The store in FILE; whatever it cannot do ends the command with status 1."""
     from toolcrib.store.sqlite import SqliteStore
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolcrib.cli.approver import Approving, approver_for
+from toolcrib.cli.approver import ApproveOption, approver_for
 from toolcrib.cli.arguments import given_arguments
 from toolcrib.cli.output import show, show_json, show_text
 from toolcrib.cli.results import finish_call
 from toolcrib.cli.runtime_options import (
-    Hosting,
     HostToolFiles,
     HostToolModules,
     KeepIn,
     Plugins,
     PolicyFile,
+    RuntimeOptions,
 )
-from toolcrib.cli.service import Desk, TokenFile, Url, hosted_desk
+from toolcrib.cli.service import ServiceConnection, TokenFile, Url, open_hosted_service
 from toolcrib.cli.store_options import Json
 from toolcrib.errors import Refused
 
@@ -48,8 +48,8 @@ def list_command(
 
     Example: toolcrib tools list --host-tools host-tools.yaml
     """
-    asked = Hosting(files=host_tools, modules=host_tools_module, plugins=plugins)
-    with hosted_desk(asked, url, token_file) as desk, _session(desk) as session_id:
+    asked = RuntimeOptions(files=host_tools, modules=host_tools_module, plugins=plugins)
+    with open_hosted_service(asked, url, token_file) as desk, _session(desk) as session_id:
         found = desk.ask("tools.list", {"session_id": session_id, "category": category})
     if json:
         show_json(found)
@@ -76,8 +76,8 @@ def show_command(
 
     Example: toolcrib tools show stock_level --host-tools host-tools.yaml
     """
-    asked = Hosting(files=host_tools, modules=host_tools_module, plugins=plugins)
-    with hosted_desk(asked, url, token_file) as desk, _session(desk) as session_id:
+    asked = RuntimeOptions(files=host_tools, modules=host_tools_module, plugins=plugins)
+    with open_hosted_service(asked, url, token_file) as desk, _session(desk) as session_id:
         found = desk.ask("tools.info", {"session_id": session_id, "name": tool})
     if json:
         show_json(found)
@@ -107,7 +107,7 @@ def call(
     plugins: Plugins = False,
     store: KeepIn = None,
     policy: PolicyFile = None,
-    approve: Approving = "ask",
+    approve: ApproveOption = "ask",
     session: Annotated[
         str | None,
         typer.Option("--session", metavar="ID", help="In this session; else in a new one."),
@@ -127,7 +127,7 @@ def call(
 
     Example: toolcrib tools call stock_level part=bolts --host-tools host-tools.yaml
     """
-    asked = Hosting(
+    asked = RuntimeOptions(
         files=host_tools,
         modules=host_tools_module,
         plugins=plugins,
@@ -135,7 +135,7 @@ def call(
         policy=policy,
         approver=approver_for(approve),
     )
-    with hosted_desk(asked, url, token_file) as desk, _session(desk, session) as session_id:
+    with open_hosted_service(asked, url, token_file) as desk, _session(desk, session) as session_id:
         facts = desk.ask("tools.info", {"session_id": session_id, "name": tool})
         given = given_arguments(words or [], arguments, facts["parameters"])
         params: dict[str, Any] = {"session_id": session_id, "name": tool, "arguments": given}
@@ -144,7 +144,7 @@ def call(
 
 
 @contextmanager
-def _session(desk: Desk, session_id: str | None = None) -> Generator[str]:
+def _session(desk: ServiceConnection, session_id: str | None = None) -> Generator[str]:
     """A session to ask in. One that was made for the command is let go of; it stays in the store,
     where a call that waits can be gone on with.
     """

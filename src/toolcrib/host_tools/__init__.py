@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from toolcrib.host_tools.availability import AvailableTool, ToolAvailability, UnavailableTool
     from toolcrib.host_tools.definition import (
         HostToolDefinition,
         SessionFactory,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry, host_tool_registry
     from toolcrib.host_tools.reload import HostToolsWatcher, Reload
     from toolcrib.host_tools.session_tools import SessionTools
-    from toolcrib.host_tools.visibility import Offer, Offered, Withheld
     from toolcrib.mcp_client.config import (
         HttpServer,
         McpServerConfig,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from toolcrib.tools.result import ToolResult
 
 __all__ = [
+    "AvailableTool",
     "HostTool",
     "HostToolDefinition",
     "HostToolRegistry",
@@ -52,8 +53,6 @@ __all__ = [
     "LoadedHostTools",
     "McpServerConfig",
     "MountTerms",
-    "Offer",
-    "Offered",
     "Origin",
     "Plugin",
     "RegistryChange",
@@ -62,11 +61,12 @@ __all__ = [
     "SessionHandler",
     "SessionTools",
     "StdioServer",
+    "ToolAvailability",
     "ToolContext",
     "ToolHandler",
     "ToolResult",
     "ToolScope",
-    "Withheld",
+    "UnavailableTool",
     "client_server",
     "host_tool_registry",
     "load_host_tools",
@@ -104,7 +104,11 @@ if not TYPE_CHECKING:
             "toolcrib.host_tools.registry": ("HostToolRegistry", "host_tool_registry"),
             "toolcrib.host_tools.reload": ("HostToolsWatcher", "Reload"),
             "toolcrib.host_tools.session_tools": ("SessionTools",),
-            "toolcrib.host_tools.visibility": ("Offer", "Offered", "Withheld"),
+            "toolcrib.host_tools.availability": (
+                "AvailableTool",
+                "ToolAvailability",
+                "UnavailableTool",
+            ),
             "toolcrib.mcp_client.config": (
                 "HttpServer",
                 "McpServerConfig",

@@ -1,8 +1,6 @@
 """Host tools from YAML files. Every fault names the file, the line and the tool.
 
-The file's form is published as `host-tools.schema.json` beside this module.
-
-What is wrong with a host tools file: every fault with its line and what it is about.
+The format is published as `host-tools.schema.json` beside this module.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
-from toolcrib.errors import InvalidPolicy, InvalidTool
+from toolcrib.errors import InvalidTool, InvalidYaml
 from toolcrib.host_tools.definition import HostToolDefinition, ToolScope
 from toolcrib.host_tools.python_modules import find_callable, import_named
 from toolcrib.host_tools.registrations import Origin
@@ -26,8 +24,8 @@ from toolcrib.mcp_client.config import HttpServer, McpServerConfig, StdioServer,
 from toolcrib.tools.json_schema import check_output_schema, check_schema
 from toolcrib.yaml_source import Located, read_yaml
 
-Way = Sequence[str | int]
-"""The way to a value: keys of mappings and places in lists."""
+NodePath = Sequence[str | int]
+"""The path to a value: keys of mappings and indexes of lists."""
 
 _KINDS = {
     "array": "a list",
@@ -41,34 +39,34 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class FileFault:
-    """One fault. `place` names the tool or server it is about, if it is about one."""
+    """One fault. `subject` names the tool or server it concerns, if there is one."""
 
     line: int
-    place: str
+    subject: str
     message: str
 
-    def told(self, file: str) -> str:
-        """The fault in one line, as compilers tell theirs."""
-        place = f"{self.place}: " if self.place else ""
-        return f"{file}:{self.line}: {place}{self.message}"
+    def in_file(self, file: str) -> str:
+        """The fault in one line, in the format of compilers: `file:line: message`."""
+        subject = f"{self.subject}: " if self.subject else ""
+        return f"{file}:{self.line}: {subject}{self.message}"
 
 
-def refusal(file: str, faults: Iterable[FileFault]) -> InvalidTool:
-    """The error that tells of all faults of a file, in the order of their lines."""
-    return InvalidTool("\n".join(fault.told(file) for fault in sorted(faults)))
+def invalid_file(file: str, faults: Iterable[FileFault]) -> InvalidTool:
+    """One error for all faults of a file, in the order of their lines."""
+    return InvalidTool("\n".join(fault.in_file(file) for fault in sorted(faults)))
 
 
-def form_faults(document: Located) -> list[FileFault]:
-    """Where a file does not have the published form."""
+def schema_faults(document: Located) -> list[FileFault]:
+    """The faults of a file against the published schema."""
     return [
-        FileFault(line_at(document, path), place_of(document, path), message)
+        FileFault(line_at(document, path), subject_of(document, path), message)
         for error in _validator().iter_errors(document.plain())
         for path, message in _messages(error)
     ]
 
 
-def line_at(node: Located, path: Way) -> int:
-    """The line of the value at `path`, or of the last one on the way that is there."""
+def line_at(node: Located, path: NodePath) -> int:
+    """The line of the value at `path`, or of the last value on the path that exists."""
     for part in path:
         match node.value, part:
             case tuple() as items, int() if part < len(items):
@@ -80,8 +78,8 @@ def line_at(node: Located, path: Way) -> int:
     return node.line
 
 
-def place_of(document: Located, path: Way) -> str:
-    """How the tool or the server that `path` leads into is called."""
+def subject_of(document: Located, path: NodePath) -> str:
+    """The name of the tool or server that `path` leads into."""
     match list(path):
         case ["tools", int(index), *_]:
             tool = document.plain()["tools"][index]
@@ -93,8 +91,8 @@ def place_of(document: Located, path: Way) -> str:
             return ""
 
 
-def _messages(error: Any) -> Iterator[tuple[Way, str]]:
-    """What to tell of one error, and where; never the value, which may be a secret."""
+def _messages(error: Any) -> Iterator[tuple[NodePath, str]]:
+    """The path and the message of one error; never the value, which may be a secret."""
     kind, path = error.kind, cast("list[str | int]", error.instance_path)
     key = _key_in(path)
     match kind.name:
@@ -109,8 +107,8 @@ def _messages(error: Any) -> Iterator[tuple[Way, str]]:
         case "minProperties":
             yield path, "the file is empty; write tools: or mcp_servers:"
         case "type":
-            wanted = [_KINDS[each] for each in cast("list[str]", kind.types)]
-            yield path, f"{key or 'this'} must be {' or '.join(wanted)}"
+            expected = [_KINDS[name] for name in cast("list[str]", kind.types)]
+            yield path, f"{key or 'this'} must be {' or '.join(expected)}"
         case "enum":
             yield path, f"{key} must be one of {', '.join(kind.options)}"
         case "pattern":
@@ -122,14 +120,14 @@ def _messages(error: Any) -> Iterator[tuple[Way, str]]:
             yield path, f"{key}: {error.message}"
 
 
-def _key_in(path: Way) -> str:
-    """The rest of a path once the tool or server is named."""
+def _key_in(path: NodePath) -> str:
+    """The part of a path within its tool or server."""
     inner = path[2:] if path and path[0] in ("tools", "mcp_servers") and len(path) > 1 else path
     return ".".join(map(str, inner))
 
 
 def _rule_at(error: Any) -> dict[str, Any]:
-    """The part of the form that was broken."""
+    """The part of the schema that the error violates."""
     node: Any = _schema()
     for part in error.schema_path[:-1]:
         node = node[part]
@@ -139,7 +137,7 @@ def _rule_at(error: Any) -> dict[str, Any]:
 def _unknown_key(unknown: str, known: list[str]) -> str:
     near = difflib.get_close_matches(unknown, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"write one of {', '.join(known)}"
-    return f"there is no key {unknown!r}; {hint}"
+    return f"unknown key {unknown!r}; {hint}"
 
 
 @functools.cache
@@ -171,7 +169,7 @@ _LISTS = ("uses", "requires")
 
 @dataclass(frozen=True, slots=True)
 class FileTool:
-    """A tool of a file: its definition, the module of its handler, and where it stands."""
+    """A tool of a file: its definition, the module of its handler, its index and its line."""
 
     definition: HostToolDefinition
     module: str
@@ -181,7 +179,7 @@ class FileTool:
 
 @dataclass(frozen=True, slots=True)
 class HostToolsFile:
-    """A file that was read whole: every handler is found and every schema is checked."""
+    """A valid file: every handler was imported and every schema was checked."""
 
     file: str
     tools: tuple[FileTool, ...]
@@ -193,7 +191,7 @@ class HostToolsFile:
         return tuple(tool.definition for tool in self.tools)
 
     def with_origins(self) -> list[tuple[HostToolDefinition, Origin]]:
-        """The definitions, each with where it comes from."""
+        """The definitions, each with its origin."""
         return [
             (tool.definition, Origin(self.file, f":{tool.line}: tools[{tool.index}]"))
             for tool in self.tools
@@ -201,8 +199,9 @@ class HostToolsFile:
 
 
 def load_host_tools_file(path: str | PathLike[str]) -> HostToolsFile:
-    """Read a file and import its handlers. Raises `InvalidTool` that tells of every fault, also
-    when there is no such file.
+    """Read a file and import its handlers.
+
+    Raises one `InvalidTool` with every fault, also for a missing file.
     """
     file = str(Path(path))
     try:
@@ -215,36 +214,39 @@ def load_host_tools_file(path: str | PathLike[str]) -> HostToolsFile:
 
 
 def parse_host_tools(text: str, *, file: str = "host tools") -> HostToolsFile:
-    """Read host tools from text; `file` is what faults and origins call it."""
+    """Read host tools from text; `file` is its name in faults and origins."""
     try:
         document = read_yaml(text)
-    except InvalidPolicy as error:
-        raise refusal(file, [FileFault(error.line or 1, "", str(error))]) from None
-    if faults := form_faults(document):
-        raise refusal(file, faults)
-    # All faults are found before any is told: mending a file should take one round.
-    read = [*_tools(document), *_servers(document)]
-    faults = [each for each in read if isinstance(each, FileFault)]
-    faults += _repeated([each for each in read if isinstance(each, FileTool)])
+    except InvalidYaml as error:
+        raise invalid_file(file, [FileFault(error.line or 1, "", str(error))]) from None
+    if faults := schema_faults(document):
+        raise invalid_file(file, faults)
+    # All faults are collected before any is raised: fixing a file should take one round.
+    entries = [*_tools(document), *_servers(document)]
+    tools = tuple(entry for entry in entries if isinstance(entry, FileTool))
+    faults = [entry for entry in entries if isinstance(entry, FileFault)]
+    faults += _duplicates(tools)
     if faults:
-        raise refusal(file, faults)
+        raise invalid_file(file, faults)
     return HostToolsFile(
         file=file,
-        tools=tuple(each for each in read if isinstance(each, FileTool)),
-        mcp_servers=tuple(each for each in read if isinstance(each, StdioServer | HttpServer)),
+        tools=tools,
+        mcp_servers=tuple(
+            entry for entry in entries if isinstance(entry, StdioServer | HttpServer)
+        ),
     )
 
 
-def modules_named(path: str | PathLike[str]) -> tuple[str, ...]:
-    """The modules that a file names, as far as it can be read at all."""
+def module_names(path: str | PathLike[str]) -> tuple[str, ...]:
+    """The modules that a file names; none when it cannot be read."""
     try:
         document = read_yaml(Path(path).read_text("utf-8-sig"))
     except (OSError, ValueError):
         return ()
     tools = _member(document, "tools")
     items = tools.value if tools is not None and isinstance(tools.value, tuple) else ()
-    named = [module.value for item in items if (module := _member(item, "module")) is not None]
-    return tuple(dict.fromkeys(name for name in named if isinstance(name, str)))
+    names = [module.value for item in items if (module := _member(item, "module")) is not None]
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
 def _member(node: Located, key: str) -> Located | None:
@@ -252,41 +254,41 @@ def _member(node: Located, key: str) -> Located | None:
 
 
 def _tools(document: Located) -> Iterator[FileTool | FileFault]:
-    written = cast("list[dict[str, Any]]", document.plain().get("tools", []))
-    for index, facts in enumerate(written):
-        way: list[str | int] = ["tools", index]
+    entries = cast("list[dict[str, Any]]", document.plain().get("tools", []))
+    for index, entry in enumerate(entries):
+        path: list[str | int] = ["tools", index]
         try:
-            definition = _definition(facts)
-        except _Faulty as found:
-            line = line_at(document, [*way, *found.way])
-            yield FileFault(line, place_of(document, way), found.message)
+            definition = _definition(entry)
+        except _InvalidEntry as error:
+            line = line_at(document, [*path, *error.path])
+            yield FileFault(line, subject_of(document, path), error.message)
         else:
-            yield FileTool(definition, facts["module"], index, line_at(document, way))
+            yield FileTool(definition, entry["module"], index, line_at(document, path))
 
 
-class _Faulty(Exception):
-    """What is wrong with one tool, and the way to it within the tool."""
+class _InvalidEntry(Exception):
+    """The fault of one tool, and the path to it within the tool."""
 
     def __init__(self, key: str, error: Exception, name: str) -> None:
-        self.way = [key, *getattr(error.__cause__, "instance_path", ())]
+        self.path = [key, *getattr(error.__cause__, "instance_path", ())]
         self.message = str(error).removeprefix(f"tool {name!r}: ")
 
 
-def _definition(facts: dict[str, Any]) -> HostToolDefinition:
-    name = facts["name"]
+def _definition(entry: dict[str, Any]) -> HostToolDefinition:
+    name = entry["name"]
     with _about("sandbox", name):
-        _check_sandbox(facts.get("sandbox", False))
+        _check_sandbox(entry.get("sandbox", False))
     with _about("module", name):
-        import_named(facts["module"])
+        import_named(entry["module"])
     with _about("function", name):
-        found = find_callable(facts["module"], facts["function"])
+        function = find_callable(entry["module"], entry["function"])
     with _about("parameters", name):
-        check_schema(name, facts["parameters"])
+        check_schema(name, entry["parameters"])
     with _about("output_schema", name):
-        if "output_schema" in facts:
-            check_output_schema(name, facts["output_schema"])
+        if "output_schema" in entry:
+            check_output_schema(name, entry["output_schema"])
     with _about("function", name):
-        return _defined(facts, found)
+        return _build_definition(entry, function)
 
 
 @contextmanager
@@ -294,52 +296,52 @@ def _about(key: str, name: str) -> Generator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        raise _Faulty(key, error, name) from error
+        raise _InvalidEntry(key, error, name) from error
 
 
-def _defined(facts: dict[str, Any], found: Any) -> HostToolDefinition:
-    scope = ToolScope(facts.get("scope", ToolScope.GLOBAL))
+def _build_definition(entry: dict[str, Any], function: Any) -> HostToolDefinition:
+    scope = ToolScope(entry.get("scope", ToolScope.GLOBAL))
     maker = "factory" if scope is ToolScope.SESSION else "handler"
-    options: dict[str, Any] = {option: facts[option] for option in _OPTIONS if option in facts}
+    options: dict[str, Any] = {option: entry[option] for option in _OPTIONS if option in entry}
     for option in _LISTS:
-        options[option] = tuple(facts.get(option, ()))
+        options[option] = tuple(entry.get(option, ()))
     return HostToolDefinition(
-        name=facts["name"],
-        description=facts["description"],
-        parameters=facts["parameters"],
+        name=entry["name"],
+        description=entry["description"],
+        parameters=entry["parameters"],
         scope=scope,
-        **{maker: found},
+        **{maker: function},
         **options,
     )
 
 
-def _check_sandbox(written: Any) -> None:
-    if written is False:
+def _check_sandbox(options: Any) -> None:
+    if options is False:
         return
     from toolcrib.sandbox.command import SandboxOptions
 
-    for path in SandboxOptions.of(written).readable:
+    for path in SandboxOptions.of(options).readable:
         if not path.exists():
-            raise InvalidTool(f"there is no {str(path)!r} that the handler could read")
+            raise InvalidTool(f"the readable path {str(path)!r} does not exist")
 
 
-def _repeated(tools: list[FileTool]) -> Iterator[FileFault]:
+def _duplicates(tools: Iterable[FileTool]) -> Iterator[FileFault]:
     first: dict[str, FileTool] = {}
     for tool in tools:
         name = tool.definition.name
         earlier = first.setdefault(name, tool)
         if earlier is not tool:
-            place = f"tools[{tool.index}] {name!r}"
+            subject = f"tools[{tool.index}] {name!r}"
             yield FileFault(
-                tool.line, place, f"line {earlier.line} has a tool of that name already"
+                tool.line, subject, f"line {earlier.line} has a tool of that name already"
             )
 
 
 def _servers(document: Located) -> Iterator[McpServerConfig | FileFault]:
-    written = document.plain().get("mcp_servers", {})
-    for name, facts in cast("dict[str, dict[str, Any]]", written).items():
-        way = ["mcp_servers", name]
+    entries = cast("dict[str, dict[str, Any]]", document.plain().get("mcp_servers", {}))
+    for name, entry in entries.items():
+        path = ["mcp_servers", name]
         try:
-            yield server_from(name, facts)
+            yield server_from(name, entry)
         except InvalidTool as error:
-            yield FileFault(line_at(document, way), place_of(document, way), str(error))
+            yield FileFault(line_at(document, path), subject_of(document, path), str(error))

@@ -1,6 +1,6 @@
-"""All of a program's host tools at once: files, modules and plugins, whole or not at all.
+"""Load host tools from files, modules and installed packages, all of them or none.
 
-Host tools from installed packages, by the entry points they declare.
+Installed packages declare their tools by entry points of the group `toolcrib.host_tools`.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolcrib.errors import InvalidTool
+from toolcrib.host_tools.availability import describe_error
 from toolcrib.host_tools.host_tools_file import HostToolsFile, load_host_tools_file
-from toolcrib.host_tools.python_modules import install, load_host_tools_module
+from toolcrib.host_tools.python_modules import load_host_tools_module, register_target
 from toolcrib.host_tools.registrations import Origin
-from toolcrib.host_tools.visibility import describe
 
 if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.mcp_client.config import McpServerConfig
 
 
-GROUP = "toolcrib.host_tools"
-"""The entry point group of packages that bring host tools."""
+ENTRY_POINT_GROUP = "toolcrib.host_tools"
+"""The entry point group of packages with host tools."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """What came of one entry point: its tools, or why there are none."""
+    """One entry point: the tools that it registered, or why there are none."""
 
     name: str
     package: str | None
@@ -43,28 +43,30 @@ class Plugin:
 
 
 async def load_host_tools_plugins(registry: HostToolRegistry) -> tuple[Plugin, ...]:
-    """Register what installed packages bring under the group `toolcrib.host_tools`, by name.
+    """Register the tools of installed packages, in the order of their entry points' names.
 
-    An entry point names a module, a setup function, a tool or a list of tools. One that is broken
-    is reported and leaves nothing behind; the others are loaded.
+    An entry point names a module, a setup function, a tool or a list of tools. A broken one is
+    reported and registers nothing; the others are loaded.
     """
-    found = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
-    return tuple([await _load(point, registry) for point in found])
+    points = sorted(
+        entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value)
+    )
+    return tuple([await _load(point, registry) for point in points])
 
 
 async def _load(point: EntryPoint, registry: HostToolRegistry) -> Plugin:
     package = point.dist.name if point.dist is not None else None
     try:
-        tools = await install(point.load(), registry, Origin(f"plugin {point.name}"))
+        tools = await register_target(point.load(), registry, Origin(f"plugin {point.name}"))
     except (Exception, SystemExit) as error:
         logger.exception("the host tools plugin %r was not loaded", point.name)
-        return Plugin(point.name, package, point.value, fault=describe(error))
+        return Plugin(point.name, package, point.value, fault=describe_error(error))
     return Plugin(point.name, package, point.value, tools)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedHostTools:
-    """What was loaded, and from where. Plugins that are broken say so in `fault`."""
+    """The loaded files, modules and plugins. A broken plugin has a `fault`."""
 
     files: tuple[HostToolsFile, ...]
     modules: tuple[str, ...]
@@ -72,7 +74,7 @@ class LoadedHostTools:
 
     @property
     def mcp_servers(self) -> tuple[McpServerConfig, ...]:
-        """The other servers that the files name."""
+        """The MCP servers that the files name."""
         return tuple(server for file in self.files for server in file.mcp_servers)
 
 
@@ -85,30 +87,30 @@ async def load_host_tools(
 ) -> LoadedHostTools:
     """Register the tools of files, then of modules, then of installed plugins.
 
-    Naming one twice is the same as naming it once. Raises `InvalidTool` for whatever is wrong in a
-    file or a module, and then the registry is as it was; a plugin that is broken is only reported.
+    A file or module named twice is loaded once. Raises `InvalidTool` for a fault in a file or a
+    module, and then the registry is unchanged; a broken plugin is only reported.
     """
     with registry.all_or_nothing():
         paths = dict.fromkeys(str(Path(file)) for file in files)
-        read = [load_host_tools_file(path) for path in paths]
-        check_servers(read)
-        for file in read:
+        loaded = [load_host_tools_file(path) for path in paths]
+        check_server_names(loaded)
+        for file in loaded:
             registry.add_all(file.with_origins())
-        named = tuple(dict.fromkeys(modules))
-        for name in named:
+        module_names = tuple(dict.fromkeys(modules))
+        for name in module_names:
             await load_host_tools_module(name, registry)
-        found = await load_host_tools_plugins(registry) if plugins else ()
-    return LoadedHostTools(tuple(read), named, found)
+        loaded_plugins = await load_host_tools_plugins(registry) if plugins else ()
+    return LoadedHostTools(tuple(loaded), module_names, loaded_plugins)
 
 
-def check_servers(files: Iterable[HostToolsFile]) -> None:
-    """Raises `InvalidTool` when two files name a server alike."""
-    homes: dict[str, str] = {}
+def check_server_names(files: Iterable[HostToolsFile]) -> None:
+    """Raise `InvalidTool` when two files use the same server name."""
+    file_of: dict[str, str] = {}
     for file in files:
         for server in file.mcp_servers:
-            if server.name in homes:
+            if server.name in file_of:
                 raise InvalidTool(
-                    f"{file.file}: mcp_servers.{server.name}: {homes[server.name]} has a server of "
-                    "that name already"
+                    f"{file.file}: mcp_servers.{server.name}: {file_of[server.name]} has a server "
+                    "of that name already"
                 )
-            homes[server.name] = file.file
+            file_of[server.name] = file.file

@@ -1,6 +1,7 @@
-"""Finds handlers in Python modules, and loads changed modules anew beside the old.
+"""Host tools from Python modules: importing and reloading the modules, and registering their tools.
 
-Host tools from Python modules: those they list, those they decorate, those they set up.
+A module's tools are those in its list `TOOLS`, or else its `@tool` functions, and those that its
+`setup_host_tools` registers.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from toolcrib.errors import InvalidTool
+from toolcrib.host_tools.availability import describe_error
 from toolcrib.host_tools.definition import AnyTool
 from toolcrib.host_tools.registrations import Origin
-from toolcrib.host_tools.visibility import describe
 from toolcrib.tools.decorator import FunctionTool
-from toolcrib.tools.prepared import Describes
+from toolcrib.tools.prepared_tool import Describes
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 
 
 def make_cwd_importable() -> None:
-    """Let modules of the folder that the program runs in be imported.
+    """Make modules of the working directory importable.
 
-    It is searched last, so that no file in it takes the place of an installed library.
+    It is searched last, so that no file in it shadows an installed library.
     """
     folder = os.getcwd()
     if folder not in sys.path and "" not in sys.path:
@@ -41,34 +42,34 @@ def make_cwd_importable() -> None:
 
 
 def import_named(name: str) -> ModuleType:
-    """Import a module by its full name. Raises `InvalidTool` for whatever goes wrong in it."""
+    """Import a module by its full name. Raises `InvalidTool` for any error in it."""
     make_cwd_importable()
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:
-        raise InvalidTool(f"cannot import {name!r}: {describe(error)}") from error
+        raise InvalidTool(f"cannot import {name!r}: {describe_error(error)}") from error
 
 
 def find_callable(module: str, path: str) -> Callable[..., Any]:
-    """The function at `path` (with dots for attributes) of a module. Raises `InvalidTool`."""
-    found: Any = import_named(module)
+    """The function at the dotted `path` of a module. Raises `InvalidTool`."""
+    value: Any = import_named(module)
     for part in path.split("."):
         try:
-            found = getattr(found, part)
+            value = getattr(value, part)
         except AttributeError:
             raise InvalidTool(f"{module!r} has no {path!r}") from None
-    if not callable(found):
-        raise InvalidTool(f"{path!r} of {module!r} is not callable; it is {type(found).__name__}")
-    return found
+    if not callable(value):
+        raise InvalidTool(f"{path!r} of {module!r} is not callable; it is {type(value).__name__}")
+    return value
 
 
 def is_imported(name: str) -> bool:
-    """Whether a module is there already."""
+    """Whether a module has been imported."""
     return name in sys.modules
 
 
-def source_of(name: str) -> Path | None:
-    """The file that a module is read from; None when it has no Python source that can be found."""
+def source_file(name: str) -> Path | None:
+    """The source file of a module; None when it has none that can be found."""
     spec = _spec_of(name)
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return None
@@ -76,15 +77,15 @@ def source_of(name: str) -> Path | None:
 
 
 @contextmanager
-def loaded_anew(names: Iterable[str]) -> Generator[None]:
-    """Load modules from their changed sources; if that or the block fails, the old ones are back.
+def reloaded(names: Iterable[str]) -> Generator[None]:
+    """Reload modules from their sources; if that or the block fails, the old ones are restored.
 
-    Each becomes a new module object: functions of the old one go on with the globals they had.
+    Each becomes a new module object: functions of the old one keep the globals they had.
     """
     old = {name: sys.modules[name] for name in names if name in sys.modules}
     try:
         for name in old:
-            _load_anew(name)
+            _reload(name)
         yield
     except BaseException:
         for name, module in old.items():
@@ -92,18 +93,18 @@ def loaded_anew(names: Iterable[str]) -> Generator[None]:
         raise
 
 
-def _load_anew(name: str) -> None:
-    spec, source = _spec_of(name), source_of(name)
+def _reload(name: str) -> None:
+    spec, source = _spec_of(name), source_file(name)
     if spec is None or source is None:
         return
     module = importlib.util.module_from_spec(spec)
     _install(name, module)
     try:
-        # Not by way of the byte code cache: it takes an edit of the same second and size for old.
+        # Past the byte code cache: it misses an edit of the same second and size.
         code = compile(source.read_bytes(), str(source), "exec", dont_inherit=True)
         exec(code, module.__dict__)
     except (Exception, SystemExit) as error:
-        raise InvalidTool(f"cannot load {name!r} anew: {describe(error)}") from error
+        raise InvalidTool(f"cannot reload {name!r}: {describe_error(error)}") from error
 
 
 def _install(name: str, module: ModuleType) -> None:
@@ -120,13 +121,13 @@ def _spec_of(name: str) -> ModuleSpec | None:
     try:
         return importlib.util.find_spec(name)
     except (Exception, SystemExit):
-        # Looking for it imports the packages around it, which may be broken.
+        # The search imports the parent packages, which may be broken.
         return None
 
 
-SETUP = "setup_host_tools"
-"""The function of a module that is given the registry."""
-LISTED = "TOOLS"
+SETUP_FUNCTION = "setup_host_tools"
+"""The function of a module that is called with the registry."""
+TOOLS_VARIABLE = "TOOLS"
 """The list of a module's tools."""
 
 Setup = Callable[["HostToolRegistry"], Any]
@@ -135,34 +136,36 @@ Setup = Callable[["HostToolRegistry"], Any]
 async def load_host_tools_module(name: str, registry: HostToolRegistry) -> tuple[str, ...]:
     """Import a module and register its tools: all of them or, on an error, none.
 
-    Takes what `TOOLS` lists or, without it, the module's own `@tool` functions; then calls
+    Registers the tools of `TOOLS` or, without it, the module's own `@tool` functions; then calls
     `setup_host_tools(registry)`, plain or async. Returns the names of the tools.
     """
     origin = Origin(f"module {name}")
     try:
-        return await install(import_named(name), registry, origin)
+        return await register_target(import_named(name), registry, origin)
     except InvalidTool as error:
-        # A name that is taken may come with the origin already.
+        # The error of a duplicate name starts with the origin already.
         prefix = f"{origin}: "
         raise type(error)(prefix + str(error).removeprefix(prefix)) from error
 
 
-async def install(target: object, registry: HostToolRegistry, origin: Origin) -> tuple[str, ...]:
-    """Register what `target` brings: a module, a setup function, a tool or a list of tools."""
-    with registry.all_or_nothing() as changes:
+async def register_target(
+    target: object, registry: HostToolRegistry, origin: Origin
+) -> tuple[str, ...]:
+    """Register the tools of a module, a setup function, a tool or a list of tools."""
+    with registry.all_or_nothing() as edits:
         registry.add_all([(tool, origin) for tool in _tools_of(target)])
         setup = _setup_of(target)
         if setup is not None:
             await _call(setup, registry)
-        if not changes:
+        if not edits:
             raise InvalidTool(_no_tools(setup))
-        return tuple(dict.fromkeys(change.key.name for change in changes))
+        return tuple(dict.fromkeys(edit.key.name for edit in edits))
 
 
 def _tools_of(target: object) -> list[AnyTool]:
     if isinstance(target, ModuleType):
-        listed = getattr(target, LISTED, None)
-        return _decorated(target) if listed is None else _all_tools(LISTED, listed)
+        listed = getattr(target, TOOLS_VARIABLE, None)
+        return _decorated(target) if listed is None else _all_tools(TOOLS_VARIABLE, listed)
     if _is_tool(target):
         return [target]
     is_list = isinstance(target, list | tuple)
@@ -171,41 +174,41 @@ def _tools_of(target: object) -> list[AnyTool]:
 
 def _decorated(module: ModuleType) -> list[AnyTool]:
     members = cast("list[object]", list(vars(module).values()))
-    # Not what it merely imports; and a tool with two names in the module is one tool.
-    own = {id(each): each for each in members if _is_decorated(each, module.__name__)}
+    # Without imported tools; and a tool with two names in the module is one tool.
+    own = {id(member): member for member in members if _is_decorated(member, module.__name__)}
     return cast("list[AnyTool]", list(own.values()))
 
 
-def _is_decorated(found: object, module: str) -> bool:
-    return isinstance(found, FunctionTool) and found.__module__ == module
+def _is_decorated(member: object, module: str) -> bool:
+    return isinstance(member, FunctionTool) and member.__module__ == module
 
 
 def _all_tools(owner: str, listed: object) -> list[AnyTool]:
     if not isinstance(listed, Iterable) or isinstance(listed, str):
         raise InvalidTool(f"{owner} must be a list of tools, not {type(listed).__name__}")
-    found: list[AnyTool] = []
-    for index, each in enumerate(cast("Iterable[object]", listed)):
-        if not _is_tool(each):
-            raise InvalidTool(f"{owner}[{index}] is {each!r}, which is not a tool")
-        found.append(each)
-    return found
+    tools: list[AnyTool] = []
+    for index, member in enumerate(cast("Iterable[object]", listed)):
+        if not _is_tool(member):
+            raise InvalidTool(f"{owner}[{index}] is {member!r}, which is not a tool")
+        tools.append(member)
+    return tools
 
 
-def _is_tool(found: object) -> TypeGuard[AnyTool]:
-    is_tool = isinstance(found, Tool | FunctionTool | Describes)
-    return is_tool and not isinstance(found, type)
+def _is_tool(value: object) -> TypeGuard[AnyTool]:
+    is_tool = isinstance(value, Tool | FunctionTool | Describes)
+    return is_tool and not isinstance(value, type)
 
 
 def _setup_of(target: object) -> Setup | None:
-    found = getattr(target, SETUP, None) if isinstance(target, ModuleType) else target
-    if found is None or _is_tool(found) or isinstance(found, list | tuple):
+    setup = getattr(target, SETUP_FUNCTION, None) if isinstance(target, ModuleType) else target
+    if setup is None or _is_tool(setup) or isinstance(setup, list | tuple):
         return None
-    if not callable(found) or isinstance(found, type):
+    if not callable(setup) or isinstance(setup, type):
         raise InvalidTool(
-            f"{found!r} brings no tools; name a module, a function that takes the registry, a tool "
+            f"{setup!r} has no tools; name a module, a function that takes the registry, a tool "
             "or a list of tools"
         )
-    return found
+    return setup
 
 
 async def _call(setup: Setup, registry: HostToolRegistry) -> None:
@@ -216,14 +219,17 @@ async def _call(setup: Setup, registry: HostToolRegistry) -> None:
     except InvalidTool:
         raise
     except (Exception, SystemExit) as error:
-        name = getattr(setup, "__name__", SETUP)
-        raise InvalidTool(f"{name} failed: {describe(error)}") from error
+        name = getattr(setup, "__name__", SETUP_FUNCTION)
+        raise InvalidTool(f"{name} failed: {describe_error(error)}") from error
 
 
 def _no_tools(setup: Setup | None) -> str:
     if setup is None:
-        return f"it brings no tools; decorate functions with @tool, or write {LISTED} or {SETUP}"
+        return (
+            f"it has no tools; decorate functions with @tool, or define {TOOLS_VARIABLE} or "
+            f"{SETUP_FUNCTION}"
+        )
     return (
-        f"{getattr(setup, '__name__', SETUP)} registered no tool; a plain function calls "
+        f"{getattr(setup, '__name__', SETUP_FUNCTION)} registered no tool; a plain function calls "
         "registry.add(tool), an async one awaits registry.register(tool)"
     )

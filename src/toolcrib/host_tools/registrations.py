@@ -1,12 +1,8 @@
-"""What a registry holds, and what it says when that changes.
+"""The registrations behind a host tool registry: which tools there are, who hears of changes, and
+how a failed block of changes is rolled back.
 
-Registrations by session and name, and which of them may stand side by side.
-
-Tells listeners what changed, in the order it changed.
-
-Keeps what a block of code changed, so that it can be taken back.
-
-The shelf behind its locks: every change is checked, made, told and can be taken back.
+`RegistrationTable` is the plain, unlocked data. `Registrations` puts it behind locks: every edit
+is checked, applied, reported to the listeners, and can be rolled back.
 """
 
 from __future__ import annotations
@@ -24,13 +20,15 @@ from typing import TypeAlias
 from toolcrib.errors import DuplicateTool
 from toolcrib.host_tools.definition import HostToolDefinition
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where a tool was loaded from: a file, a module or a plugin, and the place in it."""
 
     group: str
-    """What is loaded, and loaded again, as one."""
+    """The unit that is loaded, and reloaded, as a whole."""
     place: str = ""
 
     def __str__(self) -> str:
@@ -38,8 +36,8 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """One place on the shelf: a name, for one session or (None) for all."""
+class RegistrationKey:
+    """A tool name, for one session or (None) for all sessions."""
 
     session_id: str | None
     name: str
@@ -47,23 +45,23 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A definition as it was registered. `number` is its place in the order of all."""
+    """A registered definition. `number` is its position in the order of all registrations."""
 
     definition: HostToolDefinition
     number: int
     session_id: str | None = None
     override: bool = False
-    """Whether it may stand before a tool of the same name from elsewhere."""
+    """Whether it may take precedence over a tool of the same name from elsewhere."""
     origin: Origin | None = None
 
     @property
-    def key(self) -> Key:
-        """Where it stands."""
-        return Key(self.session_id, self.definition.name)
+    def key(self) -> RegistrationKey:
+        """The key it is registered under."""
+        return RegistrationKey(self.session_id, self.definition.name)
 
-    def in_place_of(self, old: Registration) -> Registration:
-        """This one with the place of `old` in the order, which models are shown. An equal
-        definition stays the one it was, with the handlers that sessions have from it.
+    def replacing(self, old: Registration) -> Registration:
+        """This registration at the position of `old`. An equal definition stays the same object,
+        so that sessions keep the handlers made from it.
         """
         definition = old.definition if old.definition == self.definition else self.definition
         return replace(self, definition=definition, number=old.number)
@@ -72,7 +70,7 @@ class Registration:
 @dataclass(frozen=True, slots=True)
 class RegistryChange:
     """A tool was added (`old` is None), replaced, or removed (`new` is None), for one session or
-    (None) for all.
+    (None) for all sessions.
     """
 
     name: str
@@ -81,13 +79,14 @@ class RegistryChange:
     session_id: str | None = None
 
 
-Listener: TypeAlias = Callable[[tuple[RegistryChange, ...]], None]
-"""Hears what changed in one step, in the thread that changed it. It must not block."""
+ChangeListener: TypeAlias = Callable[[tuple[RegistryChange, ...]], None]
+"""Called with the changes of one edit, in the thread that made it. It must not block."""
 
 
-class Shelf:
-    """Not locked: its registry locks it. A session sees its own tools and those of all sessions;
-    of two with one name it sees its own.
+class RegistrationTable:
+    """Registrations by session and name. Not locked: `Registrations` holds the lock.
+
+    A session sees its own tools and those of all sessions. When two share a name, it sees its own.
     """
 
     def __init__(self) -> None:
@@ -96,77 +95,78 @@ class Shelf:
         self._numbers = count(1)
 
     def next_number(self) -> int:
-        """The place in the order for a registration that is made now."""
+        """The position of the next registration in the order of all registrations."""
         return next(self._numbers)
 
-    def at(self, key: Key) -> Registration | None:
-        """What stands exactly there."""
+    def at(self, key: RegistrationKey) -> Registration | None:
+        """The registration under exactly this key."""
         return self._row(key.session_id).get(key.name)
 
     def find(self, name: str, session_id: str | None) -> Registration | None:
-        """The tool of that name that a session sees; without a session, the one for all."""
-        own = None if session_id is None else self.at(Key(session_id, name))
+        """The tool of that name that a session sees; without a session, the shared one."""
+        own = None if session_id is None else self.at(RegistrationKey(session_id, name))
         return own or self._shared.get(name)
 
     def visible(self, session_id: str | None) -> list[Registration]:
-        """What a session sees, in the order of registration."""
-        found = self._shared if session_id is None else self._shared | self._row(session_id)
-        return sorted(found.values(), key=lambda each: each.number)
+        """The registrations that a session sees, in the order of registration."""
+        rows = self._shared if session_id is None else self._shared | self._row(session_id)
+        return sorted(rows.values(), key=lambda registration: registration.number)
 
     def of_group(self, group: str) -> list[Registration]:
-        """All that was loaded from one file, module or plugin."""
+        """The registrations loaded from one file, module or plugin."""
         return [
-            each
+            registration
             for row in (self._shared, *self._own.values())
-            for each in row.values()
-            if each.origin is not None and each.origin.group == group
+            for registration in row.values()
+            if registration.origin is not None and registration.origin.group == group
         ]
 
     def of_session(self, session_id: str) -> list[Registration]:
-        """What was registered for one session."""
+        """The registrations made for one session."""
         return list(self._row(session_id).values())
 
-    def check(self, new: Sequence[Registration], leaving: Collection[Key]) -> None:
-        """Raise `DuplicateTool` if one of these could not stand here once `leaving` is gone."""
-        added: dict[Key, Registration] = {}
-        for each in new:
-            at_key = added.get(each.key) or (None if each.key in leaving else self.at(each.key))
-            if at_key is not None:
-                raise _taken(each, at_key, "")
-            self._check_other_level(each, leaving)
-            added[each.key] = each
+    def check(self, new: Sequence[Registration], removed: Collection[RegistrationKey]) -> None:
+        """Raise `DuplicateTool` if a new registration clashes once `removed` is gone."""
+        added: dict[RegistrationKey, Registration] = {}
+        for registration in new:
+            key = registration.key
+            existing = added.get(key) or (None if key in removed else self.at(key))
+            if existing is not None:
+                raise _duplicate(registration, existing, "")
+            self._check_other_level(registration, removed)
+            added[key] = registration
 
     def put(self, registration: Registration) -> None:
-        """Stand it in its place, whatever was there."""
+        """Store a registration under its key, in place of any other."""
         key = registration.key
         row = self._shared if key.session_id is None else self._own.setdefault(key.session_id, {})
         row[key.name] = registration
 
-    def drop(self, key: Key) -> Registration | None:
-        """Take away what stands there."""
-        found = self._row(key.session_id).pop(key.name, None)
+    def drop(self, key: RegistrationKey) -> None:
+        """Remove the registration under this key, if there is one."""
+        self._row(key.session_id).pop(key.name, None)
         if key.session_id is not None and not self._row(key.session_id):
             self._own.pop(key.session_id, None)
-        return found
 
-    def _check_other_level(self, new: Registration, leaving: Collection[Key]) -> None:
+    def _check_other_level(self, new: Registration, removed: Collection[RegistrationKey]) -> None:
+        """A session's tool and a shared tool share a name only if the session's one overrides."""
         name = new.definition.name
         if new.session_id is not None:
             shared = self._shared.get(name)
-            if shared is not None and shared.key not in leaving and not new.override:
-                hint = "; a tool of one session stands before it only with override=True"
-                raise _taken(new, shared, hint)
+            if shared is not None and shared.key not in removed and not new.override:
+                hint = "; a tool of one session takes precedence only with override=True"
+                raise _duplicate(new, shared, hint)
             return
         for row in self._own.values():
             own = row.get(name)
-            if own is not None and own.key not in leaving and not own.override:
-                raise _taken(new, own, f", of the session {own.session_id!r} alone")
+            if own is not None and own.key not in removed and not own.override:
+                raise _duplicate(new, own, f", for the session {own.session_id!r} only")
 
     def _row(self, session_id: str | None) -> dict[str, Registration]:
         return self._shared if session_id is None else self._own.get(session_id, {})
 
 
-def _taken(new: Registration, old: Registration, hint: str) -> DuplicateTool:
+def _duplicate(new: Registration, old: Registration, hint: str) -> DuplicateTool:
     where = f"{new.origin}: " if new.origin else ""
     source = f" from {old.origin}" if old.origin else ""
     return DuplicateTool(
@@ -174,45 +174,44 @@ def _taken(new: Registration, old: Registration, hint: str) -> DuplicateTool:
     )
 
 
-logger = logging.getLogger(__name__)
+class ChangeNotifier:
+    """Calls the listeners with changes, in the order of the changes.
 
-
-class Announcer:
-    """Used by one thread at a time: the registry's lock for writers is held meanwhile.
-
-    When a listener changes the registry itself, that is told after the others have heard what it
-    was told, so that all of them hear the same order.
+    Used by one thread at a time, under the writers' lock. A listener may change the registry: its
+    changes are queued until all listeners have heard the current ones, so that every listener
+    hears the same order.
     """
 
     def __init__(self) -> None:
-        self._listeners: dict[object, Listener] = {}
-        self._waiting: deque[tuple[RegistryChange, ...]] = deque()
-        self._is_speaking = False
+        self._listeners: dict[object, ChangeListener] = {}
+        self._queue: deque[tuple[RegistryChange, ...]] = deque()
+        self._is_notifying = False
 
-    def add(self, token: object, listener: Listener) -> None:
-        """Tell this listener too."""
+    def add(self, token: object, listener: ChangeListener) -> None:
+        """Add a listener; `token` removes it."""
         self._listeners[token] = listener
 
     def remove(self, token: object) -> None:
-        """Tell it no more; asking twice changes nothing."""
+        """Remove a listener. Removing it twice changes nothing."""
         self._listeners.pop(token, None)
 
-    def announce(self, changes: tuple[RegistryChange, ...]) -> None:
-        """Tell every listener, or have it told by whoever is telling already."""
+    def notify(self, changes: tuple[RegistryChange, ...]) -> None:
+        """Call every listener, or queue the changes when called from within a listener."""
         if not changes:
             return
-        self._waiting.append(changes)
-        if self._is_speaking:
+        self._queue.append(changes)
+        if self._is_notifying:
             return
-        self._is_speaking = True
+        self._is_notifying = True
         try:
-            while self._waiting:
-                self._tell(self._waiting.popleft())
+            while self._queue:
+                self._call_listeners(self._queue.popleft())
         finally:
-            self._is_speaking = False
+            self._is_notifying = False
 
-    def _tell(self, changes: tuple[RegistryChange, ...]) -> None:
+    def _call_listeners(self, changes: tuple[RegistryChange, ...]) -> None:
         for token, listener in list(self._listeners.items()):
+            # A listener before this one may have removed it.
             if token not in self._listeners:
                 continue
             try:
@@ -222,135 +221,132 @@ class Announcer:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What stood in one place before a change and after it."""
+class RegistrationEdit:
+    """The registration under one key before and after an edit."""
 
-    key: Key
+    key: RegistrationKey
     before: Registration | None
     after: Registration | None
+
+    def inverse(self) -> RegistrationEdit:
+        """The edit that undoes this one."""
+        return RegistrationEdit(self.key, self.after, self.before)
+
+    def change(self) -> RegistryChange | None:
+        """The edit as listeners hear it; None when the definition stays equal."""
+        old = self.before.definition if self.before else None
+        new = self.after.definition if self.after else None
+        if old == new:
+            return None
+        return RegistryChange(self.key.name, old, new, self.key.session_id)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Journal:
     owner: object
     outer: _Journal | None
-    steps: list[Step] = field(default_factory=list[Step])
+    edits: list[RegistrationEdit] = field(default_factory=list[RegistrationEdit])
 
 
+# Per task and thread: a block rolls back its own edits, never those of concurrent code.
 _JOURNAL: ContextVar[_Journal | None] = ContextVar("toolcrib_host_tools_journal", default=None)
 
 
-def write_down(owner: object, steps: Sequence[Step]) -> None:
-    """Add to the journal that the running code keeps for `owner`, if it keeps one."""
-    journal = _JOURNAL.get()
-    while journal is not None and journal.owner is not owner:
-        journal = journal.outer
-    if journal is not None:
-        journal.steps.extend(steps)
+class Registrations:
+    """The registrations of one registry, safe for any number of threads.
 
-
-@contextmanager
-def taken_back_on_error(
-    owner: object, take_back: Callable[[Sequence[Step]], None]
-) -> Generator[Sequence[Step]]:
-    """Keep a journal of `owner` for a block, and hand it to `take_back` if the block raises.
-
-    The block gets to see what is written down.
-    """
-    journal = _Journal(owner, _JOURNAL.get())
-    token = _JOURNAL.set(journal)
-    try:
-        yield journal.steps
-    except BaseException:
-        _JOURNAL.reset(token)
-        take_back(journal.steps)
-        raise
-    _JOURNAL.reset(token)
-    # A block around this one may still fail, and takes this one back with it.
-    write_down(owner, journal.steps)
-
-
-class GuardedShelf:
-    """Safe for any number of threads. Readers never wait for listeners; writers do, so that all
-    listeners hear all changes in one order.
+    Readers never wait for listeners. Writers do, so that all listeners hear all changes in one
+    order.
     """
 
     def __init__(self) -> None:
-        self._shelf = Shelf()
-        self._announcer = Announcer()
-        self._look = threading.Lock()
-        # A listener may write in its turn, in the same thread.
-        self._writing = threading.RLock()
+        self._table = RegistrationTable()
+        self._notifier = ChangeNotifier()
+        self._read_lock = threading.Lock()
+        # Reentrant: a listener may write in its turn, in the same thread.
+        self._write_lock = threading.RLock()
 
     @contextmanager
-    def looking(self) -> Generator[Shelf]:
-        """The shelf while nothing on it changes; for a look, not for work."""
-        with self._look:
-            yield self._shelf
+    def reading(self) -> Generator[RegistrationTable]:
+        """The table while nothing changes in it. For short reads: the lock is held."""
+        with self._read_lock:
+            yield self._table
 
     def writing(self) -> AbstractContextManager[object]:
-        """Keep other writers out over several steps."""
-        return self._writing
+        """Keep other writers out over several edits."""
+        return self._write_lock
 
     def edit(
-        self, leaving: Iterable[Key], new: Iterable[Registration]
+        self, remove: Iterable[RegistrationKey], add: Iterable[Registration]
     ) -> tuple[RegistryChange, ...]:
-        """Take some away and put others there, in one step. Raises `DuplicateTool`, and then
-        nothing has changed.
-        """
-        going, coming = list(leaving), list(new)
-        by_key = {each.key: each for each in coming}
-        with self._writing:
-            with self._look:
-                self._shelf.check(coming, set(going))
-                steps = [
-                    Step(key, before, by_key.get(key))
-                    for key in dict.fromkeys([*going, *by_key])
-                    if (before := self._shelf.at(key)) is not None or key in by_key
-                ]
-            write_down(self, steps)
-            return self._carry_out(steps)
+        """Remove some registrations and add others, in one step.
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Hear of every change; returns what ends it."""
+        Raises `DuplicateTool`, and then nothing has changed.
+        """
+        removed, added = list(remove), list(add)
+        by_key = {registration.key: registration for registration in added}
+        with self._write_lock:
+            with self._read_lock:
+                self._table.check(added, set(removed))
+                edits = [
+                    RegistrationEdit(key, before, by_key.get(key))
+                    for key in dict.fromkeys([*removed, *by_key])
+                    if (before := self._table.at(key)) is not None or key in by_key
+                ]
+            self._record(edits)
+            return self._apply(edits)
+
+    def subscribe(self, listener: ChangeListener) -> Callable[[], None]:
+        """Call `listener` on every change; returns the function that unsubscribes it."""
         token = object()
-        with self._writing:
-            self._announcer.add(token, listener)
+        with self._write_lock:
+            self._notifier.add(token, listener)
 
         def unsubscribe() -> None:
-            with self._writing:
-                self._announcer.remove(token)
+            with self._write_lock:
+                self._notifier.remove(token)
 
         return unsubscribe
 
-    def all_or_nothing(self) -> AbstractContextManager[Sequence[Step]]:
-        """Take back what a block changes here, if it raises; the block sees its own changes."""
-        return taken_back_on_error(self, self._take_back)
+    @contextmanager
+    def all_or_nothing(self) -> Generator[Sequence[RegistrationEdit]]:
+        """Roll back the edits of a block if it raises. The block gets the list of its edits."""
+        journal = _Journal(self, _JOURNAL.get())
+        token = _JOURNAL.set(journal)
+        try:
+            yield journal.edits
+        except BaseException:
+            _JOURNAL.reset(token)
+            self._roll_back(journal.edits)
+            raise
+        _JOURNAL.reset(token)
+        # A block around this one may still fail, and then rolls back these edits too.
+        self._record(journal.edits)
 
-    def _take_back(self, steps: Sequence[Step]) -> None:
-        with self._writing:
-            for step in reversed(steps):
-                with self._look:
-                    # What somebody else has changed since is theirs.
-                    is_ours = self._shelf.at(step.key) is step.after
-                if is_ours:
-                    self._carry_out([Step(step.key, step.after, step.before)])
+    def _record(self, edits: Sequence[RegistrationEdit]) -> None:
+        """Add edits to the journal that the running code keeps for these registrations, if any."""
+        journal = _JOURNAL.get()
+        while journal is not None and journal.owner is not self:
+            journal = journal.outer
+        if journal is not None:
+            journal.edits.extend(edits)
 
-    def _carry_out(self, steps: Collection[Step]) -> tuple[RegistryChange, ...]:
-        with self._look:
-            for step in steps:
-                if step.after is None:
-                    self._shelf.drop(step.key)
+    def _roll_back(self, edits: Sequence[RegistrationEdit]) -> None:
+        with self._write_lock:
+            for edit in reversed(edits):
+                with self._read_lock:
+                    # Other code may have changed it since; its change stays.
+                    is_current = self._table.at(edit.key) is edit.after
+                if is_current:
+                    self._apply([edit.inverse()])
+
+    def _apply(self, edits: Collection[RegistrationEdit]) -> tuple[RegistryChange, ...]:
+        with self._read_lock:
+            for edit in edits:
+                if edit.after is None:
+                    self._table.drop(edit.key)
                 else:
-                    self._shelf.put(step.after)
-        changes = tuple(change for step in steps if (change := _change(step)) is not None)
-        self._announcer.announce(changes)
+                    self._table.put(edit.after)
+        changes = tuple(change for edit in edits if (change := edit.change()) is not None)
+        self._notifier.notify(changes)
         return changes
-
-
-def _change(step: Step) -> RegistryChange | None:
-    old = step.before.definition if step.before else None
-    new = step.after.definition if step.after else None
-    if old == new:
-        return None
-    return RegistryChange(step.key.name, old, new, step.key.session_id)

@@ -9,19 +9,26 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from toolcrib.errors import InvalidTool, UsageError
+from toolcrib.host_tools.availability import (
+    AvailabilityQuery,
+    AvailableTool,
+    ToolAvailability,
+    UnavailableTool,
+    availability,
+    availability_of,
+)
 from toolcrib.host_tools.definition import AnyTool, HostToolDefinition, ToolHandler, ToolScope
 from toolcrib.host_tools.host_tool import HostTool, own_executor
 from toolcrib.host_tools.registrations import (
-    GuardedShelf,
-    Key,
-    Listener,
+    ChangeListener,
     Origin,
     Registration,
+    RegistrationEdit,
+    RegistrationKey,
+    Registrations,
     RegistryChange,
-    Step,
 )
 from toolcrib.host_tools.session_tools import SessionHandlers
-from toolcrib.host_tools.visibility import Asking, Offer, Offered, Withheld, offer, offer_one
 
 if TYPE_CHECKING:
     from toolcrib.calls.executor import Executor
@@ -29,14 +36,14 @@ if TYPE_CHECKING:
 
 
 class HostToolRegistry:
-    """Holds definitions by name and makes a session's tools from them.
+    """Keeps definitions by name and makes a session's tools from them.
 
     Safe for any number of threads, each with an event loop of its own or none. Two registries
-    know nothing of each other.
+    are independent of each other.
     """
 
     def __init__(self) -> None:
-        self._shelf = GuardedShelf()
+        self._registrations = Registrations()
         self._handlers: dict[str, SessionHandlers] = {}
         self._lock = threading.Lock()
 
@@ -64,11 +71,13 @@ class HostToolRegistry:
         origin: Origin | None = None,
     ) -> None:
         """`register`, for code that cannot await."""
-        self._shelf.edit((), [self._made(tool, session_id, override, origin)])
+        self._registrations.edit((), [self._registration(tool, session_id, override, origin)])
 
     def add_all(self, tools: Iterable[tuple[AnyTool, Origin | None]]) -> None:
-        """Add several tools, each with where it comes from: all of them or, on an error, none."""
-        self._shelf.edit((), [self._made(tool, None, False, origin) for tool, origin in tools])
+        """Add several tools, each with its origin: all of them or, on an error, none."""
+        self._registrations.edit(
+            (), [self._registration(tool, None, False, origin) for tool, origin in tools]
+        )
 
     async def register_or_replace(
         self,
@@ -79,45 +88,50 @@ class HostToolRegistry:
         origin: Origin | None = None,
     ) -> bool:
         """Add a tool, or put it in the place of its namesake; True when it replaced one."""
-        new = self._made(tool, session_id, override, origin)
-        with self._shelf.writing():
+        new = self._registration(tool, session_id, override, origin)
+        with self._registrations.writing():
             old = self._at(new.key)
             if old is None:
-                self._shelf.edit((), [new])
+                self._registrations.edit((), [new])
             else:
-                self._shelf.edit([old.key], [new.in_place_of(old)])
+                self._registrations.edit([old.key], [new.replacing(old)])
         return old is not None
 
     async def unregister(self, name: str, *, session_id: str | None = None) -> bool:
-        """Take a tool away; False when there is none of that name."""
-        return bool(self._shelf.edit([Key(session_id, name)], ()))
+        """Remove a tool; False when there is none of that name."""
+        return bool(self._registrations.edit([RegistrationKey(session_id, name)], ()))
 
     def swap(
         self, group: str, tools: Iterable[tuple[AnyTool, Origin]]
     ) -> tuple[RegistryChange, ...]:
-        """Put these tools in the place of all that came from the origin `group`, in one step.
+        """Replace all tools that came from the origin `group` by these, in one step.
 
         Raises `DuplicateTool`, and then nothing has changed.
         """
-        new = [self._made(tool, None, False, origin) for tool, origin in tools]
-        with self._shelf.writing():
-            with self._shelf.looking() as shelf:
-                old = {each.key: each for each in shelf.of_group(group)}
-            kept = [each.in_place_of(old[each.key]) if each.key in old else each for each in new]
-            return self._shelf.edit(old, kept)
+        new = [self._registration(tool, None, False, origin) for tool, origin in tools]
+        with self._registrations.writing():
+            with self._registrations.reading() as table:
+                old = {registration.key: registration for registration in table.of_group(group)}
+            replacements = [
+                registration.replacing(old[registration.key])
+                if registration.key in old
+                else registration
+                for registration in new
+            ]
+            return self._registrations.edit(old, replacements)
 
     def get(self, name: str, *, session_id: str | None = None) -> HostToolDefinition | None:
-        """The definition of that name, as a session sees it; without a session, the one for all."""
-        with self._shelf.looking() as shelf:
-            found = shelf.find(name, session_id)
-        return found.definition if found else None
+        """The definition of that name that a session sees; without a session, the shared one."""
+        with self._registrations.reading() as table:
+            registration = table.find(name, session_id)
+        return registration.definition if registration else None
 
     def list_tools(
         self, *, category: str | None = None, session_id: str | None = None
     ) -> list[HostToolDefinition]:
-        """The definitions for all sessions, and for the one given, in the order of registration."""
-        definitions = [each.definition for each in self._visible(session_id)]
-        return [each for each in definitions if category in (None, each.category)]
+        """The definitions for all sessions and for `session_id`, in the order of registration."""
+        definitions = [registration.definition for registration in self._visible(session_id)]
+        return [definition for definition in definitions if category in (None, definition.category)]
 
     def get_tools(
         self, *, category: str | None = None, session_id: str | None = None
@@ -136,78 +150,83 @@ class HostToolRegistry:
         """A fresh `HostTool` for every tool that the session gets, bound to its context.
 
         Calls go through `executor`; without one, through one in memory that these tools share.
-        `offer` tells which tools the session does not get.
+        `availability` lists the tools that the session does not get.
         """
         if session_id != context.session_id:
             raise UsageError(
-                f"the context is of the session {context.session_id!r}, not of {session_id!r}"
+                f"the context belongs to the session {context.session_id!r}, not to {session_id!r}"
             )
-        offered = self.offer(context, capabilities=capabilities).tools
-        definitions = [each.definition for each in offered]
+        tools = self.availability(context, capabilities=capabilities).available
+        definitions = [tool.definition for tool in tools]
         shared = functools.cache(lambda: executor or own_executor(context, definitions))
-        return [HostTool(each, context, shared) for each in definitions]
+        return [HostTool(definition, context, shared) for definition in definitions]
 
-    def offer(self, context: ToolContext, *, capabilities: Collection[str] = ()) -> Offer:
+    def availability(
+        self, context: ToolContext, *, capabilities: Collection[str] = ()
+    ) -> ToolAvailability:
         """The tools that a session gets, and those that it does not get, with the reason.
 
-        `capabilities` is what the connected client can do. A factory is called when its session
-        asks for the first time.
+        `capabilities` is what the connected client can do. A factory is called the first time that
+        its session is evaluated.
         """
         visible = self._visible(context.session_id)
-        return offer(visible, self._asking(context, capabilities))
+        return availability(visible, self._query(context, capabilities))
 
-    def offer_one(
+    def availability_of(
         self, name: str, context: ToolContext, *, capabilities: Collection[str] = ()
-    ) -> Offered | Withheld | None:
+    ) -> AvailableTool | UnavailableTool | None:
         """One tool for a session; None when the session sees none of that name."""
-        with self._shelf.looking() as shelf:
-            found = shelf.find(name, context.session_id)
-        return None if found is None else offer_one(found, self._asking(context, capabilities))
+        with self._registrations.reading() as table:
+            registration = table.find(name, context.session_id)
+        if registration is None:
+            return None
+        return availability_of(registration, self._query(context, capabilities))
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Hear of every change, in order, in the thread that makes it; returns what ends it.
+    def subscribe(self, listener: ChangeListener) -> Callable[[], None]:
+        """Call `listener` on every change, in order, in the thread that makes it; returns the
+        function that unsubscribes it.
 
         A listener must not block. One that raises is logged and does not stop the others.
         """
-        return self._shelf.subscribe(listener)
+        return self._registrations.subscribe(listener)
 
-    def all_or_nothing(self) -> AbstractContextManager[Sequence[Step]]:
-        """What a `with` block registers, replaces or unregisters is taken back if it raises.
+    def all_or_nothing(self) -> AbstractContextManager[Sequence[RegistrationEdit]]:
+        """Roll back what a `with` block registers, replaces or unregisters if the block raises.
 
-        The block gets the list of its own changes, which grows as it goes on.
+        The block gets the list of its own edits, which grows as it goes on.
         """
-        return self._shelf.all_or_nothing()
+        return self._registrations.all_or_nothing()
 
     async def close_session(self, session_id: str) -> None:
-        """The session is over: drop what was registered for it and close its own handlers."""
-        with self._shelf.writing():
-            with self._shelf.looking() as shelf:
-                own = [each.key for each in shelf.of_session(session_id)]
-            self._shelf.edit(own, ())
+        """End a session: drop its own registrations and close its own handlers."""
+        with self._registrations.writing():
+            with self._registrations.reading() as table:
+                own = [registration.key for registration in table.of_session(session_id)]
+            self._registrations.edit(own, ())
         with self._lock:
             handlers = self._handlers.pop(session_id, None)
         if handlers is not None:
             await handlers.close()
 
-    def _made(
+    def _registration(
         self, tool: AnyTool, session_id: str | None, override: bool, origin: Origin | None
     ) -> Registration:
         definition = HostToolDefinition.of(tool)
         _check_scope(definition, session_id)
-        with self._shelf.looking() as shelf:
-            number = shelf.next_number()
+        with self._registrations.reading() as table:
+            number = table.next_number()
         return Registration(definition, number, session_id, override, origin)
 
-    def _at(self, key: Key) -> Registration | None:
-        with self._shelf.looking() as shelf:
-            return shelf.at(key)
+    def _at(self, key: RegistrationKey) -> Registration | None:
+        with self._registrations.reading() as table:
+            return table.at(key)
 
     def _visible(self, session_id: str | None) -> list[Registration]:
-        with self._shelf.looking() as shelf:
-            return shelf.visible(session_id)
+        with self._registrations.reading() as table:
+            return table.visible(session_id)
 
-    def _asking(self, context: ToolContext, capabilities: Collection[str]) -> Asking:
-        return Asking(context, frozenset(capabilities), self._session_handler)
+    def _query(self, context: ToolContext, capabilities: Collection[str]) -> AvailabilityQuery:
+        return AvailabilityQuery(context, frozenset(capabilities), self._session_handler)
 
     def _session_handler(self, definition: HostToolDefinition, context: ToolContext) -> ToolHandler:
         with self._lock:

@@ -1,4 +1,8 @@
-"""Hot reload: a changed file takes the place of the old set of tools in one step, or not at all."""
+"""Hot reload: a changed file replaces its old set of tools in one step, or not at all.
+
+`watchfiles` reports that a file changed; what changed is decided by comparing contents, so that
+no edit is too quick to be seen and a touched file with the same content reloads nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,15 @@ from dataclasses import dataclass
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from toolcrib.errors import InvalidTool
+from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.host_tools.host_tools_file import (
     HostToolsFile,
     load_host_tools_file,
-    modules_named,
+    module_names,
 )
-from toolcrib.host_tools.python_modules import is_imported, loaded_anew, source_of
+from toolcrib.host_tools.python_modules import is_imported, reloaded, source_file
 
 if TYPE_CHECKING:
     from toolcrib.host_tools.registrations import RegistryChange
@@ -26,11 +30,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+CHECK_SECONDS: Final = 1.0
+"""The longest time between two looks at the files, for file systems that report no changes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """What came of a changed file: its tools are served now, or `fault` says why not, and those of
-    before still are. `changes` are the tools that are not what they were.
+    """The result of reloading a changed file.
+
+    Either its tools are served now, and `changes` lists those that differ, or `fault` says why it
+    was not loaded, and the old tools stay.
     """
 
     file: str
@@ -40,10 +49,10 @@ class Reload:
 
 
 class HostToolsWatcher:
-    """Keeps a registry up with a file and with the sources of the modules that it names.
+    """Keeps a registry up to date with a file and the sources of the modules that it names.
 
-    `load` it once. Then `poll` looks once, and `watch` looks at every tick. It compares contents,
-    not times, so no edit is too quick for it.
+    Call `load` once. Then `poll` looks at the files once, and `watch` looks whenever one of them
+    changes.
     """
 
     def __init__(
@@ -59,29 +68,64 @@ class HostToolsWatcher:
         self._lock = threading.Lock()
         self._sources: dict[str, Path | None] = {}
         self._seen: dict[Path, str | None] = {}
-        # Of which contents the modules are that handlers come from.
+        # The digest of the source that each imported module was loaded from.
         self._running: dict[str, str | None] = {}
 
     async def load(self) -> HostToolsFile:
-        """Read the file and register its tools, in the place of those it had. Raises
-        `InvalidTool`, and then nothing has changed.
+        """Read the file and register its tools, in place of those it had before.
+
+        Raises `InvalidTool`, and then nothing has changed.
         """
         file, _ = self._load()
         return file
 
     async def poll(self) -> Reload | None:
-        """Look once; None when nothing has changed since the last look."""
-        # Loading a module may take long, and there are sessions to serve meanwhile.
-        return await asyncio.to_thread(self._look)
+        """Look at the files once; None when nothing has changed since the last look."""
+        # In a thread: importing a module may take long, and sessions are served meanwhile.
+        return await asyncio.to_thread(self._reload_if_changed)
 
     async def watch(self, ticks: AsyncIterable[object] | None = None) -> None:
-        """Look at every tick, by default once a second, until cancelled or out of ticks."""
-        async for _ in ticks or every(1.0):
-            found = await self.poll()
-            if found is not None:
-                self._report(found)
+        """Reload whenever a file changes, until cancelled.
 
-    def _look(self) -> Reload | None:
+        With `ticks`, look at every tick instead, until there are no more. Without them, raises
+        `UsageError` when `watchfiles` is not installed.
+        """
+        async for _ in self._file_changes() if ticks is None else ticks:
+            reload = await self.poll()
+            if reload is not None:
+                self._report(reload)
+
+    async def _file_changes(self) -> AsyncIterator[object]:
+        try:
+            # Its stop event is also typed for trio, which may not be installed.
+            from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
+        except ModuleNotFoundError:
+            raise UsageError(
+                "hot reload needs watchfiles; run: pip install 'toolcrib[reload]'"
+            ) from None
+        while True:
+            files = self._files()
+            # Folders, not files: an editor that saves by rename replaces the file itself.
+            folders = sorted({file.parent for file in files if file.parent.is_dir()})
+            if not folders:
+                await asyncio.sleep(CHECK_SECONDS)
+                yield None
+                continue
+            names = {file.name for file in files}
+            async for changes in awatch(
+                *folders,
+                watch_filter=lambda _, path: Path(path).name in names,  # noqa: B023
+                recursive=False,
+                # An empty set after each timeout catches what changed before the watch began.
+                yield_on_timeout=True,
+                rust_timeout=int(CHECK_SECONDS * 1000),
+            ):
+                yield changes
+                # A reload may have brought other modules.
+                if self._files() != files:
+                    break
+
+    def _reload_if_changed(self) -> Reload | None:
         if self._digests() == self._seen:
             return None
         file = str(self._path)
@@ -93,26 +137,26 @@ class HostToolsWatcher:
 
     def _load(self) -> tuple[HostToolsFile, tuple[RegistryChange, ...]]:
         with self._lock:
-            named = modules_named(self._path)
-            self._sources = {name: source_of(name) for name in {*named, *self._running}}
-            # Before anything is read: what changes from here on is found at the next look.
+            modules = module_names(self._path)
+            self._sources = {name: source_file(name) for name in {*modules, *self._running}}
+            # Before anything is read: what changes from here on is seen at the next look.
             self._seen = self._digests()
             try:
-                with loaded_anew(self._stale()):
+                with reloaded(self._stale_modules()):
                     file = load_host_tools_file(self._path)
                     changes = self._registry.swap(file.file, file.with_origins())
             except BaseException:
-                self._note_imported(named)
+                self._note_imported(modules)
                 raise
             self._running = {}
-            self._note_imported(named)
+            self._note_imported(modules)
         return file, changes
 
-    def _stale(self) -> list[str]:
+    def _stale_modules(self) -> list[str]:
         return [name for name, digest in self._running.items() if self._digest(name) != digest]
 
-    def _note_imported(self, names: tuple[str, ...]) -> None:
-        for name in names:
+    def _note_imported(self, modules: tuple[str, ...]) -> None:
+        for name in modules:
             if name not in self._running and is_imported(name):
                 self._running[name] = self._digest(name)
 
@@ -120,30 +164,26 @@ class HostToolsWatcher:
         source = self._sources.get(module)
         return None if source is None else self._seen[source]
 
-    def _digests(self) -> dict[Path, str | None]:
+    def _files(self) -> frozenset[Path]:
         sources = [source for source in self._sources.values() if source is not None]
-        return {path: _digest_of(path) for path in (self._path, *sources)}
+        return frozenset((self._path, *sources))
 
-    def _report(self, found: Reload) -> None:
+    def _digests(self) -> dict[Path, str | None]:
+        return {path: _digest_of(path) for path in self._files()}
+
+    def _report(self, reload: Reload) -> None:
         try:
-            self._on_reload(found)
+            self._on_reload(reload)
         except Exception:
-            logger.exception("the report on reloaded host tools failed")
+            logger.exception("the report of reloaded host tools failed")
 
 
-async def every(seconds: float) -> AsyncIterator[None]:
-    """A tick after each pause of that length."""
-    while True:
-        await asyncio.sleep(seconds)
-        yield
-
-
-def _log(found: Reload) -> None:
-    if found.fault is not None:
-        logger.error("%s was not loaded, the tools of before stay:\n%s", found.file, found.fault)
+def _log(reload: Reload) -> None:
+    if reload.fault is not None:
+        logger.error("%s was not loaded, the old tools stay:\n%s", reload.file, reload.fault)
     else:
-        names = ", ".join(change.name for change in found.changes) or "none"
-        logger.info("%s was loaded; changed tools: %s", found.file, names)
+        names = ", ".join(change.name for change in reload.changes) or "none"
+        logger.info("%s was loaded; changed tools: %s", reload.file, names)
 
 
 def _digest_of(path: Path) -> str | None:

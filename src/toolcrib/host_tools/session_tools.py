@@ -1,6 +1,7 @@
-"""The host's tools in one session: mounted at its start, kept up with the registry, let go.
+"""The host tools of one session: mounted at its start, updated with the registry.
 
-The handlers that factories made for one session: each is made once, and closed at its end.
+`SessionHandlers` keeps the handlers that factories make for the session: each is made once, and
+closed when the session ends.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.errors import DuplicateTool, InvalidTool, UsageError
+from toolcrib.host_tools.availability import AvailableTool, UnavailableTool, describe_error
 from toolcrib.host_tools.definition import (
     AnyTool,
     HostToolDefinition,
@@ -26,10 +28,9 @@ from toolcrib.host_tools.definition import (
 )
 from toolcrib.host_tools.host_tool import HostTool
 from toolcrib.host_tools.registrations import RegistryChange
-from toolcrib.host_tools.visibility import Offered, Withheld, describe
 from toolcrib.ledger.events import ToolWithheld
 from toolcrib.tools.context import ToolContext
-from toolcrib.tools.prepared import as_tool
+from toolcrib.tools.prepared_tool import as_tool
 
 if TYPE_CHECKING:
     from toolcrib.calls.executor import Executor
@@ -42,12 +43,12 @@ logger = logging.getLogger(__name__)
 
 
 class SessionTools:
-    """Mounts what the registry has for a session beside the tools that it has from elsewhere.
+    """Mounts the registry's tools for a session beside its tools from other sources.
 
-    Give `for_executor` to the session's executor and then the executor to `follow`. A tool that
-    cannot be mounted is in `unavailable` with the reason, and the session goes on without it.
-    Tools of the host that are not `is_wanted` are as if there were none of that name. `on_gone`
-    hears that one went and left its place empty.
+    Pass `for_executor` to the session's executor, and then the executor to `follow`. A tool that
+    cannot be mounted is in `unavailable` with the reason, and the session works without it. Host
+    tools for which `is_wanted` is false are ignored. `on_removed` is called with the name of a
+    tool that was removed without a replacement.
     """
 
     def __init__(
@@ -58,49 +59,49 @@ class SessionTools:
         *,
         capabilities: Collection[str] = (),
         is_wanted: Callable[[str], bool] = lambda name: True,
-        on_gone: Callable[[str], None] = lambda name: None,
+        on_removed: Callable[[str], None] = lambda name: None,
     ) -> None:
         self._registry = registry
         self._session = session
-        self._context = context_of(session)
+        self._context = session_context(session)
         self._capabilities = frozenset(capabilities)
         self.is_wanted = is_wanted
-        self._on_gone = on_gone
+        self._on_removed = on_removed
         self._others = _by_name(others)
-        self._mounted: dict[str, Offered] = {}
-        self._withheld: dict[str, Withheld] = {}
+        self._mounted: dict[str, AvailableTool] = {}
+        self._unavailable: dict[str, UnavailableTool] = {}
         self._executor: Executor | None = None
         self._lock = threading.Lock()
         self._missed: list[RegistryChange] = []
         self._is_closed = False
-        # Before the first look: what changes in between must not be missed.
-        self._unsubscribe = registry.subscribe(self._hear)
+        # Subscribed before the first read, so that no change in between is missed.
+        self._unsubscribe = registry.subscribe(self._on_changes)
         self._mount_all()
 
     @property
     def for_executor(self) -> tuple[Tool[Any, Any] | HostToolDefinition, ...]:
-        """Every tool of the session: the host's, then those from elsewhere."""
+        """Every tool of the session: the host's, then those of other sources."""
         others = [tool for name, tool in self._others.items() if name not in self._mounted]
-        return (*(each.definition for each in self._mounted.values()), *others)
+        return (*(tool.definition for tool in self._mounted.values()), *others)
 
     @property
     def tools(self) -> Mapping[str, HostTool]:
         """The host's tools that the session has now, by name."""
-        found = self._mounted.items()
         return {
-            name: HostTool(each.definition, self._context, self._followed) for name, each in found
+            name: HostTool(tool.definition, self._context, self._required_executor)
+            for name, tool in self._mounted.items()
         }
 
     @property
     def unavailable(self) -> Mapping[str, str]:
         """The host's tools that the session does not have, with the reason."""
-        return MappingProxyType({name: each.reason for name, each in self._withheld.items()})
+        return MappingProxyType({name: tool.reason for name, tool in self._unavailable.items()})
 
     @property
     def host_names(self) -> frozenset[str]:
-        """The names of all that the host has for the session, wanted and mounted or not."""
-        known = self._registry.list_tools(session_id=self._session.session_id)
-        return frozenset(definition.name for definition in known)
+        """The names of all host tools for the session, mounted or not."""
+        definitions = self._registry.list_tools(session_id=self._session.session_id)
+        return frozenset(definition.name for definition in definitions)
 
     def is_host(self, name: str) -> bool:
         """Whether the session's tool of that name is the host's."""
@@ -112,38 +113,38 @@ class SessionTools:
         return mounted is not None and mounted.definition.scope is ToolScope.SESSION
 
     def has_from(self, source: str, name: str) -> bool:
-        """Whether that source brought a tool of that name, also if the host's stands before it."""
+        """Whether that source added a tool of that name, even if the host's takes precedence."""
         tool = self._others.get(name)
         return tool is not None and tool.source == source
 
-    def bring(self, tool: AnyTool) -> None:
-        """A tool from elsewhere comes to the session, or comes again: if the host's stands before
-        it, for the time after. Raises `DuplicateTool` when its place was never its own.
+    def add(self, tool: AnyTool) -> None:
+        """Add or replace a tool of another source. While a host tool of that name takes
+        precedence, it waits. Raises `DuplicateTool` when the name belongs to a host tool.
         """
-        found, executor = as_tool(tool), self._followed()
-        name = found.name
-        have = executor.tools.get(name)
+        added, executor = as_tool(tool), self._required_executor()
+        name = added.name
+        current = executor.tools.get(name)
         if name not in self._others:
-            executor.register(found)
-        elif name not in self._mounted and (have is None or have.tool != found):
-            executor.replace(found)
-        self._others[name] = found
+            executor.register(added)
+        elif name not in self._mounted and (current is None or current.tool != added):
+            executor.replace(added)
+        self._others[name] = added
 
-    def take_back(self, name: str) -> None:
-        """A tool from elsewhere is gone."""
+    def remove(self, name: str) -> None:
+        """Remove a tool of another source."""
         if self._others.pop(name, None) is not None and name not in self._mounted:
-            self._followed().unregister(name)
-            # The host may have had one of that name all along.
-            self._bring_up_to_date(name)
+            self._required_executor().unregister(name)
+            # The host may have a tool of that name, which was unavailable until now.
+            self._update(name)
 
-    def offer_anew(self, capabilities: Collection[str]) -> None:
-        """The client can do other things now: look at every tool again."""
+    def set_capabilities(self, capabilities: Collection[str]) -> None:
+        """Set what the client can do, and evaluate every tool again."""
         self._capabilities = frozenset(capabilities)
-        for each in self._registry.list_tools(session_id=self._session.session_id):
-            self._bring_up_to_date(each.name)
+        for definition in self._registry.list_tools(session_id=self._session.session_id):
+            self._update(definition.name)
 
     def follow(self, executor: Executor) -> None:
-        """Apply what changes in the registry to the session's executor, in its event loop."""
+        """Apply changes of the registry to the session's executor, in its event loop."""
         if executor.session is not self._session:
             raise UsageError("this executor belongs to another session")
         self._loop = asyncio.get_running_loop()
@@ -154,51 +155,50 @@ class SessionTools:
         self._apply(missed)
 
     async def close(self) -> None:
-        """The session ends: drop what was registered for it, and close its own handlers."""
+        """End the session: drop its own registrations and close its own handlers."""
         self._is_closed = True
         self._unsubscribe()
         await self._registry.close_session(self._session.session_id)
 
     def _mount_all(self) -> None:
-        offer = self._registry.offer(self._context, capabilities=self._capabilities)
-        for each in offer.tools:
-            if self.is_wanted(each.definition.name):
-                self._mount(each)
-        for each in offer.withheld:
-            if self.is_wanted(each.name):
-                self._withhold(each)
+        tools = self._registry.availability(self._context, capabilities=self._capabilities)
+        for tool in tools.available:
+            if self.is_wanted(tool.definition.name):
+                self._mount(tool)
+        for tool in tools.unavailable:
+            if self.is_wanted(tool.name):
+                self._withhold(tool)
 
-    def _mount(self, offered: Offered) -> None:
-        name = offered.definition.name
-        if name in self._others and not offered.registration.override:
-            self._withhold(self._beside(offered, self._others[name].source))
+    def _mount(self, tool: AvailableTool) -> None:
+        name = tool.definition.name
+        if name in self._others and not tool.registration.override:
+            self._withhold(self._name_taken(tool, self._others[name].source))
         else:
-            self._mounted[name] = offered
+            self._mounted[name] = tool
 
-    def _beside(self, offered: Offered, source: str) -> Withheld:
-        why = f"the session has a tool of that name from {source!r}"
-        return Withheld(offered.definition, why, is_fault=True)
+    def _name_taken(self, tool: AvailableTool, source: str) -> UnavailableTool:
+        reason = f"the session has a tool of that name from {source!r}"
+        return UnavailableTool(tool.definition, reason, is_fault=True)
 
-    def _withhold(self, withheld: Withheld) -> None:
-        self._withheld[withheld.name] = withheld
-        if not withheld.is_fault:
+    def _withhold(self, tool: UnavailableTool) -> None:
+        self._unavailable[tool.name] = tool
+        if not tool.is_fault:
             return
         session = self._session
-        logger.warning(
-            "session %s has no tool %r: %s", session.session_id, withheld.name, withheld.reason
-        )
+        logger.warning("session %s has no tool %r: %s", session.session_id, tool.name, tool.reason)
         session.note(
             ToolWithheld(
                 session_id=session.session_id,
                 at=session.clock(),
                 turn=session.last_turn,
-                tool=withheld.definition.ref,
-                reason=withheld.reason,
+                tool=tool.definition.ref,
+                reason=tool.reason,
             )
         )
 
-    def _hear(self, changes: tuple[RegistryChange, ...]) -> None:
-        mine = [each for each in changes if each.session_id in (None, self._session.session_id)]
+    def _on_changes(self, changes: tuple[RegistryChange, ...]) -> None:
+        session_ids = (None, self._session.session_id)
+        mine = [change for change in changes if change.session_id in session_ids]
         if not mine or self._is_closed:
             return
         with self._lock:
@@ -213,76 +213,77 @@ class SessionTools:
     def _apply(self, changes: list[RegistryChange]) -> None:
         for change in changes:
             if not self._is_closed:
-                self._bring_up_to_date(change.name, is_removed=change.new is None)
+                self._update(change.name, is_removed=change.new is None)
 
-    def _bring_up_to_date(self, name: str, *, is_removed: bool = False) -> None:
-        """Make the executor have what the registry has for this session now, under that name."""
+    def _update(self, name: str, *, is_removed: bool = False) -> None:
+        """Give the executor the registry's current tool of that name for this session."""
         if not self.is_wanted(name):
             return
-        found = self._registry.offer_one(name, self._context, capabilities=self._capabilities)
-        have = self._mounted.get(name)
-        self._withheld.pop(name, None)
-        if isinstance(found, Offered):
-            if have is not None and have.is_same(found):
+        tool = self._registry.availability_of(name, self._context, capabilities=self._capabilities)
+        mounted = self._mounted.get(name)
+        self._unavailable.pop(name, None)
+        if isinstance(tool, AvailableTool):
+            if mounted is not None and mounted.is_same(tool):
                 return
-            if have is not None and is_removed:
-                # What is removed goes at once, also when a namesake takes its place.
-                self._take_away(name)
-            self._put(found)
+            if mounted is not None and is_removed:
+                # Additions wait for the next turn, removals apply at once: a removed tool must
+                # not stay callable until its replacement is pinned.
+                self._unmount(name)
+            self._put(tool)
             return
-        if have is not None:
-            self._take_away(name)
-        if found is not None:
-            self._withhold(found)
+        if mounted is not None:
+            self._unmount(name)
+        if tool is not None:
+            self._withhold(tool)
 
-    def _take_away(self, name: str) -> None:
-        executor = self._followed()
+    def _unmount(self, name: str) -> None:
+        executor = self._required_executor()
         del self._mounted[name]
         executor.unregister(name)
         if name in self._others:
             executor.register(self._others[name])
         else:
-            self._on_gone(name)
+            self._on_removed(name)
 
-    def _put(self, offered: Offered) -> None:
-        name = offered.definition.name
-        executor = self._followed()
-        have = executor.tools.get(name)
+    def _put(self, tool: AvailableTool) -> None:
+        name = tool.definition.name
+        executor = self._required_executor()
+        current = executor.tools.get(name)
         try:
             if name in self._mounted:
-                executor.replace(offered.definition)
-            elif have is None:
-                executor.register(offered.definition)
-            elif offered.registration.override:
-                self._others[name] = have.tool
-                executor.replace(offered.definition)
+                executor.replace(tool.definition)
+            elif current is None:
+                executor.register(tool.definition)
+            elif tool.registration.override:
+                self._others[name] = current.tool
+                executor.replace(tool.definition)
             else:
-                self._withhold(self._beside(offered, have.ref.source))
+                self._withhold(self._name_taken(tool, current.ref.source))
                 return
         except Exception as error:
             if name in self._mounted:
-                self._take_away(name)
-            self._withhold(Withheld(offered.definition, describe(error), is_fault=True))
+                self._unmount(name)
+            self._withhold(UnavailableTool(tool.definition, describe_error(error), is_fault=True))
         else:
-            self._mounted[name] = offered
+            self._mounted[name] = tool
 
-    def _followed(self) -> Executor:
+    def _required_executor(self) -> Executor:
         if self._executor is None:
-            raise UsageError("these tools follow no executor yet; give it to follow() first")
+            raise UsageError("these tools follow no executor yet; pass one to follow() first")
         return self._executor
 
 
 def _by_name(tools: Iterable[AnyTool]) -> dict[str, Tool[Any, Any]]:
-    found: dict[str, Tool[Any, Any]] = {}
+    by_name: dict[str, Tool[Any, Any]] = {}
     for tool in map(as_tool, tools):
-        if tool.name in found:
+        if tool.name in by_name:
             raise DuplicateTool(f"the session has two tools named {tool.name!r}")
-        found[tool.name] = tool
-    return found
+        by_name[tool.name] = tool
+    return by_name
 
 
-def context_of(session: Session) -> ToolContext:
-    """A session's context, for factories and for rules on what it sees."""
+def session_context(session: Session) -> ToolContext:
+    """A session's context, for factories and for `visible_when`."""
     return ToolContext(
         session_id=session.session_id,
         cwd=session.cwd,
@@ -295,40 +296,45 @@ def context_of(session: Session) -> ToolContext:
 
 
 class SessionHandlers:
-    """Safe for several threads: one of them runs a factory, the others wait for what it made."""
+    """The handlers that factories made for one session.
+
+    Safe for several threads: one of them runs a factory, the others wait for its handler.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         # By identity: an equal definition registered anew has resources of its own.
-        self._made: dict[int, _Made] = {}
+        self._handlers: dict[int, _FactoryHandler] = {}
 
     def handler(self, definition: HostToolDefinition, context: ToolContext) -> ToolHandler:
         """The session's own handler. Raises what the factory raised, the same every time."""
         with self._lock:
-            made = self._made.get(id(definition))
-            is_first = made is None
-            if made is None:
-                made = self._made[id(definition)] = _Made(definition)
+            handler = self._handlers.get(id(definition))
+            is_first = handler is None
+            if handler is None:
+                handler = self._handlers[id(definition)] = _FactoryHandler(definition)
         if is_first:
-            made.make(context)
-        return made.wait().handler
+            handler.make(context)
+        return handler.wait().handler
 
     async def close(self) -> None:
-        """Close what was made, last first. One that fails is logged; the others are closed."""
+        """Close the handlers, last first. One that fails is logged; the others are closed."""
         with self._lock:
-            found = list(self._made.values())
-            self._made.clear()
+            handlers = list(self._handlers.values())
+            self._handlers.clear()
         async with AsyncExitStack() as stack:
-            for made in found:
-                stack.push_async_callback(made.close)
+            for handler in handlers:
+                stack.push_async_callback(handler.close)
 
 
-class _Made:
+class _FactoryHandler:
+    """The handler of one definition, made by the first thread that needs it."""
+
     def __init__(self, definition: HostToolDefinition) -> None:
         self._definition = definition
         self._result: Future[SessionHandler] = Future()
         self._maker = threading.get_ident()
-        # Running from the start: who stops waiting for it cannot cancel it.
+        # Marked as running, so that a waiter who is cancelled cannot cancel the future.
         self._result.set_running_or_notify_cancel()
 
     def make(self, context: ToolContext) -> None:
@@ -344,8 +350,8 @@ class _Made:
     def wait(self) -> SessionHandler:
         if not self._result.done() and self._maker == threading.get_ident():
             raise UsageError(
-                f"the factory of tool {self._definition.name!r} asks for the tools of the session "
-                "that it makes a handler for"
+                f"the factory of tool {self._definition.name!r} asks for the tools of its own "
+                "session while it makes a handler for it"
             )
         return self._result.result()
 
@@ -363,11 +369,11 @@ class _Made:
             logger.exception("tool %r failed to close", self._definition.name)
 
 
-def _checked(name: str, made: Any) -> SessionHandler:
-    found = made if isinstance(made, SessionHandler) else SessionHandler(made)
-    if not callable(found.handler):
+def _checked(name: str, product: Any) -> SessionHandler:
+    handler = product if isinstance(product, SessionHandler) else SessionHandler(product)
+    if not callable(handler.handler):
         raise InvalidTool(
             f"tool {name!r}: the factory must return a handler or a SessionHandler, "
-            f"not {type(made).__name__}"
+            f"not {type(product).__name__}"
         )
-    return found
+    return handler

@@ -13,11 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from toolcrib.approval.decision import Actor, Decided
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import Actor, ApprovalRequest, Decided
 from toolcrib.failures import Failure
 from toolcrib.tools.identity import ToolRef
-from toolcrib.vfs.staged import StagedFile
+from toolcrib.vfs.mount import StagedFile
 
 ModelStatus = Literal["completed", "paused", "incomplete", "failed", "refused", "empty"]
 """What came of a model request: an answer or calls, a pause after which the provider goes on, or

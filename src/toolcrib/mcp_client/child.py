@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from toolcrib.mcp_client.config import Program, presentable
-from toolcrib.mcp_client.errors import Ending
+from toolcrib.mcp_client.config import ServerProgram, printable_line
+from toolcrib.mcp_client.errors import ConnectionEnd
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 logger = logging.getLogger(__name__)
 
-LONGEST_MESSAGE: Final = 16_000_000
+MAX_MESSAGE_BYTES: Final = 16_000_000
 """How many bytes one message of a server may have."""
 
 STOP_SECONDS: Final = 2.0
@@ -32,7 +32,9 @@ _LOOK_SECONDS: Final = 0.01
 
 
 @asynccontextmanager
-async def child_streams(program: Program, ending: Ending) -> AsyncGenerator[TransportStreams]:
+async def child_streams(
+    program: ServerProgram, ending: ConnectionEnd
+) -> AsyncGenerator[TransportStreams]:
     """Start a program and speak with it over stdin and stdout. `ending` is told when it ends.
 
     Raises `OSError` when it cannot be started.
@@ -45,7 +47,7 @@ async def child_streams(program: Program, ending: Ending) -> AsyncGenerator[Tran
         stderr=asyncio.subprocess.PIPE,
         env=dict(program.env),
         cwd=program.cwd,
-        limit=LONGEST_MESSAGE,
+        limit=MAX_MESSAGE_BYTES,
         # A group of its own: what it starts is ended with it, and our Ctrl-C is not its.
         start_new_session=True,
     )
@@ -69,7 +71,7 @@ async def child_streams(program: Program, ending: Ending) -> AsyncGenerator[Tran
 
 class _Child:
     def __init__(
-        self, process: asyncio.subprocess.Process, program: Program, ending: Ending
+        self, process: asyncio.subprocess.Process, program: ServerProgram, ending: ConnectionEnd
     ) -> None:
         self._process = process
         self._program = program
@@ -97,7 +99,7 @@ class _Child:
             except asyncio.IncompleteReadError:
                 return ""
             except asyncio.LimitOverrunError:
-                return f"it sent a message of more than {LONGEST_MESSAGE} bytes"
+                return f"it sent a message of more than {MAX_MESSAGE_BYTES} bytes"
             try:
                 message = _message(line)
             except ValueError:
@@ -125,7 +127,7 @@ class _Child:
         assert stderr is not None
         while chunk := await stderr.read(_LONGEST_COMPLAINT):
             for line in chunk.decode(errors="replace").splitlines():
-                if shown := presentable(line, self._program.hidden):
+                if shown := printable_line(line, self._program.hidden):
                     self._last_words.append(shown)
                     logger.info("%s: %s", self._program.command, shown)
 

@@ -197,7 +197,7 @@ _LONGEST_REASON: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ServerProgram:
     """A program to start, with its whole environment."""
 
     command: str
@@ -209,7 +209,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """An address to ask, with the headers of every request."""
 
     url: str = field(repr=False)
@@ -217,10 +217,10 @@ class Address:
     hidden: Scrubber = field(repr=False)
 
 
-Reach: TypeAlias = Program | Address
+ServerEndpoint: TypeAlias = ServerProgram | ServerAddress
 
 
-def reach_of(config: McpServerConfig, environ: Mapping[str, str] | None) -> Reach:
+def endpoint_of(config: McpServerConfig, environ: Mapping[str, str] | None) -> ServerEndpoint:
     """Where a server is. Without `environ` nothing is filled in: what a client writes must not
     name our variables. Raises `InvalidTool` for a variable that is missing.
     """
@@ -231,13 +231,13 @@ def reach_of(config: McpServerConfig, environ: Mapping[str, str] | None) -> Reac
             inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
             env = {**inherited, **given}
             hidden = Scrubber([*secrets_in("", *secrets)])
-            return Program(config.command, config.args, env, config.cwd, hidden)
+            return ServerProgram(config.command, config.args, env, config.cwd, hidden)
         case HttpServer():
             url = config.url if environ is None else config.filled_url(environ)
             headers = config.headers if environ is None else config.filled_headers(environ)
             written = (config.url, *config.headers.values())
             secrets = [*_credentials(headers), *_filled_in(written, environ)]
-            return Address(url, headers, Scrubber([*secrets_in(url, *secrets)]))
+            return ServerAddress(url, headers, Scrubber([*secrets_in(url, *secrets)]))
 
 
 def _credentials(given: Mapping[str, str]) -> Iterator[str]:
@@ -256,7 +256,7 @@ def _filled_in(written: Iterable[str], environ: Mapping[str, str] | None) -> Ite
             yield value
 
 
-def presentable(text: str, hidden: Scrubber | None = None) -> str:
+def printable_line(text: str, hidden: Scrubber | None = None) -> str:
     """One short line that can be shown to anybody: no secrets, nothing that cannot be printed."""
     clean: str = text if hidden is None else hidden.scrub(text)
     line = " ".join(clean.split())
@@ -265,7 +265,7 @@ def presentable(text: str, hidden: Scrubber | None = None) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class ConnectionTiming:
     """All in seconds."""
 
     first: float = 0.5

@@ -11,10 +11,10 @@ import anyio
 
 from toolcrib._version import __version__
 from toolcrib.mcp_client.child import child_streams
-from toolcrib.mcp_client.config import Program, Reach
-from toolcrib.mcp_client.errors import Ending, Gone
-from toolcrib.mcp_client.invalid_tools import Sieve, sieved
-from toolcrib.mcp_client.web import web_streams
+from toolcrib.mcp_client.config import ServerEndpoint, ServerProgram
+from toolcrib.mcp_client.errors import ConnectionEnd, ConnectionLost
+from toolcrib.mcp_client.invalid_tools import InvalidToolFilter, filtered_streams
+from toolcrib.mcp_client.web import http_streams
 
 if TYPE_CHECKING:
     import mcp_types
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
     from mcp.shared.dispatcher import ProgressFnT
 
-    from toolcrib.mcp_client.config import Pace
+    from toolcrib.mcp_client.config import ConnectionTiming
 
-MOST_PAGES: Final = 100
+MAX_PAGES: Final = 100
 """How many pages of tools are asked for."""
 
 
@@ -34,7 +34,11 @@ class Connection:
     """
 
     def __init__(
-        self, client: Client, sieve: Sieve, ending: Ending, stirred: asyncio.Event
+        self,
+        client: Client,
+        sieve: InvalidToolFilter,
+        ending: ConnectionEnd,
+        stirred: asyncio.Event,
     ) -> None:
         self._client = client
         self._sieve = sieve
@@ -51,7 +55,7 @@ class Connection:
         self._sieve.rejected.clear()
         found: list[mcp_types.Tool] = []
         cursor: str | None = None
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             page = await self._client.list_tools(cursor=cursor)
             found += page.tools
             if page.next_cursor is None or page.next_cursor == cursor:
@@ -74,8 +78,10 @@ class Connection:
         """Whether the server has left, or no longer knows us."""
         return self._ending.over.is_set()
 
-    async def follow(self, relist: Callable[[Connection], Awaitable[None]], pace: Pace) -> None:
-        """List the tools anew whenever they change. Raises `Gone` at the end."""
+    async def follow(
+        self, relist: Callable[[Connection], Awaitable[None]], pace: ConnectionTiming
+    ) -> None:
+        """List the tools anew whenever they change. Raises `ConnectionLost` at the end."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._listen)
             while not self._ending.over.is_set():
@@ -87,7 +93,7 @@ class Connection:
                     with anyio.move_on_after(pace.relist):
                         await self._ending.over.wait()
             tasks.cancel_scope.cancel()
-        raise Gone(self._ending.reason)
+        raise ConnectionLost(self._ending.reason)
 
     async def _listen(self) -> None:
         """In the newer era changes come over a stream that has to be asked for."""
@@ -109,20 +115,20 @@ class Connection:
 
 
 @asynccontextmanager
-async def connected(reach: Reach) -> AsyncGenerator[Connection]:
-    """Connect to a server. Raises `Gone`, or what the official client raises."""
+async def connect(reach: ServerEndpoint) -> AsyncGenerator[Connection]:
+    """Connect to a server. Raises `ConnectionLost`, or what the official client raises."""
     import mcp_types
     from mcp import Client
 
     stirred = asyncio.Event()
-    ending, sieve = Ending(stirred), Sieve()
+    ending, sieve = ConnectionEnd(stirred), InvalidToolFilter()
 
     async def hear(message: object) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
             stirred.set()
 
     client = Client(
-        sieved(_streams(reach, ending), sieve),
+        filtered_streams(_streams(reach, ending), sieve),
         message_handler=hear,
         client_info=mcp_types.Implementation(name="toolcrib", version=__version__),
         # Tools are looked at when they may have changed, and then as they are.
@@ -132,10 +138,12 @@ async def connected(reach: Reach) -> AsyncGenerator[Connection]:
         async with client:
             yield Connection(client, sieve, ending, stirred)
     except Exception as error:
-        raise Gone(ending.reason or ending.hint) from error
+        raise ConnectionLost(ending.reason or ending.hint) from error
 
 
-def _streams(reach: Reach, ending: Ending) -> AbstractAsyncContextManager[TransportStreams]:
-    if isinstance(reach, Program):
+def _streams(
+    reach: ServerEndpoint, ending: ConnectionEnd
+) -> AbstractAsyncContextManager[TransportStreams]:
+    if isinstance(reach, ServerProgram):
         return child_streams(reach, ending)
-    return web_streams(reach, ending)
+    return http_streams(reach, ending)

@@ -9,18 +9,18 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from toolcrib.calls.halt import Halt
-from toolcrib.mcp_client.config import presentable
+from toolcrib.mcp_client.config import printable_line
 
 if TYPE_CHECKING:
     from toolcrib.mcp_client.connection import Connection
     from toolcrib.tools.redaction import Scrubber
 
 
-class Gone(Exception):
+class ConnectionLost(Exception):
     """The connection is over; the message says why, if that is known."""
 
 
-class Ending:
+class ConnectionEnd:
     """Told once, with the reason. `stirred` is set too, for whoever waits for several things."""
 
     def __init__(self, stirred: asyncio.Event) -> None:
@@ -37,14 +37,14 @@ class Ending:
         self._stirred.set()
 
 
-def reason_of(error: BaseException) -> str:
+def connection_fault(error: BaseException) -> str:
     """Why there is no connection, in a sentence without a subject."""
-    if isinstance(error, Gone) and str(error):
+    if isinstance(error, ConnectionLost) and str(error):
         return str(error)
     return _told(_innermost(error))
 
 
-def call_failed(
+def call_failure(
     error: Exception, server: str, tool: str, connection: Connection, hidden: Scrubber
 ) -> Halt:
     """The failure of a call that got no answer."""
@@ -58,7 +58,7 @@ def call_failed(
             return Halt(
                 "invalid_result", f"The answer of `{tool}` cannot be read, or is too large."
             )
-        said = presentable(error.message, hidden)
+        said = printable_line(error.message, hidden)
         return Halt("tool_error", f"The MCP server {server} refused the call: {said}")
     if isinstance(error, ValueError | RuntimeError):
         return Halt(
@@ -78,7 +78,7 @@ def _innermost(error: BaseException) -> BaseException:
     while True:
         if isinstance(error, BaseExceptionGroup):
             error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-        elif isinstance(error, Gone) and error.__cause__ is not None:
+        elif isinstance(error, ConnectionLost) and error.__cause__ is not None:
             error = error.__cause__
         else:
             return error

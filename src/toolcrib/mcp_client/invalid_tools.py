@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _ERAS: Final = ("2025-11-25", "2026-07-28")
 
 
-class Sieve:
+class InvalidToolFilter:
     """Looks at what a server sends. `rejected` are the tools that were taken out, by name."""
 
     def __init__(self) -> None:
@@ -61,8 +61,8 @@ def _fault(page: dict[str, Any], tools: list[Any]) -> str | None:
 
 
 @asynccontextmanager
-async def sieved(
-    streams: AbstractAsyncContextManager[TransportStreams], sieve: Sieve
+async def filtered_streams(
+    streams: AbstractAsyncContextManager[TransportStreams], sieve: InvalidToolFilter
 ) -> AsyncGenerator[TransportStreams]:
     """The same streams, with a sieve before what comes in."""
     async with streams as (incoming, outgoing):
@@ -70,7 +70,7 @@ async def sieved(
 
 
 class _Sieved:
-    def __init__(self, incoming: Any, sieve: Sieve) -> None:
+    def __init__(self, incoming: Any, sieve: InvalidToolFilter) -> None:
         self._incoming = incoming
         self._sieve = sieve
 

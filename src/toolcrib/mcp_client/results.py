@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-def result_of(answer: mcp_types.CallToolResult, tool: str, most: int) -> ToolResult[Any]:
+def tool_result(answer: mcp_types.CallToolResult, tool: str, most: int) -> ToolResult[Any]:
     """The value for programs and the text for the model. `most` is how many characters of it are
     taken, in all.
     """
@@ -122,7 +122,7 @@ def _cut(text: str, most: int) -> str:
     return f"{text[:most]}\n[{len(text) - most} of {len(text)} characters were not taken.]"
 
 
-class Runs(Protocol):
+class ToolServer(Protocol):
     """Whoever can have a call run by a server."""
 
     async def call(
@@ -133,12 +133,12 @@ class Runs(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteCall:
+class RemoteHandler:
     """Runs one tool of a server. Equal as long as the tool is the same, so that a list which says
     nothing new changes nothing.
     """
 
-    server: Runs
+    server: ToolServer
     name: str
     promise: str
 
@@ -147,7 +147,7 @@ class RemoteCall:
         return await self.server.call(self.name, self.promise, given, context)
 
 
-def tell_progress(
+def report_progress(
     context: ToolContext, current: float, total: float | None, message: str | None
 ) -> None:
     """Give a server's progress on. What cannot be told, or comes too late, is left out."""

@@ -1,4 +1,4 @@
-"""One mounted server: connected, listed, followed, called, and connected to again."""
+"""One mounted server: its connection, its tools, its calls, and reconnection."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import anyio
 
 from toolcrib.calls.halt import Halt
 from toolcrib.errors import InvalidTool
-from toolcrib.mcp_client.config import Pace, Reach, presentable, reach_of
-from toolcrib.mcp_client.connection import Connection, connected
-from toolcrib.mcp_client.errors import call_failed, reason_of
-from toolcrib.mcp_client.results import RemoteCall, result_of, tell_progress, without_secrets
-from toolcrib.mcp_client.tool_list import Listing, listing_of
+from toolcrib.mcp_client.config import ConnectionTiming, ServerEndpoint, endpoint_of, printable_line
+from toolcrib.mcp_client.connection import Connection, connect
+from toolcrib.mcp_client.errors import call_failure, connection_fault
+from toolcrib.mcp_client.results import RemoteHandler, report_progress, tool_result, without_secrets
+from toolcrib.mcp_client.tool_list import ServerTools, server_tools
 from toolcrib.tools.redaction import Scrubber
 
 if TYPE_CHECKING:
@@ -43,15 +43,15 @@ class MountedServer:
         on_change: Callable[[MountedServer], None],
         *,
         environ: Mapping[str, str] | None,
-        pace: Pace | None = None,
+        pace: ConnectionTiming | None = None,
     ) -> None:
         self.config = config
         self.source = source
-        self.listing = Listing()
+        self.listing = ServerTools()
         self.fault: str | None = "it is being connected to"
         self._on_change = on_change
         self._environ = environ
-        self._pace = pace or Pace()
+        self._pace = pace or ConnectionTiming()
         self._connection: Connection | None = None
         self._hidden = Scrubber([])
         self._scope = anyio.CancelScope()
@@ -97,15 +97,15 @@ class MountedServer:
             )
 
         async def tell(progress: float, total: float | None, message: str | None) -> None:
-            said = None if message is None else presentable(message, self._hidden)
-            tell_progress(context, progress, total, said)
+            said = None if message is None else printable_line(message, self._hidden)
+            report_progress(context, progress, total, said)
 
         try:
             answer = await connection.call(name, dict(arguments), tell)
         except Exception as error:
             tool = context.tool_name
-            raise call_failed(error, self._name, tool, connection, self._hidden) from error
-        result = result_of(answer, context.tool_name, self.config.terms.max_output_chars)
+            raise call_failure(error, self._name, tool, connection, self._hidden) from error
+        result = tool_result(answer, context.tool_name, self.config.terms.max_output_chars)
         return without_secrets(result, self._hidden)
 
     @property
@@ -119,40 +119,40 @@ class MountedServer:
                 self._hidden = reach.hidden
                 began = anyio.current_time()
                 fault = await self._one_connection(reach)
-                self._down(presentable(fault, reach.hidden))
+                self._down(printable_line(fault, reach.hidden))
                 was_steady = anyio.current_time() - began >= self._pace.steady
                 failures = 0 if was_steady else failures + 1
                 await anyio.sleep(self._pace.pause(failures))
 
-    def _reach(self) -> Reach | None:
+    def _reach(self) -> ServerEndpoint | None:
         """Where the server is; None when its configuration has a fault that stays."""
         try:
-            return reach_of(self.config, self._environ)
+            return endpoint_of(self.config, self._environ)
         except InvalidTool as error:
-            self._down(presentable(str(error)))
+            self._down(printable_line(str(error)))
             return None
 
-    async def _one_connection(self, reach: Reach) -> str:
+    async def _one_connection(self, reach: ServerEndpoint) -> str:
         """Connect, and stay until the end of it. Returns the reason of the end."""
         with anyio.CancelScope(deadline=anyio.current_time() + self._pace.patience) as scope:
             try:
-                async with connected(reach) as connection:
+                async with connect(reach) as connection:
                     await self._list(connection)
                     scope.deadline = float("inf")
                     await connection.follow(self._list, self._pace)
             except Exception as error:
-                return reason_of(error)
+                return connection_fault(error)
         return f"it did not answer within {self._pace.patience:g} seconds"
 
     async def _list(self, connection: Connection) -> None:
         with anyio.fail_after(self._pace.patience):
             told = await connection.tools()
-        listing = listing_of(
+        listing = server_tools(
             told,
             connection.rejected,
             self.source,
             self.config.terms,
-            lambda name, promise: RemoteCall(self, name, promise),
+            lambda name, promise: RemoteHandler(self, name, promise),
         )
         is_news = listing != self.listing or self._connection is not connection
         self.listing, self._connection, self.fault = listing, connection, None

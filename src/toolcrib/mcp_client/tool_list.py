@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool
-from toolcrib.mcp_client.config import presentable
-from toolcrib.tools.digest import tool_digest
-from toolcrib.tools.prepared import prepare
+from toolcrib.mcp_client.config import printable_line
+from toolcrib.tools.identity import tool_digest
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _NAMED: Final = frozenset(
 _VALUES: Final = frozenset({"const", "default", "enum", "examples"})
 
 
-def up_to_date(schema: Mapping[str, Any]) -> dict[str, Any]:
+def as_draft_2020_12(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema in today's words, if it says that it is of an older draft. Raises ValueError
     when it is too deep to look at.
     """
@@ -88,17 +88,17 @@ def _without_dependencies(node: dict[str, Any]) -> dict[str, Any]:
     return node
 
 
-MOST_TOOLS: Final = 1_000
+MAX_TOOLS: Final = 1_000
 """How many tools of one server are taken."""
 
 _LONGEST_NAME: Final = 128
 
-Handle: TypeAlias = "Callable[[str, str], Callable[..., Any]]"
+HandlerFactory: TypeAlias = "Callable[[str, str], Callable[..., Any]]"
 """Makes the handler of a tool, by its own name and the digest of what it promises."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ServerTools:
     """The tools of a server by the names that they have here, and those that are not fit.
 
     `promises` are digests of what they promise, by their own names.
@@ -109,19 +109,19 @@ class Listing:
     promises: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def listing_of(
+def server_tools(
     told: Sequence[mcp_types.Tool],
     rejected: Mapping[str, str],
     source: str,
     terms: MountTerms,
-    handle: Handle,
-) -> Listing:
+    handle: HandlerFactory,
+) -> ServerTools:
     """Judge every tool on its own: one that is bad does not take the others with it. `rejected`
     are those that are bad already, by their own names.
     """
     tools: dict[str, Tool[Any, Any]] = {}
     unfit = {
-        _shown(f"{terms.prefix}{name}"): presentable(reason)
+        _shown(f"{terms.prefix}{name}"): printable_line(reason)
         for name, reason in rejected.items()
         if terms.serves(name)
     }
@@ -133,17 +133,17 @@ def listing_of(
         try:
             if each.name in promises:
                 raise InvalidTool("the server has two tools of that name; the first is served")
-            if len(tools) >= MOST_TOOLS:
-                raise InvalidTool(f"of one server {MOST_TOOLS} tools are taken, and no more")
+            if len(tools) >= MAX_TOOLS:
+                raise InvalidTool(f"of one server {MAX_TOOLS} tools are taken, and no more")
             tool, promise = _tool(name, each, source, terms, handle)
         except (ValueError, RecursionError) as error:
-            unfit[_shown(name)] = presentable(str(error)) or "its schema is too deep"
+            unfit[_shown(name)] = printable_line(str(error)) or "its schema is too deep"
         else:
             tools[name] = tool
             promises[each.name] = promise
     for missing in _missing(terms, told):
         unfit.setdefault(_shown(f"{terms.prefix}{missing}"), "the server has no such tool")
-    return Listing(MappingProxyType(tools), MappingProxyType(unfit), MappingProxyType(promises))
+    return ServerTools(MappingProxyType(tools), MappingProxyType(unfit), MappingProxyType(promises))
 
 
 def _missing(terms: MountTerms, told: Sequence[mcp_types.Tool]) -> list[str]:
@@ -152,9 +152,9 @@ def _missing(terms: MountTerms, told: Sequence[mcp_types.Tool]) -> list[str]:
 
 
 def _tool(
-    name: str, told: mcp_types.Tool, source: str, terms: MountTerms, handle: Handle
+    name: str, told: mcp_types.Tool, source: str, terms: MountTerms, handle: HandlerFactory
 ) -> tuple[Tool[Any, Any], str]:
-    schema = up_to_date(told.input_schema)
+    schema = as_draft_2020_12(told.input_schema)
     description = _description(told)
     promise = tool_digest(name, description, schema)
     # What a server says of its own tools, that they only read or may run twice, is not believed:
@@ -165,7 +165,7 @@ def _tool(
         handler=handle(told.name, promise),
         calling="input",
         json_schema=schema,
-        output_schema=None if told.output_schema is None else up_to_date(told.output_schema),
+        output_schema=None if told.output_schema is None else as_draft_2020_12(told.output_schema),
         source=source,
         requires_approval=terms.approval == "always",
         timeout=terms.timeout,
@@ -180,4 +180,4 @@ def _description(told: mcp_types.Tool) -> str:
 
 
 def _shown(name: str) -> str:
-    return presentable(name)[:_LONGEST_NAME] or "?"
+    return printable_line(name)[:_LONGEST_NAME] or "?"

@@ -10,9 +10,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.mcp_client.child import LONGEST_MESSAGE
-from toolcrib.mcp_client.config import Address
-from toolcrib.mcp_client.errors import Ending
+from toolcrib.mcp_client.child import MAX_MESSAGE_BYTES
+from toolcrib.mcp_client.config import ServerAddress
+from toolcrib.mcp_client.errors import ConnectionEnd
 
 if TYPE_CHECKING:
     import httpx2
@@ -36,7 +36,7 @@ class _Hiding(logging.Filter):
 
 
 @contextmanager
-def secrets_kept(hidden: Scrubber) -> Generator[None]:
+def redacted_logs(hidden: Scrubber) -> Generator[None]:
     """Within this, what those libraries log has no secret of ours in it."""
     hiding = _Hiding(hidden)
     loggers = [logging.getLogger(name) for name in _LOGGERS]
@@ -53,7 +53,9 @@ _CONNECT_SECONDS: Final = 30.0
 
 
 @asynccontextmanager
-async def web_streams(address: Address, ending: Ending) -> AsyncGenerator[TransportStreams]:
+async def http_streams(
+    address: ServerAddress, ending: ConnectionEnd
+) -> AsyncGenerator[TransportStreams]:
     """Speak with a Streamable HTTP server. `ending` is told when it no longer knows us."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
@@ -70,14 +72,14 @@ async def web_streams(address: Address, ending: Ending) -> AsyncGenerator[Transp
         event_hooks={"response": [_watch(ending)]},
     ) as client:
         streams = streamable_http_client(
-            address.url, http_client=client, max_sse_event_size=LONGEST_MESSAGE
+            address.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
         )
-        with secrets_kept(address.hidden):
+        with redacted_logs(address.hidden):
             async with streams as opened:
                 yield opened
 
 
-def _watch(ending: Ending) -> Any:
+def _watch(ending: ConnectionEnd) -> Any:
     async def look(response: httpx2.Response) -> None:
         if response.status_code == 404 and "mcp-session-id" in response.request.headers:
             ending.end("it has forgotten our session")
@@ -96,17 +98,17 @@ def _capped(stream: httpx2.AsyncByteStream) -> httpx2.AsyncByteStream:
     """The same bytes, up to the most that a message may have."""
     import httpx2
 
-    class Capped(httpx2.AsyncByteStream):
+    class _CappedBody(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
             taken = 0
             async for chunk in stream:
                 taken += len(chunk)
-                if taken > LONGEST_MESSAGE:
+                if taken > MAX_MESSAGE_BYTES:
                     # An error of this kind fails the one request and not the connection.
-                    raise httpx2.StreamError(f"the answer has more than {LONGEST_MESSAGE} bytes")
+                    raise httpx2.StreamError(f"the answer has more than {MAX_MESSAGE_BYTES} bytes")
                 yield chunk
 
         async def aclose(self) -> None:
             await stream.aclose()
 
-    return Capped()
+    return _CappedBody()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from toolcrib.prompt.output import OutputMismatch, OutputSchema
     from toolcrib.prompt.overrides import Override, Overrides, digest_of
     from toolcrib.prompt.prompt import Prompt
-    from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.prompt.rendered_prompt import RenderedPrompt
     from toolcrib.prompt.section import MarkdownSection, Section, Visibility
 
 __all__ = [
@@ -38,7 +38,7 @@ if not TYPE_CHECKING:
             "toolcrib.prompt.output": ("OutputMismatch", "OutputSchema"),
             "toolcrib.prompt.overrides": ("Override", "Overrides", "digest_of"),
             "toolcrib.prompt.prompt": ("Prompt",),
-            "toolcrib.prompt.rendering": ("RenderedPrompt",),
+            "toolcrib.prompt.rendered_prompt": ("RenderedPrompt",),
             "toolcrib.prompt.section": ("MarkdownSection", "Section", "Visibility"),
         },
     )

@@ -18,10 +18,9 @@ from typing_extensions import TypeVar
 
 from toolcrib.errors import InvalidPrompt
 from toolcrib.prompt.template import check_placeholders, fill, located
-from toolcrib.prompt.type_argument import type_argument
-from toolcrib.tools.prepared import as_tool
+from toolcrib.tools.prepared_tool import as_tool
 from toolcrib.tools.tool import Tool
-from toolcrib.tools.type_arguments import TypeArguments
+from toolcrib.tools.type_arguments import TypeArguments, type_argument
 
 _KEY = re.compile(r"[a-z0-9_-]{1,64}")
 

@@ -11,13 +11,13 @@ from toolcrib.approval.edit import check_edit
 from toolcrib.approval.grant import NewGrant
 from toolcrib.errors import InvalidDecision, Refused
 from toolcrib.runtime.messages import ApprovalFacts, GrantFacts, Grants, Inbox
-from toolcrib.store.store import ask_store
+from toolcrib.store.store import ask_store, every
 
 if TYPE_CHECKING:
     from toolcrib.approval.decision import Decision
     from toolcrib.approval.grant import Grant
     from toolcrib.runtime.messages import Decide, ListApprovals
-    from toolcrib.runtime.sessions import HeldSessions
+    from toolcrib.runtime.sessions import LiveSessions
     from toolcrib.session.session import Session
     from toolcrib.store.store import FiledApproval, Store
 
@@ -25,10 +25,17 @@ if TYPE_CHECKING:
 async def inbox(store: Store, asked: ListApprovals) -> Inbox:
     """What waits, oldest first."""
     state = None if asked.is_all else "pending"
-    filed = await ask_store(
-        store, lambda: store.approvals(session_id=asked.session_id, state=state)
-    )
-    return Inbox(approvals=[approval_facts(each) for each in filed])
+
+    def read() -> list[FiledApproval]:
+        return list(
+            every(
+                lambda cursor: store.approvals(
+                    session_id=asked.session_id, state=state, cursor=cursor
+                )
+            )
+        )
+
+    return Inbox(approvals=[approval_facts(filed) for filed in await ask_store(store, read)])
 
 
 async def find(store: Store, approval_id: str) -> FiledApproval:
@@ -96,11 +103,22 @@ async def _file(
 
 async def grants(store: Store) -> Grants:
     """Every grant of the store."""
-    found = await ask_store(store, store.grants)
-    return Grants(grants=[_grant_facts(each) for each in found])
+
+    def read() -> list[Grant]:
+        return list(every(lambda cursor: store.grants(cursor=cursor)))
+
+    return Grants(grants=[_grant_facts(grant) for grant in await ask_store(store, read)])
 
 
-async def revoke(store: Store, sessions: HeldSessions, grant: GrantFacts, *, by: str) -> bool:
+async def find_grant(store: Store, grant_id: str) -> GrantFacts:
+    """One grant. Raises `Refused` (not_found)."""
+    grant = await ask_store(store, store.grant, grant_id)
+    if grant is None:
+        raise Refused("not_found", f"there is no grant {grant_id[:128]!r}")
+    return _grant_facts(grant)
+
+
+async def revoke(store: Store, sessions: LiveSessions, grant: GrantFacts, *, by: str) -> bool:
     """Take a grant back; False when it was not standing. It is written into the ledger of its own
     session, where its audit is looked for, or else of one that is open here; but a grant must go
     at once, also when there is no ledger to say so.

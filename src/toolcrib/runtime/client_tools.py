@@ -13,12 +13,12 @@ from pydantic_core import from_json
 
 from toolcrib.calls.halt import Halt
 from toolcrib.errors import InvalidTool, Refused
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
-    from toolcrib.runtime.live_session import HeldSession
+    from toolcrib.runtime.live_session import LiveSession
     from toolcrib.runtime.messages import ClientTool
     from toolcrib.runtime.principal import Principal
 
@@ -136,7 +136,7 @@ def brought(told: Sequence[ClientTool], taken: Collection[str]) -> list[Tool[Any
     return list(found.values())
 
 
-def bring_again(held: HeldSession, told: Sequence[ClientTool], who: Principal) -> None:
+def bring_again(held: LiveSession, told: Sequence[ClientTool], who: Principal) -> None:
     """A client comes back to a session that is open: what it brings is there from now on. Raises
     `Refused` (forbidden) when the session has tools of somebody else's client.
     """
@@ -148,7 +148,7 @@ def bring_again(held: HeldSession, told: Sequence[ClientTool], who: Principal) -
     tools = brought(told, {name for name in taken if not held.tools.has_from(SOURCE, name)})
     held.client.belong_to(who)
     for tool in tools:
-        held.tools.bring(tool)
+        held.tools.add(tool)
         held.own_tools.add(tool.name)
 
 

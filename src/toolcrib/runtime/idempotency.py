@@ -138,7 +138,7 @@ class KeyedCalls:
     def _read(self) -> dict[str, ToolInvoked]:
         """By the part of the id that stands for the key alone."""
         found: dict[str, ToolInvoked] = {}
-        for event in events(self._session.records()):
+        for event in events(self._session.records(kinds=(ToolInvoked.kind,))):
             if isinstance(event, ToolInvoked) and event.call_id.startswith(_PREFIX):
                 place, _, what = event.call_id.rpartition("_")
                 if place and what:

@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
@@ -23,12 +22,12 @@ from toolcrib.host_tools.session_tools import SessionTools
 from toolcrib.ledger.events import Event, SessionOpened, ToolInvoked
 from toolcrib.ledger.record import Record, events
 from toolcrib.runtime.client_tools import ClientCalls, bring_again, brought
-from toolcrib.runtime.live_session import HeldSession
+from toolcrib.runtime.live_session import LiveSession
 from toolcrib.runtime.messages import CreateSession, ResumeSession, SessionFacts
-from toolcrib.runtime.mounted_servers import McpMounting
-from toolcrib.session.ledger_writer import entry_of
+from toolcrib.runtime.mounted_servers import MountedServers
 from toolcrib.session.session import Session
-from toolcrib.store.store import Artifact, ArtifactKept, Effect, ask_store
+from toolcrib.store.ledger_writer import entry_of
+from toolcrib.store.store import Artifact, ArtifactKept, Effect, ask_store, every
 
 if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class SessionSetup:
     """What stays of a request for a session. Its environment does not: that may hold secrets."""
 
     cwd: str | None = None
@@ -48,19 +47,20 @@ class Setup:
     denied_tools: list[str] = field(default_factory=list[str])
 
 
-def setup_of(settings: Mapping[str, Any]) -> Setup:
+def setup_of(settings: Mapping[str, Any]) -> SessionSetup:
     """The setup of a session by the settings that its store has."""
-    return _adapter().validate_python(settings.get("kept", {}).get("setup", {}))
+    return _adapter().validate_python(settings.get("host", {}).get("setup", {}))
 
 
 def to_keep(asked: CreateSession, cwd: str) -> dict[str, Any]:
     """What is kept of a request, as JSON."""
     return _adapter().dump_python(
-        Setup(cwd, dict(asked.metadata), asked.allowed_tools, asked.denied_tools), mode="json"
+        SessionSetup(cwd, dict(asked.metadata), asked.allowed_tools, asked.denied_tools),
+        mode="json",
     )
 
 
-def asked_again(setup: Setup, asked: ResumeSession) -> CreateSession:
+def asked_again(setup: SessionSetup, asked: ResumeSession) -> CreateSession:
     """The request that opens a session of this setup again."""
     return CreateSession(
         session_id=asked.session_id,
@@ -81,8 +81,8 @@ def wanted_by(asked: CreateSession) -> Callable[[str], bool]:
 
 
 @cache
-def _adapter() -> TypeAdapter[Setup]:
-    return TypeAdapter(Setup)
+def _adapter() -> TypeAdapter[SessionSetup]:
+    return TypeAdapter(SessionSetup)
 
 
 async def retell(session: Session, source_id: str, records: Sequence[Record], turn: int) -> None:
@@ -94,7 +94,7 @@ async def retell(session: Session, source_id: str, records: Sequence[Record], tu
         if not isinstance(event, SessionOpened):
             retold = replace(event, session_id=session.session_id)
             session.append_soon(entry_of(retold), _artifacts(session.store, source_id, event))
-    session.last_turn = turn
+    session.number_turns_after(turn)
     await session.ledger.flush()
     await ask_store(session.store, session.save_settings)
 
@@ -112,25 +112,25 @@ def _artifacts(store: Store, source_id: str, event: Event) -> tuple[Effect, ...]
 logger = logging.getLogger(__name__)
 
 
-class HeldSessions:
+class LiveSessions:
     """Opens sessions of the store with their tools, and keeps them by id."""
 
     def __init__(self, config: RuntimeConfig, store: Store, registry: HostToolRegistry) -> None:
         self._config = config
         self._store = store
-        self._held: dict[str, HeldSession] = {}
+        self._held: dict[str, LiveSession] = {}
         self._opening = asyncio.Lock()
         self._registry = registry
-        self._servers = McpMounting(config.mcp_servers, lambda: self)
+        self._servers = MountedServers(config.mcp_servers, lambda: self)
 
-    def __iter__(self) -> Iterator[HeldSession]:
+    def __iter__(self) -> Iterator[LiveSession]:
         return iter(list(self._held.values()))
 
-    def find(self, session_id: str) -> HeldSession | None:
+    def find(self, session_id: str) -> LiveSession | None:
         """A session, if it is open here."""
         return self._held.get(session_id)
 
-    def get(self, session_id: str) -> HeldSession:
+    def get(self, session_id: str) -> LiveSession:
         """A session that is open here. Raises `Refused` (not_found)."""
         held = self._held.get(session_id)
         if held is None:
@@ -139,7 +139,7 @@ class HeldSessions:
             )
         return held
 
-    async def create(self, asked: CreateSession, who: Principal) -> HeldSession:
+    async def create(self, asked: CreateSession, who: Principal) -> LiveSession:
         """Open a new session. Raises `Refused` when the id is taken."""
         await self._servers.ready()
         async with self._opening:
@@ -148,7 +148,7 @@ class HeldSessions:
                 raise Refused("conflict", f"there is a session {session_id!r} already; resume it")
             return await self._open(asked, who, is_new=True)
 
-    async def resume(self, asked: ResumeSession, who: Principal) -> HeldSession:
+    async def resume(self, asked: ResumeSession, who: Principal) -> LiveSession:
         """Open a session that the store has. One that is open here stays as it is, and gets what
         the client brings.
         """
@@ -160,10 +160,10 @@ class HeldSessions:
                 return await self._open(asked_again(setup, asked), who, is_new=False)
         bring_again(held, asked.client_tools, who)
         if asked.capabilities:
-            held.tools.offer_anew(asked.capabilities)
+            held.tools.set_capabilities(asked.capabilities)
         return held
 
-    async def fork(self, session_id: str, new_id: str | None, who: Principal) -> HeldSession:
+    async def fork(self, session_id: str, new_id: str | None, who: Principal) -> LiveSession:
         """Open a new session that begins with what happened in another one, open or not."""
         info, source = await self._known(session_id), self._held.get(session_id)
         setup = setup_of(info.settings)
@@ -243,9 +243,11 @@ class HeldSessions:
 
     async def facts(self) -> list[SessionFacts]:
         """Every session of the store, open here or not."""
-        return await ask_store(
-            self._store, lambda: [self._facts(info) for info in self._store.sessions()]
-        )
+        return await ask_store(self._store, self._all_facts)
+
+    def _all_facts(self) -> list[SessionFacts]:
+        sessions = every(lambda cursor: self._store.sessions(cursor=cursor))
+        return [self._facts(info) for info in sessions]
 
     async def facts_of(self, session_id: str) -> SessionFacts:
         """One session of the store. Raises `Refused` (not_found)."""
@@ -255,22 +257,25 @@ class HeldSessions:
     def records(self, session_id: str, after: int = 0, most: int | None = None) -> list[Record]:
         """What a session's ledger has after a place. May touch the disk."""
         held = self._held.get(session_id)
-        found = (
-            held.session.records(after) if held else self._store.records(session_id, after=after)
-        )
-        return list(islice(found, most))
+        if held is not None:
+            return list(held.session.records(after, limit=most))
+        return list(self._store.records(session_id, after=after, limit=most))
 
     def _facts(self, info: SessionInfo) -> SessionFacts:
         held, setup = self._held.get(info.session_id), setup_of(info.settings)
         head = held.session.head() if held else info.head
-        waiting = self._store.approvals(session_id=info.session_id, state="pending")
+        pending = every(
+            lambda cursor: self._store.approvals(
+                session_id=info.session_id, state="pending", cursor=cursor
+            )
+        )
         return SessionFacts(
             session_id=info.session_id,
             state="open" if held else "closed",
             last_seq=head.seq if head else 0,
             turn=held.session.last_turn if held else int(info.settings.get("turn", 0)),
             is_busy=held.slot.is_busy if held else False,
-            pending_approvals=len(waiting),
+            pending_approvals=sum(1 for _ in pending),
             cwd=held.session.cwd if held else setup.cwd,
             metadata=dict(held.session.metadata) if held else setup.metadata,
             unavailable_tools=dict(held.unavailable) if held else {},
@@ -288,7 +293,7 @@ class HeldSessions:
         except SessionNotFound:
             return None
 
-    async def _open(self, asked: CreateSession, who: Principal, *, is_new: bool) -> HeldSession:
+    async def _open(self, asked: CreateSession, who: Principal, *, is_new: bool) -> LiveSession:
         most = self._config.max_sessions
         if len(self._held) >= most:
             raise Refused("unavailable", f"{most} sessions are open, and no more may be; close one")
@@ -318,7 +323,7 @@ class HeldSessions:
         options["metadata"] = asked.metadata
         return await _opened(self._store, asked.session_id, **options)
 
-    def _hold(self, session: Session, asked: CreateSession, who: Principal) -> HeldSession:
+    def _hold(self, session: Session, asked: CreateSession, who: Principal) -> LiveSession:
         session_id, is_wanted = session.session_id, wanted_by(asked)
         known = self._registry.list_tools(session_id=session_id)
         taken = {definition.name for definition in known}
@@ -327,7 +332,7 @@ class HeldSessions:
         client = ClientCalls()
         if own:
             client.belong_to(who)
-        session.kept["setup"] = to_keep(asked, session.cwd)
+        session.set_host_setting("setup", to_keep(asked, session.cwd))
         if self._config.on_session is not None:
             self._config.on_session(session)
         tools = SessionTools(
@@ -336,9 +341,9 @@ class HeldSessions:
             [*remote.tools.values(), *own],
             capabilities=asked.capabilities,
             is_wanted=is_wanted,
-            on_gone=lambda name: self._make_room(session_id),
+            on_removed=lambda name: self._make_room(session_id),
         )
-        return HeldSession(
+        return LiveSession(
             session,
             tools,
             self._config,

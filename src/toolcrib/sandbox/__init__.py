@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from toolcrib.sandbox.command import (
         BackendName,
         Command,
-        Finished,
+        CommandResult,
         KilledBy,
-        Limits,
+        SandboxLimits,
         SandboxOptions,
     )
     from toolcrib.sandbox.detection import find_sandbox
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 __all__ = [
     "BackendName",
     "Command",
-    "Finished",
+    "CommandResult",
     "KilledBy",
-    "Limits",
     "Process",
     "Python",
     "Sandbox",
+    "SandboxLimits",
     "SandboxOptions",
     "WorkDirectory",
     "WorkFile",
@@ -44,9 +44,9 @@ if not TYPE_CHECKING:
             "toolcrib.sandbox.command": (
                 "BackendName",
                 "Command",
-                "Finished",
+                "CommandResult",
                 "KilledBy",
-                "Limits",
+                "SandboxLimits",
                 "SandboxOptions",
             ),
             "toolcrib.sandbox.detection": ("find_sandbox",),

@@ -67,7 +67,7 @@ class Backend(Protocol):
         ...
 
 
-def text_in_memory(data: bytes) -> int:
+def memory_file(data: bytes) -> int:
     """A descriptor to read `data` from, which nobody else can find."""
     try:
         descriptor = os.memfd_create("toolcrib", os.MFD_CLOEXEC)

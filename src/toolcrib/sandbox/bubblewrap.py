@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import SandboxUnavailable, UsageError
-from toolcrib.sandbox.backend import close_all, text_in_memory
-from toolcrib.sandbox.process_tree import readable
-from toolcrib.sandbox.sandlock import limiting
+from toolcrib.sandbox.backend import close_all, memory_file
+from toolcrib.sandbox.process_tree import wait_readable
+from toolcrib.sandbox.sandlock import prlimit_arguments
 from toolcrib.sandbox.syscalls import seccomp_filter
 from toolcrib.sandbox.system import network_files, system_files, system_folders
 
@@ -73,13 +73,13 @@ class BubblewrapLaunch:
         self.work_at = command.work_at or PurePosixPath(work.path)
         self._told = b""
         self._tells, tells = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        options = text_in_memory(b"".join(_nul(each) for each in self._view(command, work)))
+        options = memory_file(b"".join(_nul(each) for each in self._view(command, work)))
         self._given = [options, tells]
         ways = ["--args", str(options), "--json-status-fd", str(tells)]
         if (filtered := seccomp_filter()) is not None:
-            self._given.append(text_in_memory(filtered))
+            self._given.append(memory_file(filtered))
             ways += ["--seccomp", str(self._given[-1])]
-        limits = limiting(command.limits)
+        limits = prlimit_arguments(command.limits)
         self.argv = [program, *ways, "--", *self._dropping, *limits, *command.argv]
 
     @property
@@ -90,7 +90,7 @@ class BubblewrapLaunch:
         close_all(self._given)
         self._given = []
         while (found := _CHILD.search(self._told)) is None:
-            await readable(self._tells)
+            await wait_readable(self._tells)
             if not self._listen():
                 return None
         return int(found[1])

@@ -22,7 +22,7 @@ MEBIBYTE: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class SandboxLimits:
     """How much a command may use. What is over is killed, with everything that it started."""
 
     seconds: float | None = 30.0
@@ -65,7 +65,7 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     readable: tuple[Path, ...] = ()
     network: bool = False
-    limits: Limits = Limits()
+    limits: SandboxLimits = SandboxLimits()
     work_at: PurePosixPath | None = None
     """Where it sees its work directory, if the backend can mount; else at its real path."""
 
@@ -86,7 +86,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class CommandResult:
     """How a command ended. Nothing that it started is left.
 
     `exit_code` is 128 + N when signal N ended it. `backend` is what confined it.
@@ -131,14 +131,14 @@ def is_mountable(place: PurePosixPath) -> bool:
     return place.is_absolute() and ".." not in parts and len(parts) > 1 and parts[1] not in _TAKEN
 
 
-_LIMITS: Final = frozenset(each.name for each in fields(Limits))
+_LIMITS: Final = frozenset(each.name for each in fields(SandboxLimits))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxOptions:
     """What a confined handler gets besides Python, the installed libraries and its own code."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
     env: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     readable: tuple[Path, ...] = ()
     """Files and folders that it may read. Modules in such a folder can be imported."""
@@ -160,4 +160,4 @@ class SandboxOptions:
         if unknown := rest.keys() - {each.name for each in fields(cls)} | rest.keys() & {"limits"}:
             raise UsageError(f"sandbox has no option {sorted(unknown)[0]!r}")
         readable = tuple(Path(path).absolute() for path in rest.pop("readable", ()))
-        return cls(limits=Limits(**limits), readable=readable, **rest)
+        return cls(limits=SandboxLimits(**limits), readable=readable, **rest)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from toolcrib.errors import SandboxUnavailable, ToolcribError
 from toolcrib.sandbox.bubblewrap import Bubblewrap, bubblewrap_programs
-from toolcrib.sandbox.command import Command, Limits
-from toolcrib.sandbox.sandbox import ConfinedSandbox
-from toolcrib.sandbox.sandlock import RlimitsOnly, Sandlock
+from toolcrib.sandbox.command import Command, SandboxLimits
+from toolcrib.sandbox.sandbox import BackendSandbox
+from toolcrib.sandbox.sandlock import Rlimits, Sandlock
 from toolcrib.sandbox.work_directory import WorkDirectory
 
 if TYPE_CHECKING:
@@ -33,15 +33,15 @@ _PROBE: Final = (
 )
 
 
-async def fault_of(backend: Backend) -> str | None:
+async def backend_fault(backend: Backend) -> str | None:
     """Why a backend cannot be used here; None when it can."""
     with tempfile.TemporaryDirectory(prefix="toolcrib-") as folder:
         outside = _Outside.within(Path(folder))
         argv = ("/bin/sh", "-c", _PROBE, "probe", str(outside.secret), str(outside.target))
-        command = Command(argv=argv, limits=Limits(seconds=PROBE_SECONDS))
+        command = Command(argv=argv, limits=SandboxLimits(seconds=PROBE_SECONDS))
         try:
             with WorkDirectory.temporary() as work:
-                finished = await ConfinedSandbox(backend).run(command, work=work)
+                finished = await BackendSandbox(backend).run(command, work=work)
                 has_worked = [file.name for file in work.files()] == ["inside"]
         except (ToolcribError, OSError) as error:
             return str(error)
@@ -91,15 +91,15 @@ async def find_sandbox(
     `allow_unconfined` it then gives `rlimits`, which keeps limits and hides nothing.
     """
     if backend == "rlimits":
-        return ConfinedSandbox(RlimitsOnly())
+        return BackendSandbox(Rlimits())
     faults: list[str] = []
     for name in STRONGEST_FIRST if backend is None else (backend,):
         found = await _working(name)
         if not isinstance(found, str):
-            return ConfinedSandbox(found)
+            return BackendSandbox(found)
         faults.append(f"{name}: {found}")
     if allow_unconfined:
-        return ConfinedSandbox(RlimitsOnly())
+        return BackendSandbox(Rlimits())
     raise SandboxUnavailable(
         f"nothing here can confine a program ({'; '.join(faults)}); {_INSTALL}"
     )
@@ -114,7 +114,7 @@ async def _working(name: BackendName) -> Backend | str:
 async def _first_that_works(backends: Sequence[Backend]) -> Backend | str:
     faults: list[str] = []
     for backend in backends:
-        fault = await fault_of(backend)
+        fault = await backend_fault(backend)
         if fault is None:
             return backend
         faults.append(fault)
@@ -128,4 +128,4 @@ def _backends(name: BackendName) -> Sequence[Backend]:
         case "sandlock":
             return [Sandlock()]
         case "rlimits":
-            return [RlimitsOnly()]
+            return [Rlimits()]

@@ -22,12 +22,12 @@ from toolcrib.sandbox.python import find_python, library_folders
 from toolcrib.sandbox.work_directory import WorkDirectory
 
 if TYPE_CHECKING:
-    from toolcrib.sandbox.command import BackendName, Finished, SandboxOptions
+    from toolcrib.sandbox.command import BackendName, CommandResult, SandboxOptions
     from toolcrib.tools.context import ToolContext
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class HandlerTarget:
     """A function by its address. `modules` are the files (or folders without one) of modules by
     name, outside of where libraries are installed.
     """
@@ -43,7 +43,7 @@ class Target:
         return tuple(file.parent if file.name == "__init__.py" else file for file in files)
 
 
-def target_of(handler: Callable[..., Any], tool: str) -> Target:
+def target_of(handler: Callable[..., Any], tool: str) -> HandlerTarget:
     """The address of a handler. Raises `InvalidTool` for one that another process cannot import."""
     module: str = getattr(handler, "__module__", "") or ""
     function: str = getattr(handler, "__qualname__", "") or ""
@@ -52,7 +52,7 @@ def target_of(handler: Callable[..., Any], tool: str) -> Target:
             f"tool {tool!r}: a handler in a sandbox must be a function of a module, so that "
             "another process can import it; move it to the top of a module"
         )
-    return Target(module, function, {**_outside(module), **_outside("toolcrib")})
+    return HandlerTarget(module, function, {**_outside(module), **_outside("toolcrib")})
 
 
 def _at(module: str, function: str) -> object:
@@ -144,7 +144,7 @@ class SandboxedHandler:
             "context": {**{name: getattr(context, name) for name in facts}, "turn": context.turn},
         }
 
-    def _value(self, finished: Finished, answer: dict[str, Any] | None) -> Any:
+    def _value(self, finished: CommandResult, answer: dict[str, Any] | None) -> Any:
         limits = self.options.limits
         if finished.timed_out:
             spent = limits.seconds if finished.killed_by == "wall_clock" else limits.cpu_seconds
@@ -173,7 +173,7 @@ class SandboxedHandler:
                 how = f"ended with exit code {finished.exit_code} before it gave a result"
                 raise self._failed(how, finished)
 
-    def _failed(self, how: str, finished: Finished) -> SandboxedToolFailed:
+    def _failed(self, how: str, finished: CommandResult) -> SandboxedToolFailed:
         error = SandboxedToolFailed(f"The process of `{self._tool}` {how}.")
         error.add_note(f"In the sandbox:\n{finished.stderr.decode(errors='replace')[-2000:]}")
         return error

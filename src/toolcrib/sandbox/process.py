@@ -13,15 +13,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from toolcrib.errors import SandboxFailed
-from toolcrib.sandbox.command import Finished, KilledBy
+from toolcrib.sandbox.command import CommandResult, KilledBy
 from toolcrib.sandbox.process_tree import memory_in_use
 
 if TYPE_CHECKING:
     from pathlib import PurePosixPath
 
-    from toolcrib.sandbox.command import BackendName, Limits
-    from toolcrib.sandbox.process_tree import Tree
-    from toolcrib.sandbox.streams import Capped
+    from toolcrib.sandbox.command import BackendName, SandboxLimits
+    from toolcrib.sandbox.process_tree import ProcessTree
+    from toolcrib.sandbox.streams import CapturedOutput
     from toolcrib.sandbox.work_directory import WorkDirectory
 
 
@@ -29,16 +29,16 @@ class Process:
     """A command that lives between calls. Leaving `async with` ends it and all that it started.
 
     `stdout` is for the caller to read; a command that writes faster has to wait. Of `stderr` the
-    beginning is kept, for `Finished`.
+    beginning is kept, for `CommandResult`.
     """
 
     def __init__(
         self,
-        running: Running,
+        running: LimitGuard,
         *,
         stdin: asyncio.StreamWriter,
         stdout: asyncio.StreamReader,
-        stderr: Capped,
+        stderr: CapturedOutput,
         work: WorkDirectory,
         work_at: PurePosixPath,
         backend: BackendName,
@@ -75,15 +75,15 @@ class Process:
         if self.is_alive:
             self._running.kill(why)
 
-    async def wait(self) -> Finished:
-        """Wait for its end. Stdout is the caller's: `Finished` holds what nobody read."""
+    async def wait(self) -> CommandResult:
+        """Wait for its end. Stdout is the caller's: `CommandResult` holds what nobody read."""
         code = await asyncio.shield(self._ended)
         await self._stderr.closed()
         rest = await self.stdout.read()
         self.stdin.close()
         return self._running.finished(code, rest, self._stderr.data, self.backend)
 
-    async def close(self) -> Finished:
+    async def close(self) -> CommandResult:
         """End it now."""
         self.kill()
         return await self.wait()
@@ -105,12 +105,12 @@ WATCH_SECONDS: Final = 0.1
 """How often memory and disk are looked at; less often where looking takes long."""
 
 
-class Running:
+class LimitGuard:
     """The limits of one command that no kernel keeps: wall clock, output, memory of all processes
     together, and disk.
     """
 
-    def __init__(self, tree: Tree, work: WorkDirectory, limits: Limits) -> None:
+    def __init__(self, tree: ProcessTree, work: WorkDirectory, limits: SandboxLimits) -> None:
         self.killed_by: KilledBy | None = None
         self._tree = tree
         self._work = work
@@ -135,7 +135,7 @@ class Running:
             if clock is not None:
                 clock.cancel()
 
-    def finished(self, code: int, out: bytes, err: bytes, backend: BackendName) -> Finished:
+    def finished(self, code: int, out: bytes, err: bytes, backend: BackendName) -> CommandResult:
         """The end as a fact. Raises `SandboxFailed` when the command was never started."""
         killed_by = self.killed_by
         if killed_by is None and not self._tree.has_begun:
@@ -143,7 +143,7 @@ class Running:
             raise SandboxFailed(f"the sandbox could not be made: {told}")
         if killed_by is None and code == 128 + signal.SIGXCPU:
             killed_by = "cpu"
-        return Finished(
+        return CommandResult(
             exit_code=code,
             stdout=out,
             stderr=err,

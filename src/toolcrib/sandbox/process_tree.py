@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toolcrib.sandbox.backend import Launch
 
 
-async def readable(descriptor: int) -> None:
+async def wait_readable(descriptor: int) -> None:
     """Wait until there is something to read; a process that ended counts, by its descriptor."""
     loop = asyncio.get_running_loop()
     ready = loop.create_future()
@@ -42,7 +42,7 @@ STOP_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Streams:
+class CommandStreams:
     """The command's ends of its three streams."""
 
     stdin: int
@@ -50,10 +50,10 @@ class Streams:
     stderr: int
 
 
-class Tree:
+class ProcessTree:
     """What was started for one command. It is over when none of its processes is left."""
 
-    def __init__(self, launch: Launch, streams: Streams) -> None:
+    def __init__(self, launch: Launch, streams: CommandStreams) -> None:
         self._launch = launch
         # Started from the event loop's own thread: the kernel ends it when that thread ends.
         self._popen = subprocess.Popen(
@@ -118,10 +118,10 @@ class Tree:
     async def _end(self) -> int:
         try:
             await asyncio.wait([self._beginning])
-            await readable(self._started)
+            await wait_readable(self._started)
             code = self._popen.wait()
             if self._last is not None:
-                await readable(self._last)
+                await wait_readable(self._last)
                 os.close(self._last)
         except asyncio.CancelledError:
             # The event loop is being closed; nobody will be there to wait.

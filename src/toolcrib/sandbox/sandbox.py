@@ -10,15 +10,15 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from toolcrib.sandbox.backend import close_all, text_in_memory
-from toolcrib.sandbox.process import Process, Running
-from toolcrib.sandbox.process_tree import Streams, Tree
-from toolcrib.sandbox.streams import capture, reading, writing
+from toolcrib.sandbox.backend import close_all, memory_file
+from toolcrib.sandbox.process import LimitGuard, Process
+from toolcrib.sandbox.process_tree import CommandStreams, ProcessTree
+from toolcrib.sandbox.streams import captured_pipe, reader_pipe, writer_pipe
 from toolcrib.sandbox.work_directory import WorkDirectory
 
 if TYPE_CHECKING:
     from toolcrib.sandbox.backend import Backend, Launch
-    from toolcrib.sandbox.command import BackendName, Command, Finished
+    from toolcrib.sandbox.command import BackendName, Command, CommandResult
 
 
 class Sandbox(Protocol):
@@ -29,7 +29,7 @@ class Sandbox(Protocol):
 
     async def run(
         self, command: Command, *, stdin: bytes = b"", work: WorkDirectory | None = None
-    ) -> Finished:
+    ) -> CommandResult:
         """Run a command to its end, whatever that is. Without `work` it has a directory that is
         removed afterwards. Cancelling this kills it and all that it started.
         """
@@ -42,7 +42,7 @@ class Sandbox(Protocol):
         ...
 
 
-class ConfinedSandbox:
+class BackendSandbox:
     """A `Sandbox` whose commands a backend confines."""
 
     def __init__(self, backend: Backend) -> None:
@@ -54,16 +54,16 @@ class ConfinedSandbox:
 
     async def run(
         self, command: Command, *, stdin: bytes = b"", work: WorkDirectory | None = None
-    ) -> Finished:
+    ) -> CommandResult:
         if work is None:
             with WorkDirectory.temporary() as temporary:
                 return await self.run(command, stdin=stdin, work=temporary)
         launch = self._backend.prepare(command, work)
         limit = command.limits.output_bytes
-        stdout, out = await capture(limit, launch.owner)
-        stderr, err = await capture(limit, launch.owner)
-        tree = _started(launch, Streams(text_in_memory(stdin), stdout, stderr))
-        running = Running(tree, work, command.limits)
+        stdout, out = await captured_pipe(limit, launch.owner)
+        stderr, err = await captured_pipe(limit, launch.owner)
+        tree = _started(launch, CommandStreams(memory_file(stdin), stdout, stderr))
+        running = LimitGuard(tree, work, command.limits)
         out.on_full = err.on_full = partial(running.kill, "output")
         async with _ended_with(tree):
             code = await running.ended()
@@ -74,12 +74,12 @@ class ConfinedSandbox:
     async def open(self, command: Command, *, work: WorkDirectory) -> Process:
         launch = self._backend.prepare(command, work)
         limit = command.limits.output_bytes
-        stdin, to = await writing(launch.owner)
-        stdout, out = await reading(limit, launch.owner)
-        stderr, err = await capture(limit, launch.owner)
-        tree = _started(launch, Streams(stdin, stdout, stderr))
+        stdin, to = await writer_pipe(launch.owner)
+        stdout, out = await reader_pipe(limit, launch.owner)
+        stderr, err = await captured_pipe(limit, launch.owner)
+        tree = _started(launch, CommandStreams(stdin, stdout, stderr))
         return Process(
-            Running(tree, work, command.limits),
+            LimitGuard(tree, work, command.limits),
             stdin=to,
             stdout=out,
             stderr=err,
@@ -89,9 +89,9 @@ class ConfinedSandbox:
         )
 
 
-def _started(launch: Launch, streams: Streams) -> Tree:
+def _started(launch: Launch, streams: CommandStreams) -> ProcessTree:
     try:
-        return Tree(launch, streams)
+        return ProcessTree(launch, streams)
     except BaseException:
         launch.close()
         raise
@@ -101,7 +101,7 @@ def _started(launch: Launch, streams: Streams) -> Tree:
 
 
 @asynccontextmanager
-async def _ended_with(tree: Tree) -> AsyncGenerator[None]:
+async def _ended_with(tree: ProcessTree) -> AsyncGenerator[None]:
     """What ends the block early, a cancellation too, ends the command."""
     try:
         yield

@@ -15,18 +15,20 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import SandboxUnavailable
-from toolcrib.sandbox.backend import close_all, text_in_memory
+from toolcrib.sandbox.backend import close_all, memory_file
 from toolcrib.sandbox.system import network_files, system_files, system_folders
 
 if TYPE_CHECKING:
-    from toolcrib.sandbox.command import BackendName, Command, Limits
+    from toolcrib.sandbox.command import BackendName, Command, SandboxLimits
     from toolcrib.sandbox.work_directory import WorkDirectory
 
 
 PRLIMIT: Final = "/usr/bin/prlimit"
 
 
-def limiting(limits: Limits, *, memory: bool = True, processes: bool = True) -> Iterator[str]:
+def prlimit_arguments(
+    limits: SandboxLimits, *, memory: bool = True, processes: bool = True
+) -> Iterator[str]:
     """What a command is started by, so that it and all that it starts have these limits. Memory
     and processes are left out where something else counts them, or counts them better.
     """
@@ -63,14 +65,17 @@ class Sandlock:
         facts = {
             "sandlock": _sandlock_folder(),
             # It counts the memory of all processes together, and the processes, itself.
-            "argv": [*limiting(command.limits, memory=False, processes=False), *command.argv],
+            "argv": [
+                *prlimit_arguments(command.limits, memory=False, processes=False),
+                *command.argv,
+            ],
             "env": dict(command.env),
             "options": _policy(command, work),
         }
         return SupervisedLaunch(facts, work)
 
 
-class RlimitsOnly:
+class Rlimits:
     """Limits and a clock, and nothing hidden: for commands that are trusted with everything."""
 
     name: BackendName = "rlimits"
@@ -79,7 +84,7 @@ class RlimitsOnly:
         facts = {
             "sandlock": None,
             # The kernel counts every process of a user, so a limit would count others' too.
-            "argv": [*limiting(command.limits, processes=False), *command.argv],
+            "argv": [*prlimit_arguments(command.limits, processes=False), *command.argv],
             "env": dict(command.env),
             "options": {"cwd": str(work.path)},
         }
@@ -96,7 +101,7 @@ class SupervisedLaunch:
             # Without root's privileges even root needs to be the owner.
             work.give_to(0)
         self.work_at = PurePosixPath(work.path)
-        told = text_in_memory(json.dumps(facts).encode())
+        told = memory_file(json.dumps(facts).encode())
         lifeline, self._lifeline = os.pipe2(os.O_CLOEXEC)
         self._given = [told, lifeline]
         self.argv = [sys.executable, "-I", "-S", _SUPERVISOR, str(told), str(lifeline)]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 
 
-class Capped(asyncio.Protocol):
+class CapturedOutput(asyncio.Protocol):
     """Keeps what comes, up to a limit. When more comes it calls `on_full` once, and drops it."""
 
     def __init__(self, limit: int) -> None:
@@ -39,15 +39,15 @@ class Capped(asyncio.Protocol):
         await self._closed
 
 
-async def capture(limit: int, owner: int | None) -> tuple[int, Capped]:
+async def captured_pipe(limit: int, owner: int | None) -> tuple[int, CapturedOutput]:
     """A descriptor to write to, and what will have been written."""
     ours, theirs = _pipe(owner)
     loop = asyncio.get_running_loop()
-    _, kept = await loop.connect_read_pipe(lambda: Capped(limit), os.fdopen(ours, "rb", 0))
+    _, kept = await loop.connect_read_pipe(lambda: CapturedOutput(limit), os.fdopen(ours, "rb", 0))
     return theirs, kept
 
 
-class Whole(asyncio.StreamReaderProtocol):
+class PipeReaderProtocol(asyncio.StreamReaderProtocol):
     """Feeds a reader, and lets go of the pipe at its end on whichever event loop."""
 
     def eof_received(self) -> bool:
@@ -55,17 +55,17 @@ class Whole(asyncio.StreamReaderProtocol):
         return False
 
 
-async def reading(limit: int, owner: int | None) -> tuple[int, asyncio.StreamReader]:
+async def reader_pipe(limit: int, owner: int | None) -> tuple[int, asyncio.StreamReader]:
     """A descriptor to write to, and a reader of it; a writer who is too fast has to wait."""
     ours, theirs = _pipe(owner)
     reader = asyncio.StreamReader(limit)
     await asyncio.get_running_loop().connect_read_pipe(
-        lambda: Whole(reader), os.fdopen(ours, "rb", 0)
+        lambda: PipeReaderProtocol(reader), os.fdopen(ours, "rb", 0)
     )
     return theirs, reader
 
 
-async def writing(owner: int | None) -> tuple[int, asyncio.StreamWriter]:
+async def writer_pipe(owner: int | None) -> tuple[int, asyncio.StreamWriter]:
     """A descriptor to read from, and a writer to it."""
     theirs, ours = _pipe(owner)
     loop = asyncio.get_running_loop()

@@ -77,9 +77,9 @@ def _free(root: int, numbers: count[int]) -> str:
 
 logger = logging.getLogger(__name__)
 
-MOST_ENTRIES: Final = 100_000
+MAX_ENTRIES: Final = 100_000
 """How many names are looked at; a command that makes more is treated as one that fills the disk."""
-DEEPEST: Final = 64
+MAX_DEPTH: Final = 64
 """How many folders may lie in each other."""
 UNCOUNTED: Final = 2**63
 # Not to block on a pipe that pretends to be a file.
@@ -178,7 +178,7 @@ class WorkDirectory:
         try:
             for count, entry in enumerate(self._entries(is_strict=True), start=1):
                 total += entry.facts.st_blocks * 512
-                if count > MOST_ENTRIES:
+                if count > MAX_ENTRIES:
                     return UNCOUNTED
         except OSError:
             return UNCOUNTED
@@ -246,7 +246,7 @@ class WorkDirectory:
                     raise
 
     def _within(self, folder: tuple[str, ...]) -> Iterator[_Entry]:
-        if len(folder) > DEEPEST:
+        if len(folder) > MAX_DEPTH:
             raise OSError(errno.ENAMETOOLONG, "is nested too deep", "/".join(folder))
         with self._inside(list(folder)) as here:
             for name in os.listdir(here):

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic_core import to_json
 
-from toolcrib.approval.decision import Actor, Approve, Decided, Decision, Expire
+from toolcrib.approval.decision import Actor, ApprovalRequest, Approve, Decided, Decision, Expire
 from toolcrib.approval.edit import check_edit
 from toolcrib.approval.grant import Grant, NewGrant
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.errors import InvalidDecision, StoreError
 from toolcrib.ledger.events import GrantChanged
 from toolcrib.store.codec import decode_decided
-from toolcrib.store.store import FiledApproval, ask_store
+from toolcrib.store.store import FiledApproval, ask_store, every
 
 if TYPE_CHECKING:
     from toolcrib.session.session import Session
@@ -31,9 +30,13 @@ class Approvals:
     def pending(self) -> list[ApprovalRequest]:
         """Requests that nobody has decided yet, oldest first."""
         session = self._session
-        filed = session.store.approvals(session_id=session.session_id, state="pending")
+        pending = every(
+            lambda cursor: session.store.approvals(
+                session_id=session.session_id, state="pending", cursor=cursor
+            )
+        )
         # Copies: whoever edits what it was shown must not edit the record of it.
-        return [deepcopy(each.request) for each in filed]
+        return [deepcopy(filed.request) for filed in pending]
 
     async def decide(
         self,
@@ -106,19 +109,19 @@ class Approvals:
         now = session.clock()
         return [
             grant
-            for grant in session.store.grants()
+            for grant in every(lambda cursor: session.store.grants(cursor=cursor))
             if grant.is_live(now) and grant.session_id in (None, session.session_id)
         ]
 
     async def revoke(self, grant_id: str, *, by: str) -> bool:
         """Take a grant back, at once; False when it was not live."""
         session = self._session
-        found = [grant for grant in session.store.grants() if grant.grant_id == grant_id]
-        if not found or not await ask_store(
+        grant = session.store.grant(grant_id)
+        if grant is None or not await ask_store(
             session.store, session.store.revoke_grant, grant_id, session.clock()
         ):
             return False
-        await self._note_grant(found[0], "revoked", Actor("person", by))
+        await self._note_grant(grant, "revoked", Actor("person", by))
         return True
 
     async def note_use(self, grant: Grant, call_id: str) -> None:
@@ -127,17 +130,21 @@ class Approvals:
 
     def _find(self, which: str) -> FiledApproval:
         store = self._session.store
-        mine = store.approvals(session_id=self._session.session_id)
-        # The id of a call is not ours to choose: one may look like the id of another's request.
-        named = [filed for filed in mine if filed.request.approval_id == which] or [
-            filed for filed in mine if filed.request.call_id == which
-        ]
-        if not named:
+        session_id = self._session.session_id
+        newest = store.approval(which)
+        if newest is None or newest.request.session_id != session_id:
+            newest = None
+            # The id of a call is not ours to choose: one may look like the id of another's
+            # request, which was looked for first.
+            for filed in every(
+                lambda cursor: store.approvals(session_id=session_id, cursor=cursor)
+            ):
+                newest = filed if filed.request.call_id == which else newest
+        if newest is None:
             raise InvalidDecision(
                 f"there is no request {which!r} in session {self._session.session_id}; "
                 "list what waits with `pending()`"
             )
-        newest = named[-1]
         if newest.state != "pending":
             raise InvalidDecision(
                 f"request {newest.request.approval_id} is decided already; a decision is final"

@@ -6,10 +6,10 @@ import asyncio
 import os
 import threading
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from toolcrib.approval.decision import Actor
 from toolcrib.clock import SYSTEM_CLOCK, Clock
@@ -19,15 +19,14 @@ from toolcrib.ledger.record import Head, Record, events, verify
 from toolcrib.session.approvals import Approvals
 from toolcrib.session.artifacts import Artifacts
 from toolcrib.session.bus import EventBus
-from toolcrib.session.ledger_writer import DurableLedger, Ledger, MemoryLedger, entry_of
-from toolcrib.session.ledger_writer import Entry as LedgerEntry
 from toolcrib.session.reducers import Reducers
-from toolcrib.session.state import ResumableState, export_state, restore_state
+from toolcrib.session.state import ResumableState, export_state, replace_session, restore_state
 from toolcrib.session.transcript import Entry, transcript
 from toolcrib.session.turns import turn_here
+from toolcrib.store.ledger_writer import Entry as LedgerEntry
+from toolcrib.store.ledger_writer import Ledger, entry_of
 from toolcrib.store.memory import MemoryStore
 from toolcrib.store.store import (
-    ArtifactKept,
     CallOpened,
     Commit,
     Effect,
@@ -43,6 +42,19 @@ T = TypeVar("T")
 
 Unanswered = Literal["wait", "deny"]
 """What becomes of a call that nobody here can approve: it waits, or it is denied."""
+
+
+class ExecutorState(Protocol):
+    """What the executors of a session share, as far as the session itself needs it."""
+
+    @property
+    def running_ids(self) -> Collection[str]:
+        """Calls whose handler runs now: the session cannot be exported meanwhile."""
+        ...
+
+    def restore(self, waiting: Iterable[str]) -> None:
+        """The session went on from a state in which these calls wait."""
+        ...
 
 
 class Session:
@@ -78,12 +90,11 @@ class Session:
         self._is_closed = False
         self._has_unwritten = False
         lease = self.store.acquire(self.session_id)
-        self.ledger: Ledger = open_ledger(self.store, lease)
+        self.ledger: Ledger = self.store.open_ledger(lease)
         self._saved = self.store.session(self.session_id).settings
-        self.kept: dict[str, Any] = dict(self._saved.get("kept", {}))
-        """What whoever holds the session keeps with it, as JSON; saved with the settings."""
-        self.last_turn: int = self._saved.get("turn", 0)
-        """The number of the turn that began last; 0 before the first."""
+        self._host_settings: dict[str, Any] = dict(self._saved.get("host", {}))
+        self._last_turn: int = self._saved.get("turn", 0)
+        self._calls_made = 0
         self._numbering = threading.Lock()
         if isinstance(need_user_approve_tools, str):
             raise UsageError(
@@ -96,13 +107,10 @@ class Session:
         """Tools that always need a person's yes. Read at every call, so changes work at once."""
         self.artifacts = Artifacts(self.store, self.session_id)
         self.approvals = Approvals(self)
-        self.calls_made = 0
-        self.waiting = {call.call_id for call in self.open_calls()}
-        """Ids of open calls that can be taken up again."""
-        self.running: dict[str, Any] = {}
-        """Calls whose handler runs in this process now, by id."""
-        self.claimed: set[str] = set()
-        """Open calls that a task of this process is working on, so that no other takes them up."""
+        self.executor_state: ExecutorState | None = None
+        """What the executors of this session share, attached by the first of them. Only
+        `toolcrib.calls.session_calls` uses it.
+        """
         self.note(SessionOpened(session_id=self.session_id, at=clock(), fence=lease.fence))
         self._recover()
 
@@ -134,19 +142,52 @@ class Session:
         return bool(self.bus.subscribers or self.reducers.slices)
 
     @property
+    def last_turn(self) -> int:
+        """The number of the turn that began last; 0 before the first."""
+        return self._last_turn
+
+    @property
+    def calls_made(self) -> int:
+        """How many calls got their id from `next_call_id`."""
+        return self._calls_made
+
+    @property
     def turn(self) -> int:
         """The number of the turn that the running code is part of; outside of turns, of the one
         that began last.
         """
         turn = turn_here(self)
-        return self.last_turn if turn is None else turn.number
+        return self._last_turn if turn is None else turn.number
 
     def next_turn(self) -> int:
         """The number of a turn that begins now. Turns may begin in several threads at once."""
         with self._numbering:
-            self.last_turn += 1
+            self._last_turn += 1
             self.save_settings()
-            return self.last_turn
+            return self._last_turn
+
+    def number_turns_after(self, turn: int) -> None:
+        """Let the next turn be `turn + 1`, in a session that begins with another one's turns."""
+        with self._numbering:
+            self._last_turn = turn
+
+    def next_call_id(self) -> str:
+        """An id that no call of this session has. The fence makes it unique over every process
+        that ever writes the session.
+        """
+        self._calls_made += 1
+        return f"call_{self.ledger.lease.fence}_{self._calls_made}"
+
+    def host_setting(self, key: str) -> Any:
+        """A JSON value that the host of the session saves with it; None when there is none."""
+        return self._host_settings.get(key)
+
+    def set_host_setting(self, key: str, value: Any) -> None:
+        """Change a setting of the host, or remove it with None. `save_settings` writes it down."""
+        if value is None:
+            self._host_settings.pop(key, None)
+        else:
+            self._host_settings[key] = value
 
     def note(self, event: Event) -> None:
         """Append an event, without waiting for it to be durable, and announce it."""
@@ -194,10 +235,19 @@ class Session:
         """The current state of a reducer."""
         return self.reducers.state(key)
 
-    def records(self, after: int = 0) -> Iterator[Record]:
-        """The ledger's records with `seq > after`."""
+    def records(
+        self,
+        after: int = 0,
+        *,
+        limit: int | None = None,
+        kinds: Collection[str] | None = None,
+        newest_first: bool = False,
+    ) -> Iterator[Record]:
+        """The ledger's records with `seq > after`; see `Store.records`."""
         self._write_out()
-        return self.ledger.records(after)
+        return self.store.records(
+            self.session_id, after=after, limit=limit, kinds=kinds, newest_first=newest_first
+        )
 
     def transcript(self) -> tuple[Entry, ...]:
         """What happened, call by call, as a person would read it."""
@@ -206,7 +256,7 @@ class Session:
     def head(self) -> Head | None:
         """The end of the ledger: keep it elsewhere to find a cut tail later."""
         self._write_out()
-        return self.ledger.head()
+        return self.store.head(self.session_id)
 
     def verify(self, head: Head | None = None) -> Head | None:
         """Check the whole ledger; raises `LedgerBroken` at the first record that is wrong."""
@@ -224,9 +274,9 @@ class Session:
     def save_settings(self) -> None:
         """Make the approval list durable, if it changed, so that a crash cannot weaken it."""
         names = list(self.need_user_approve_tools)
-        now: dict[str, Any] = {"need_user_approve_tools": names, "turn": self.last_turn}
-        if self.kept:
-            now["kept"] = dict(self.kept)
+        now: dict[str, Any] = {"need_user_approve_tools": names, "turn": self._last_turn}
+        if self._host_settings:
+            now["host"] = dict(self._host_settings)
         if now != self._saved:
             self.store.save_settings(self.lease, now)
             self._saved = now
@@ -243,21 +293,16 @@ class Session:
 
     def adopt(self, state: ResumableState) -> None:
         """Become the session of a checked state; for `restore_state`."""
-        assert isinstance(self.store, MemoryStore)
-        self.store.release(self.lease)
-        self.store.delete_session(self.session_id)
+        self.ledger = replace_session(self.store, self.lease, state)
         self.session_id = state.session_id
-        lease = self.store.acquire(self.session_id)
-        self.ledger = MemoryLedger(self.store, lease, state.records)
-        self.store.restore(lease, state.open_calls, state.approvals, state.grants)
-        self.store.apply(lease, [ArtifactKept(artifact) for artifact in state.artifacts])
-        self.last_turn = state.turn
-        self.calls_made = state.calls_made
+        self._last_turn = state.turn
+        self._calls_made = state.calls_made
         self.need_user_approve_tools = union(
             state.need_user_approve_tools, self.need_user_approve_tools
         )
         self.artifacts = Artifacts(self.store, self.session_id)
-        self.waiting = {call.call_id for call in state.open_calls}
+        if self.executor_state is not None:
+            self.executor_state.restore(call.call_id for call in state.open_calls)
         for event in events(state.records):
             self.reducers.apply(event)
 
@@ -265,7 +310,6 @@ class Session:
         """Delete what the records so far hold. The chain stays and still verifies."""
         await self.ledger.flush()
         await ask_store(self.store, self.store.delete_payloads, self.lease)
-        self.ledger.drop_payloads()
         await self.record(
             PayloadsDeleted(session_id=self.session_id, at=self.clock(), actor=Actor("person", by))
         )
@@ -302,13 +346,6 @@ class Session:
         # A session that another process writes by now can still be read.
         with suppress(StoreError):
             self.store.commit(self.lease, Commit((), ()))
-
-
-def open_ledger(store: Store, lease: Lease) -> Ledger:
-    """The ledger for a lease, of the kind its store needs."""
-    if isinstance(store, MemoryStore):
-        return MemoryLedger(store, lease, list(store.records(lease.session_id)))
-    return DurableLedger(store, lease)
 
 
 def check_session_id(session_id: str) -> str:

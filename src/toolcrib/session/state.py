@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -17,13 +18,25 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from toolcrib.approval.grant import Grant
-from toolcrib.errors import InvalidState, LedgerBroken, UsageError
+from toolcrib.errors import InvalidState, LedgerBroken, SessionNotFound, UsageError
 from toolcrib.ledger.events import SessionRestored, ToolInvoked
 from toolcrib.ledger.record import Record, events, verify
-from toolcrib.store.store import Artifact, FiledApproval, OpenCall
+from toolcrib.store.store import (
+    ApprovalFiled,
+    ApprovalUsed,
+    Artifact,
+    ArtifactKept,
+    CallOpened,
+    Commit,
+    FiledApproval,
+    OpenCall,
+    every,
+)
 
 if TYPE_CHECKING:
     from toolcrib.session.session import Session
+    from toolcrib.store.ledger_writer import Ledger
+    from toolcrib.store.store import Lease, Store
 
 STATE_VERSION = 1
 
@@ -86,8 +99,9 @@ def export_state(session: Session, *, key: bytes | None = None) -> ResumableStat
     """The session as a state. Calls that are running right now are not part of it: finish or
     cancel them first.
     """
-    if session.running:
-        running = ", ".join(session.running)
+    executors = session.executor_state
+    if executors is not None and executors.running_ids:
+        running = ", ".join(executors.running_ids)
         raise UsageError(f"calls are running: {running}; export when they are done")
     store = session.store
     state = ResumableState(
@@ -97,8 +111,14 @@ def export_state(session: Session, *, key: bytes | None = None) -> ResumableStat
         calls_made=session.calls_made,
         records=tuple(session.records()),
         open_calls=tuple(session.open_calls()),
-        approvals=tuple(store.approvals(session_id=session.session_id)),
-        grants=tuple(grant for grant in store.grants() if grant.session_id == session.session_id),
+        approvals=tuple(
+            every(lambda cursor: store.approvals(session_id=session.session_id, cursor=cursor))
+        ),
+        grants=tuple(
+            grant
+            for grant in every(lambda cursor: store.grants(cursor=cursor))
+            if grant.session_id == session.session_id
+        ),
         artifacts=tuple(_artifacts(session)),
     )
     return state if key is None else state.signed(key)
@@ -106,7 +126,7 @@ def export_state(session: Session, *, key: bytes | None = None) -> ResumableStat
 
 def _artifacts(session: Session) -> Iterator[Artifact]:
     """The whole results that calls left behind, where they have not been deleted."""
-    for event in events(session.records()):
+    for event in events(session.records(kinds=(ToolInvoked.kind,))):
         if isinstance(event, ToolInvoked) and event.artifact_id is not None:
             text = session.store.artifact(session.session_id, event.artifact_id)
             if text is not None:
@@ -140,6 +160,27 @@ def restore_state(session: Session, state: ResumableState, *, key: bytes | None 
     )
 
 
+def replace_session(store: Store, lease: Lease, state: ResumableState) -> Ledger:
+    """Put the session of `state` into the store, in place of the fresh one that `lease` writes."""
+    store.release(lease)
+    store.delete_session(lease.session_id)
+    with suppress(SessionNotFound):
+        store.delete_session(state.session_id)
+    lease = store.acquire(state.session_id)
+    requests = [ApprovalFiled(filed.request) for filed in state.approvals]
+    calls = [CallOpened(call) for call in state.open_calls]
+    artifacts = [ArtifactKept(artifact) for artifact in state.artifacts]
+    store.commit(lease, Commit(state.records, [*requests, *calls, *artifacts]))
+    for filed in state.approvals:
+        if filed.decided is not None:
+            store.decide(filed.decided)
+    used = [filed for filed in state.approvals if filed.state == "used"]
+    store.commit(lease, Commit((), [ApprovalUsed(filed.request.approval_id) for filed in used]))
+    for grant in state.grants:
+        store.add_grant(grant)
+    return store.open_ledger(lease)
+
+
 def _check(state: ResumableState) -> None:
     try:
         head = verify(state.records)
@@ -147,6 +188,13 @@ def _check(state: ResumableState) -> None:
         raise InvalidState(f"the ledger in the state is broken: {error}") from error
     if head is not None and head.session_id != state.session_id:
         raise InvalidState("the ledger in the state is of another session")
+    for filed in state.approvals:
+        decided, request = filed.decided, filed.request
+        if decided is not None and (decided.approval_id, decided.digest) != (
+            request.approval_id,
+            request.digest,
+        ):
+            raise InvalidState(f"the decision on {request.approval_id} is about another request")
     requests = {filed.request.approval_id: filed.request for filed in state.approvals}
     for call in state.open_calls:
         request = requests.get(call.approval_id or "")

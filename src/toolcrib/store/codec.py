@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
-from toolcrib.approval.decision import Approve, Decided
+from toolcrib.approval.decision import ApprovalRequest, Approve, Decided
 from toolcrib.approval.grant import Grant
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.errors import StoreError
 from toolcrib.store.store import OpenCall
 

@@ -1,23 +1,22 @@
-"""The store that needs nothing: sessions live in this process and die with it.
-
-The approvals and grants of the memory store.
-"""
+"""The memory store: sessions live in this process and die with it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from threading import RLock
-from typing import Any, Protocol, assert_never
+from typing import Any, Generic, TypeVar, assert_never
 
-from toolcrib.approval.decision import Decided
+from toolcrib.approval.decision import ApprovalRequest, Decided
 from toolcrib.approval.grant import Grant
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound, StoreError
 from toolcrib.ledger.record import Head, Record
 from toolcrib.store.codec import take_out_edit
+from toolcrib.store.memory_ledger import MemoryLedger, MemoryRecords
 from toolcrib.store.store import (
+    PAGE_SIZE,
     ApprovalFiled,
     ApprovalState,
     ApprovalUsed,
@@ -32,29 +31,77 @@ from toolcrib.store.store import (
     Lease,
     OpenCall,
     SessionInfo,
+    StorePage,
     check_follows,
     end_of,
 )
 
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Numbered(Generic[T]):
+    """Items by id, numbered in the order in which they were added; the number is the cursor."""
+
+    by_id: dict[str, tuple[int, T]] = field(default_factory=dict[str, tuple[int, T]])
+    last: int = 0
+
+    def get(self, item_id: str) -> T | None:
+        numbered = self.by_id.get(item_id)
+        return None if numbered is None else numbered[1]
+
+    def put(self, item_id: str, item: T) -> None:
+        """Add an item, or replace one in its place."""
+        numbered = self.by_id.get(item_id)
+        if numbered is None:
+            self.last += 1
+        self.by_id[item_id] = (self.last if numbered is None else numbered[0], item)
+
+    def remove(self, is_unwanted: Callable[[T], bool]) -> None:
+        self.by_id = {
+            item_id: numbered
+            for item_id, numbered in self.by_id.items()
+            if not is_unwanted(numbered[1])
+        }
+
+    def page(
+        self, cursor: str | None, limit: int, is_wanted: Callable[[T], bool] = lambda _: True
+    ) -> StorePage[T]:
+        after = int(cursor or 0)
+        wanted = [
+            (number, item)
+            for number, item in self.by_id.values()
+            if number > after and is_wanted(item)
+        ]
+        page = wanted[:limit]
+        end = str(page[-1][0]) if len(wanted) > limit else None
+        return StorePage(tuple(item for _, item in page), end)
+
 
 class MemoryInbox:
-    """The half of the memory store that people decide in; it owns the lock of both halves."""
+    """The approvals and grants of the memory store; it owns the lock of the whole store."""
 
     def __init__(self) -> None:
         self._lock = RLock()
-        self._approvals: dict[str, FiledApproval] = {}
-        self._grants: dict[str, Grant] = {}
+        self._approvals = _Numbered[FiledApproval]()
+        self._grants = _Numbered[Grant]()
 
     def approvals(
-        self, *, session_id: str | None = None, state: ApprovalState | None = None
-    ) -> list[FiledApproval]:
+        self,
+        *,
+        session_id: str | None = None,
+        state: ApprovalState | None = None,
+        cursor: str | None = None,
+        limit: int = PAGE_SIZE,
+    ) -> StorePage[FiledApproval]:
         """The inbox, oldest first."""
+
+        def is_wanted(filed: FiledApproval) -> bool:
+            of_session = session_id in (None, filed.request.session_id)
+            return of_session and state in (None, filed.state)
+
         with self._lock:
-            return [
-                filed
-                for filed in self._approvals.values()
-                if session_id in (None, filed.request.session_id) and state in (None, filed.state)
-            ]
+            return self._approvals.page(cursor, limit, is_wanted)
 
     def approval(self, approval_id: str) -> FiledApproval | None:
         """One request of the inbox."""
@@ -67,20 +114,29 @@ class MemoryInbox:
             filed = self._approvals.get(decided.approval_id)
             if filed is None or filed.state != "pending" or filed.request.digest != decided.digest:
                 return False
-            self._approvals[decided.approval_id] = replace(filed, state="decided", decided=decided)
+            self._approvals.put(
+                decided.approval_id, replace(filed, state="decided", decided=decided)
+            )
             return True
 
     def add_grant(self, grant: Grant) -> None:
         """Keep a new grant."""
         with self._lock:
-            if grant.grant_id in self._grants:
+            if self._grants.get(grant.grant_id) is not None:
                 raise StoreError(f"there is already a grant {grant.grant_id!r}")
-            self._grants[grant.grant_id] = grant
+            self._grants.put(grant.grant_id, grant)
 
-    def grants(self, *, tool_id: str | None = None) -> list[Grant]:
+    def grants(
+        self, *, tool_id: str | None = None, cursor: str | None = None, limit: int = PAGE_SIZE
+    ) -> StorePage[Grant]:
         """All grants, oldest first, dead ones too."""
         with self._lock:
-            return [grant for grant in self._grants.values() if tool_id in (None, grant.tool_id)]
+            return self._grants.page(cursor, limit, lambda grant: tool_id in (None, grant.tool_id))
+
+    def grant(self, grant_id: str) -> Grant | None:
+        """One grant."""
+        with self._lock:
+            return self._grants.get(grant_id)
 
     def use_grant(self, grant_id: str, now: float) -> bool:
         """Take one use if the grant is live."""
@@ -88,7 +144,7 @@ class MemoryInbox:
             grant = self._grants.get(grant_id)
             if grant is None or not grant.is_live(now):
                 return False
-            self._grants[grant_id] = grant.spend()
+            self._grants.put(grant_id, grant.spend())
             return True
 
     def revoke_grant(self, grant_id: str, now: float) -> bool:
@@ -97,76 +153,52 @@ class MemoryInbox:
             grant = self._grants.get(grant_id)
             if grant is None or not grant.is_live(now):
                 return False
-            self._grants[grant_id] = grant.revoke(now)
+            self._grants.put(grant_id, grant.revoke(now))
             return True
 
     def _check_new(self, requests: Sequence[ApprovalRequest]) -> None:
         for request in requests:
-            if request.approval_id in self._approvals:
+            if self._approvals.get(request.approval_id) is not None:
                 raise StoreError(f"approval {request.approval_id!r} is filed already")
 
     def _file(self, request: ApprovalRequest) -> None:
-        self._approvals[request.approval_id] = FiledApproval(request, "pending", None)
+        self._approvals.put(request.approval_id, FiledApproval(request, "pending", None))
 
     def _use(self, approval_id: str, session_id: str) -> None:
         filed = self._approvals.get(approval_id)
         if filed is not None and filed.request.session_id == session_id:
             decided = take_out_edit(filed.decided)[0] if filed.decided else None
-            self._approvals[approval_id] = replace(filed, state="used", decided=decided)
+            self._approvals.put(approval_id, replace(filed, state="used", decided=decided))
 
     def _forget_used(self, session_id: str) -> None:
-        self._approvals = {
-            approval_id: filed
-            for approval_id, filed in self._approvals.items()
-            if filed.request.session_id != session_id or filed.state != "used"
-        }
+        self._approvals.remove(
+            lambda filed: filed.request.session_id == session_id and filed.state == "used"
+        )
 
     def _forget(self, session_id: str) -> None:
-        self._approvals = {
-            approval_id: filed
-            for approval_id, filed in self._approvals.items()
-            if filed.request.session_id != session_id
-        }
-        self._grants = {
-            grant_id: grant
-            for grant_id, grant in self._grants.items()
-            if grant.session_id != session_id
-        }
-
-
-class Keeps(Protocol):
-    """A ledger that keeps its own records."""
-
-    def records(self, after: int = 0) -> Iterator[Record]:
-        """The records with a greater sequence number, in order."""
-        ...
-
-    def head(self) -> Head | None:
-        """The end of them."""
-        ...
+        self._approvals.remove(lambda filed: filed.request.session_id == session_id)
+        self._grants.remove(lambda grant: grant.session_id == session_id)
 
 
 @dataclass(slots=True)
 class _Session:
+    session_id: str
     created_at: float
     settings: dict[str, Any]
     fence: int
+    records: MemoryRecords
     is_open: bool = True
-    records: list[Record] = field(default_factory=list[Record])
-    attached: Keeps | None = None
     open_calls: dict[str, OpenCall] = field(default_factory=dict[str, OpenCall])
     artifacts: dict[str, Artifact] = field(default_factory=dict[str, Artifact])
 
-    def read(self, after: int) -> Iterator[Record]:
-        if self.attached is not None:
-            return self.attached.records(after)
-        return iter(self.records[after:])
-
-    def head(self) -> Head | None:
-        if self.attached is not None:
-            return self.attached.head()
-        last = self.records[-1] if self.records else None
-        return Head(last.session_id, last.seq, last.hash) if last else None
+    def info(self) -> SessionInfo:
+        return SessionInfo(
+            self.session_id,
+            self.created_at,
+            self.records.head(),
+            dict(self.settings),
+            self.is_open,
+        )
 
 
 class MemoryStore(MemoryInbox):
@@ -175,7 +207,7 @@ class MemoryStore(MemoryInbox):
     def __init__(self, *, clock: Clock = SYSTEM_CLOCK) -> None:
         super().__init__()
         self._clock = clock
-        self._sessions: dict[str, _Session] = {}
+        self._sessions = _Numbered[_Session]()
         # A session made again after its deletion must not honour leases of the deleted one.
         self._fence_floor = 0
 
@@ -193,8 +225,14 @@ class MemoryStore(MemoryInbox):
             if session is None:
                 if not create:
                     raise SessionNotFound(f"there is no session {session_id!r}")
-                session = _Session(self._clock(), dict(settings or {}), self._fence_floor + 1)
-                self._sessions[session_id] = session
+                session = _Session(
+                    session_id,
+                    self._clock(),
+                    dict(settings or {}),
+                    self._fence_floor + 1,
+                    MemoryRecords(session_id),
+                )
+                self._sessions.put(session_id, session)
             elif session.is_open:
                 raise LeaseHeld(f"session {session_id!r} is already open in this process")
             else:
@@ -208,6 +246,11 @@ class MemoryStore(MemoryInbox):
             session = self._sessions.get(lease.session_id)
             if session is not None and session.fence == lease.fence:
                 session.is_open = False
+
+    def open_ledger(self, lease: Lease) -> MemoryLedger:
+        """A ledger that seals entries only when somebody reads them."""
+        with self._lock:
+            return MemoryLedger(self._held(lease).records, lease, self._keep_effects)
 
     def schedule(self, source: CommitSource) -> None:
         """Commit at once: there is nothing to wait for."""
@@ -223,65 +266,48 @@ class MemoryStore(MemoryInbox):
         with self._lock:
             session = self._held(lease)
             if commit.records:
-                seq, previous = end_of(session.head())
+                seq, previous = end_of(session.records.head())
                 check_follows(commit.records, lease.session_id, seq, previous)
             self._apply(session, lease.session_id, commit.effects)
             session.records.extend(commit.records)
 
-    def attach(self, session_id: str, ledger: Keeps) -> None:
-        """Let a ledger that keeps its own records answer for this session's."""
-        with self._lock:
-            session = self._known(session_id)
-            session.attached = ledger
-            session.records.clear()
-
-    def apply(self, lease: Lease, effects: Sequence[Effect]) -> None:
-        """Keep the effects of a ledger that keeps its own records."""
-        with self._lock:
-            self._apply(self._held(lease), lease.session_id, effects)
-
-    def restore(
-        self,
-        lease: Lease,
-        calls: Sequence[OpenCall],
-        approvals: Sequence[FiledApproval],
-        grants: Sequence[Grant],
-    ) -> None:
-        """Put back what a session's state holds besides its records."""
-        with self._lock:
-            self._held(lease).open_calls.update({call.call_id: call for call in calls})
-            self._approvals.update({filed.request.approval_id: filed for filed in approvals})
-            self._grants.update({grant.grant_id: grant for grant in grants})
-
-    def sessions(self) -> list[SessionInfo]:
+    def sessions(
+        self, *, cursor: str | None = None, limit: int = PAGE_SIZE
+    ) -> StorePage[SessionInfo]:
         """Every session, oldest first."""
         with self._lock:
-            return [self.session(session_id) for session_id in self._sessions]
+            page = self._sessions.page(cursor, limit)
+            return StorePage(tuple(session.info() for session in page.items), page.cursor)
 
     def session(self, session_id: str) -> SessionInfo:
         """One session. Raises `SessionNotFound`."""
         with self._lock:
-            found = self._known(session_id)
-            return SessionInfo(
-                session_id, found.created_at, found.head(), dict(found.settings), found.is_open
-            )
+            return self._known(session_id).info()
 
     def save_settings(self, lease: Lease, settings: dict[str, Any]) -> None:
         """Replace the session's settings."""
         with self._lock:
             self._held(lease).settings = dict(settings)
 
-    def records(self, session_id: str, *, after: int = 0) -> Iterator[Record]:
+    def records(
+        self,
+        session_id: str,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        kinds: Collection[str] | None = None,
+        newest_first: bool = False,
+    ) -> Iterator[Record]:
         """Records with `seq > after`. Raises `SessionNotFound`."""
         with self._lock:
-            session = self._known(session_id)
-        # Not under the lock: an attached ledger may have much to seal first.
-        return session.read(after)
+            records = self._known(session_id).records
+        # Not under the lock: there may be much to seal first.
+        return islice(records.read(after, kinds=kinds, newest_first=newest_first), limit)
 
     def head(self, session_id: str) -> Head | None:
         """The end of the ledger, None while it is empty. Raises `SessionNotFound`."""
         with self._lock:
-            return self._known(session_id).head()
+            return self._known(session_id).records.head()
 
     def open_calls(self, session_id: str) -> list[OpenCall]:
         """Open calls in the order they were opened."""
@@ -293,14 +319,14 @@ class MemoryStore(MemoryInbox):
         """The text of an artifact."""
         with self._lock:
             session = self._sessions.get(session_id)
-            kept = session.artifacts.get(artifact_id) if session else None
-            return kept.text if kept else None
+            artifact = session.artifacts.get(artifact_id) if session else None
+            return artifact.text if artifact else None
 
     def delete_payloads(self, lease: Lease) -> None:
-        """Delete payloads, artifacts and used approvals; an attached ledger drops its own."""
+        """Delete payloads, artifacts and used approvals."""
         with self._lock:
             session = self._held(lease)
-            session.records = [replace(record, payload=None) for record in session.records]
+            session.records.drop_payloads()
             session.artifacts.clear()
             self._forget_used(lease.session_id)
 
@@ -312,7 +338,7 @@ class MemoryStore(MemoryInbox):
                 raise LeaseHeld(f"session {session_id!r} is open; close it before deleting it")
             self._fence_floor = max(self._fence_floor, session.fence)
             self._forget(session_id)
-            del self._sessions[session_id]
+            self._sessions.remove(lambda other: other is session)
 
     def close(self) -> None:
         """Nothing to close."""
@@ -328,6 +354,10 @@ class MemoryStore(MemoryInbox):
         if session is None or not session.is_open or session.fence != lease.fence:
             raise LeaseLost(f"session {lease.session_id!r} is no longer written by this lease")
         return session
+
+    def _keep_effects(self, lease: Lease, effects: Sequence[Effect]) -> None:
+        with self._lock:
+            self._apply(self._held(lease), lease.session_id, effects)
 
     def _apply(self, session: _Session, session_id: str, effects: Sequence[Effect]) -> None:
         self._check_new([e.request for e in effects if isinstance(e, ApprovalFiled)])

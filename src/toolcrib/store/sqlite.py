@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -17,11 +17,13 @@ from toolcrib.ledger.record import Head, Record
 from toolcrib.store import sqlite_inbox, sqlite_rows
 from toolcrib.store.codec import encode_settings
 from toolcrib.store.leases import Leases, check_lease
+from toolcrib.store.ledger_writer import DurableLedger
 from toolcrib.store.sqlite_reader import Reader
 from toolcrib.store.sqlite_rows import write_commits
 from toolcrib.store.sqlite_schema import SqliteFile, Synchronous
 from toolcrib.store.sqlite_writer import Writer
 from toolcrib.store.store import (
+    PAGE_SIZE,
     ApprovalState,
     Commit,
     CommitSource,
@@ -29,6 +31,7 @@ from toolcrib.store.store import (
     Lease,
     OpenCall,
     SessionInfo,
+    StorePage,
 )
 from toolcrib.store.vault import Vault, VaultChanges
 
@@ -92,6 +95,10 @@ class SqliteStore:
         if not self._is_forked():
             self._writer.run(lambda conn: self._leases.release(conn, lease))
 
+    def open_ledger(self, lease: Lease) -> DurableLedger:
+        """A ledger whose entries the writer thread commits."""
+        return DurableLedger(self, lease)
+
     def schedule(self, source: CommitSource) -> None:
         """Commit soon. Raises at once when the store is closed or this is a forked child."""
         self._write().schedule(source)
@@ -100,9 +107,11 @@ class SqliteStore:
         """Commit now, alone."""
         self._with_vault(lambda conn, vault: write_commits(conn, [(lease, commit)], vault))
 
-    def sessions(self) -> list[SessionInfo]:
+    def sessions(
+        self, *, cursor: str | None = None, limit: int = PAGE_SIZE
+    ) -> StorePage[SessionInfo]:
         """Every session, oldest first."""
-        return self._read().sessions()
+        return self._read().sessions(cursor, limit)
 
     def session(self, session_id: str) -> SessionInfo:
         """One session. Raises `SessionNotFound`."""
@@ -120,10 +129,20 @@ class SqliteStore:
 
         self._write().run(save)
 
-    def records(self, session_id: str, *, after: int = 0) -> Iterator[Record]:
+    def records(
+        self,
+        session_id: str,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        kinds: Collection[str] | None = None,
+        newest_first: bool = False,
+    ) -> Iterator[Record]:
         """Records with `seq > after`. Raises `SessionNotFound`."""
         self._read().session(session_id)
-        return self._read().records(session_id, after)
+        return self._read().records(
+            session_id, after, limit=limit, kinds=kinds, newest_first=newest_first
+        )
 
     def head(self, session_id: str) -> Head | None:
         """The end of the ledger, None while it is empty. Raises `SessionNotFound`."""
@@ -134,11 +153,18 @@ class SqliteStore:
         return self._read().open_calls(session_id)
 
     def approvals(
-        self, *, session_id: str | None = None, state: ApprovalState | None = None
-    ) -> list[FiledApproval]:
+        self,
+        *,
+        session_id: str | None = None,
+        state: ApprovalState | None = None,
+        cursor: str | None = None,
+        limit: int = PAGE_SIZE,
+    ) -> StorePage[FiledApproval]:
         """The inbox, oldest first."""
-        rows = self._read().rows(sqlite_inbox.APPROVALS, session_id, state)
-        return [sqlite_inbox.filed_approval(row, self._vault) for row in rows]
+        rows, end = self._read().numbered_page(
+            sqlite_inbox.APPROVALS, (session_id, state), cursor, limit
+        )
+        return StorePage(tuple(sqlite_inbox.filed_approval(row, self._vault) for row in rows), end)
 
     def approval(self, approval_id: str) -> FiledApproval | None:
         """One request of the inbox."""
@@ -153,12 +179,17 @@ class SqliteStore:
         """Keep a new grant."""
         self._write().run(lambda conn: sqlite_inbox.add_grant(conn, grant))
 
-    def grants(self, *, tool_id: str | None = None) -> list[Grant]:
+    def grants(
+        self, *, tool_id: str | None = None, cursor: str | None = None, limit: int = PAGE_SIZE
+    ) -> StorePage[Grant]:
         """All grants, oldest first, dead ones too."""
-        return [
-            sqlite_inbox.decode_grant(fact)
-            for (fact,) in self._read().rows(sqlite_inbox.GRANTS, tool_id)
-        ]
+        rows, end = self._read().numbered_page(sqlite_inbox.GRANTS, (tool_id,), cursor, limit)
+        return StorePage(tuple(sqlite_inbox.decode_grant(fact) for _, fact in rows), end)
+
+    def grant(self, grant_id: str) -> Grant | None:
+        """One grant."""
+        rows = self._read().rows(sqlite_inbox.GRANT, grant_id)
+        return sqlite_inbox.decode_grant(rows[0][0]) if rows else None
 
     def use_grant(self, grant_id: str, now: float) -> bool:
         """Take one use if the grant is live."""

@@ -21,18 +21,23 @@ from toolcrib.store.store import FiledApproval
 from toolcrib.store.vault import Vault, VaultChanges
 
 APPROVALS = (
-    "SELECT request, state, decided, vault FROM approvals"
-    " WHERE session_id = ifnull(?, session_id) AND state = ifnull(?, state) ORDER BY filed"
+    "SELECT filed, request, state, decided, vault FROM approvals"
+    " WHERE session_id = ifnull(?, session_id) AND state = ifnull(?, state) AND filed > ?"
+    " ORDER BY filed LIMIT ?"
 )
-APPROVAL = "SELECT request, state, decided, vault FROM approvals WHERE approval_id = ?"
+APPROVAL = "SELECT filed, request, state, decided, vault FROM approvals WHERE approval_id = ?"
 _PENDING = "SELECT 1 FROM approvals WHERE approval_id = ? AND digest = ? AND state = 'pending'"
 _DECIDE = "UPDATE approvals SET state = 'decided', decided = ?, vault = ? WHERE approval_id = ?"
-GRANTS = "SELECT fact FROM grants WHERE tool_id = ifnull(?, tool_id) ORDER BY made"
+GRANTS = (
+    "SELECT made, fact FROM grants WHERE tool_id = ifnull(?, tool_id) AND made > ?"
+    " ORDER BY made LIMIT ?"
+)
+GRANT = "SELECT fact FROM grants WHERE grant_id = ?"
 
 
 def filed_approval(row: tuple[Any, ...], vault: Vault) -> FiledApproval:
     """One row of `APPROVALS` or `APPROVAL`. Edited arguments are empty once they were used."""
-    request, state, data, name = row
+    _, request, state, data, name = row
     decided = decode_decided(data) if data else None
     if decided is not None and name is not None:
         try:
@@ -73,7 +78,7 @@ def change_grant(
     connection: sqlite3.Connection, grant_id: str, now: float, change: Callable[[Grant], Grant]
 ) -> bool:
     """Replace a grant that is live by what `change` makes of it."""
-    row = connection.execute("SELECT fact FROM grants WHERE grant_id = ?", (grant_id,)).fetchone()
+    row = connection.execute(GRANT, (grant_id,)).fetchone()
     grant = decode_grant(row[0]) if row else None
     if grant is None or not grant.is_live(now):
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from threading import Lock
 from types import NoneType
 from typing import Any
@@ -14,20 +14,23 @@ from toolcrib.ledger.record import Head, Record
 from toolcrib.store.codec import decode_open_call, decode_settings
 from toolcrib.store.leases import is_held
 from toolcrib.store.sqlite_schema import SqliteFile
-from toolcrib.store.store import OpenCall, SessionInfo
+from toolcrib.store.store import OpenCall, SessionInfo, StorePage
 from toolcrib.store.vault import Vault
 
 Row = tuple[Any, ...]
 
-_PAGE = 500
+_ROWS_AT_ONCE = 500
 _SESSIONS = (
-    "SELECT session_id, created_at, settings, head_seq, head_hash, holder, expires_at FROM sessions"
+    "SELECT session_id, created_at, settings, head_seq, head_hash, holder, expires_at, rowid"
+    " FROM sessions"
 )
+_SESSION_PAGE = f"{_SESSIONS} WHERE (created_at, rowid) > (?, ?) ORDER BY created_at, rowid LIMIT ?"
 _RECORDS = (
     "SELECT r.session_id, r.seq, r.kind, r.at, r.call_id, p.payload, r.payload_digest, r.previous,"
     " r.hash FROM records r LEFT JOIN payloads p ON p.id = r.id"
-    " WHERE r.session_id = ? AND r.seq > ? ORDER BY r.seq LIMIT ?"
+    " WHERE r.session_id = ? AND r.seq > ? AND r.seq < ?"
 )
+_NO_END = 2**63 - 1
 _OPEN_CALLS = "SELECT fact, vault FROM open_calls WHERE session_id = ? ORDER BY opened"
 _RECORD_SHAPES = {
     (str, int, str, float, call_id, payload, str, str, str)
@@ -56,9 +59,22 @@ class Reader:
             except sqlite3.Error as error:
                 raise self._file.explain(error) from error
 
-    def sessions(self) -> list[SessionInfo]:
+    def sessions(self, cursor: str | None, limit: int) -> StorePage[SessionInfo]:
         """Every session, oldest first."""
-        return [self._info(row) for row in self.rows(f"{_SESSIONS} ORDER BY created_at, rowid")]
+        created_at, row_id = (cursor or "-inf 0").split()
+        rows = self.rows(_SESSION_PAGE, float(created_at), int(row_id), limit + 1)
+        end = f"{rows[limit - 1][1]!r} {rows[limit - 1][-1]}" if len(rows) > limit else None
+        return StorePage(tuple(self._info(row) for row in rows[:limit]), end)
+
+    def numbered_page(
+        self, statement: str, parameters: tuple[object, ...], cursor: str | None, limit: int
+    ) -> tuple[list[Row], str | None]:
+        """A page of rows that begin with their number, and the cursor after it. The statement
+        takes the last number before the page, and how many rows, after its own parameters.
+        """
+        rows = self.rows(statement, *parameters, int(cursor or 0), limit + 1)
+        end = str(rows[limit - 1][0]) if len(rows) > limit else None
+        return rows[:limit], end
 
     def session(self, session_id: str) -> SessionInfo:
         """One session. Raises `SessionNotFound`."""
@@ -67,12 +83,31 @@ class Reader:
             raise SessionNotFound(f"there is no session {session_id!r} in {self._file.path}")
         return self._info(rows[0])
 
-    def records(self, session_id: str, after: int) -> Iterator[Record]:
-        """Records in order, a page at a time: a ledger is not loaded whole."""
-        while rows := self.rows(_RECORDS, session_id, after, _PAGE):
+    def records(
+        self,
+        session_id: str,
+        after: int,
+        *,
+        limit: int | None = None,
+        kinds: Collection[str] | None = None,
+        newest_first: bool = False,
+    ) -> Iterator[Record]:
+        """Records in order, some rows at a time: a ledger is not loaded whole."""
+        names = sorted(kinds or ())
+        of_kinds = "" if kinds is None else f" AND r.kind IN ({', '.join('?' * len(names))})"
+        order = "DESC" if newest_first else "ASC"
+        statement = f"{_RECORDS}{of_kinds} ORDER BY r.seq {order} LIMIT ?"
+        before, left = _NO_END, _NO_END if limit is None else limit
+        while left > 0:
+            count = min(left, _ROWS_AT_ONCE)
+            rows = self.rows(statement, session_id, after, before, *names, count)
             for row in rows:
                 yield _record(row)
-            after = rows[-1][1]
+            if len(rows) < count:
+                return
+            left -= count
+            last = rows[-1][1]
+            after, before = (after, last) if newest_first else (last, before)
 
     def open_calls(self, session_id: str) -> list[OpenCall]:
         """Open calls with their arguments, wherever those lie."""
@@ -103,7 +138,7 @@ class Reader:
         ]
 
     def _info(self, row: Row) -> SessionInfo:
-        session_id, created_at, settings, seq, digest, holder, expires_at = row
+        session_id, created_at, settings, seq, digest, holder, expires_at, _ = row
         return SessionInfo(
             session_id,
             created_at,

@@ -1,21 +1,24 @@
-"""The seam to storage: what a store does, and the facts that pass through it.
+"""The seam to storage: the protocol of a store, and the facts that pass through it.
 
-The rule every store keeps: a commit goes on exactly where the ledger ends.
+`Store` is composed of four small protocols: ledgers, calls, approvals and grants. One rule binds
+every store: a commit follows exactly the record at which the ledger ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
-from toolcrib.approval.decision import Decided
+from toolcrib.approval.decision import ApprovalRequest, Decided
 from toolcrib.approval.grant import Grant
-from toolcrib.approval.request import ApprovalRequest
 from toolcrib.errors import LedgerBroken
 from toolcrib.ledger.record import GENESIS, Head, Record
 from toolcrib.tools.identity import ToolRef
+
+if TYPE_CHECKING:
+    from toolcrib.store.ledger_writer import Ledger
 
 T = TypeVar("T")
 
@@ -54,7 +57,7 @@ class OpenCall:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A whole result, kept when the model sees only a part of it."""
+    """A whole result, saved when the model sees only a part of it."""
 
     artifact_id: str
     call_id: str
@@ -63,7 +66,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class CallOpened:
-    """Keep this open call, replacing what was kept for its id."""
+    """Save this open call, in place of an earlier state of the same call."""
 
     call: OpenCall
 
@@ -91,7 +94,7 @@ class ApprovalUsed:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactKept:
-    """Keep this artifact."""
+    """Save this artifact."""
 
     artifact: Artifact
 
@@ -145,27 +148,54 @@ class CommitSource(Protocol):
     def lease(self) -> Lease: ...
 
     def drain(self) -> Commit:
-        """Seal and hand over everything appended so far. Called by the store's writer thread."""
+        """Seal and hand over everything appended so far. Called by the store's writer."""
         ...
 
     def settled(self, error: BaseException | None) -> None:
-        """What `drain` last handed over is durable, or failed with `error`."""
+        """The last drained commit is durable, or failed with `error`."""
         ...
 
 
-class Store(Protocol):
-    """Where sessions live. Every method may be called from any thread."""
+PAGE_SIZE = 100
+"""How many items a page of a listing has unless the caller says otherwise."""
 
-    @property
-    def is_durable(self) -> bool:
-        """True when what is committed survives the death of the process."""
-        ...
+
+@dataclass(frozen=True, slots=True)
+class StorePage(Generic[T]):
+    """A part of a listing. `cursor` asks for the part after it; None is the end.
+
+    A cursor means something only to its store. Items that are added or deleted between two pages
+    make no other item appear twice or not at all.
+    """
+
+    items: tuple[T, ...]
+    cursor: str | None
+
+
+def every(read: Callable[[str | None], StorePage[T]]) -> Iterator[T]:
+    """All items of a listing, page by page.
+
+    For example `every(lambda cursor: store.sessions(cursor=cursor))`.
+    """
+    cursor = None
+    while True:
+        page = read(cursor)
+        yield from page.items
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+class LedgerStore(Protocol):
+    """Sessions, who writes them, and their ledgers."""
 
     def acquire(
         self, session_id: str, *, create: bool = True, settings: dict[str, Any] | None = None
     ) -> Lease:
-        """Become the writer. Raises `LeaseHeld` while another live process is, and
-        `SessionNotFound` when there is no such session and `create` is false.
+        """Become the writer. `settings` are saved only when the session is new.
+
+        Raises `LeaseHeld` while another live process is the writer, and `SessionNotFound` when
+        there is no such session and `create` is false.
         """
         ...
 
@@ -173,41 +203,103 @@ class Store(Protocol):
         """Stop being the writer. Releasing a lease that is already void does nothing."""
         ...
 
+    def open_ledger(self, lease: Lease) -> Ledger:
+        """The writing end of the session's ledger; one per lease.
+
+        A durable store returns `DurableLedger(self, lease)`, which needs `schedule` and `commit`.
+        """
+        ...
+
     def schedule(self, source: CommitSource) -> None:
         """Commit what `source` holds soon, together with whatever else is waiting."""
         ...
 
     def commit(self, lease: Lease, commit: Commit) -> None:
-        """Make a commit durable now, after what was scheduled before it. Raises `LeaseLost` when
-        the lease is void.
+        """Make a commit durable now, after everything that was scheduled before it.
+
+        Raises `LeaseLost` when the lease is void, and `LedgerBroken` when the records do not
+        follow the last one.
         """
         ...
 
-    def sessions(self) -> list[SessionInfo]: ...
+    def sessions(
+        self, *, cursor: str | None = None, limit: int = PAGE_SIZE
+    ) -> StorePage[SessionInfo]:
+        """Every session, oldest first."""
+        ...
 
     def session(self, session_id: str) -> SessionInfo:
         """Raises `SessionNotFound`."""
         ...
 
-    def save_settings(self, lease: Lease, settings: dict[str, Any]) -> None: ...
-
-    def records(self, session_id: str, *, after: int = 0) -> Iterator[Record]:
-        """Records with `seq > after`, in order."""
+    def save_settings(self, lease: Lease, settings: dict[str, Any]) -> None:
+        """Replace the settings of the session. Raises `LeaseLost` when the lease is void."""
         ...
 
-    def head(self, session_id: str) -> Head | None: ...
+    def records(
+        self,
+        session_id: str,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        kinds: Collection[str] | None = None,
+        newest_first: bool = False,
+    ) -> Iterator[Record]:
+        """Records with `seq > after`, at most `limit`, of these event kinds or of all.
+
+        Records are read as the iterator advances: a reader that stops early has not loaded the
+        rest. Raises `SessionNotFound`.
+        """
+        ...
+
+    def head(self, session_id: str) -> Head | None:
+        """The end of the ledger, None while it is empty. Raises `SessionNotFound`."""
+        ...
+
+    def delete_payloads(self, lease: Lease) -> None:
+        """Delete the payloads of all records so far, the artifacts and the used approvals.
+
+        The records, their digests and the chain stay.
+        """
+        ...
+
+    def delete_session(self, session_id: str) -> None:
+        """Delete everything of a session. Raises `LeaseHeld` while somebody writes it.
+
+        No lease of the deleted session is valid for a later one of the same id.
+        """
+        ...
+
+
+class CallStore(Protocol):
+    """What lies beside the ledgers, written by the effects of commits."""
 
     def open_calls(self, session_id: str) -> list[OpenCall]:
-        """Open calls in the order they were opened."""
+        """Open calls in the order they were opened. A session has few at a time."""
         ...
 
+    def artifact(self, session_id: str, artifact_id: str) -> str | None:
+        """The text of an artifact; None when there is none."""
+        ...
+
+
+class ApprovalStore(Protocol):
+    """The inbox: approval requests of all sessions, filed and used by the effects of commits."""
+
     def approvals(
-        self, *, session_id: str | None = None, state: ApprovalState | None = None
-    ) -> list[FiledApproval]:
+        self,
+        *,
+        session_id: str | None = None,
+        state: ApprovalState | None = None,
+        cursor: str | None = None,
+        limit: int = PAGE_SIZE,
+    ) -> StorePage[FiledApproval]:
         """The inbox, oldest first; across all sessions when `session_id` is None."""
         ...
 
-    def approval(self, approval_id: str) -> FiledApproval | None: ...
+    def approval(self, approval_id: str) -> FiledApproval | None:
+        """One request; None when there is none."""
+        ...
 
     def decide(self, decided: Decided) -> bool:
         """Record a decision if the approval is still pending and its digest is the decision's.
@@ -216,10 +308,22 @@ class Store(Protocol):
         """
         ...
 
-    def add_grant(self, grant: Grant) -> None: ...
 
-    def grants(self, *, tool_id: str | None = None) -> list[Grant]:
+class GrantStore(Protocol):
+    """Standing permissions."""
+
+    def add_grant(self, grant: Grant) -> None:
+        """Save a new grant. Raises `StoreError` when its id is taken."""
+        ...
+
+    def grants(
+        self, *, tool_id: str | None = None, cursor: str | None = None, limit: int = PAGE_SIZE
+    ) -> StorePage[Grant]:
         """All grants, oldest first, revoked and expired ones too."""
+        ...
+
+    def grant(self, grant_id: str) -> Grant | None:
+        """One grant; None when there is none."""
         ...
 
     def use_grant(self, grant_id: str, now: float) -> bool:
@@ -230,18 +334,24 @@ class Store(Protocol):
         """True when the grant was live until now."""
         ...
 
-    def artifact(self, session_id: str, artifact_id: str) -> str | None: ...
 
-    def delete_payloads(self, lease: Lease) -> None:
-        """Delete the payloads of all records so far, artifacts and closed approvals' requests.
+class Store(LedgerStore, CallStore, ApprovalStore, GrantStore, Protocol):
+    """Where sessions live. Every method may be called from any thread.
 
-        The records, their digests and the chain stay.
+    This is all that the rest of the package uses of a store: sessions, executors, approvals,
+    resuming and restoring need nothing beyond it.
+    """
+
+    @property
+    def is_durable(self) -> bool:
+        """True when what is committed survives the death of the process. Such a store may block,
+        so it is asked in threads.
         """
         ...
 
-    def delete_session(self, session_id: str) -> None: ...
-
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Commit what is scheduled, release every lease and let go of the storage."""
+        ...
 
 
 def check_follows(records: Sequence[Record], session_id: str, seq: int, previous: str) -> None:

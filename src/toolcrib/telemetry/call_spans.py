@@ -27,7 +27,7 @@ from toolcrib.telemetry.conventions import (
     call_content,
 )
 from toolcrib.telemetry.metrics import labels_of
-from toolcrib.telemetry.run_context import Run, enter, leave, run_here
+from toolcrib.telemetry.run_context import HandlerRun, current_run, enter, leave
 from toolcrib.telemetry.spans import fail, nanoseconds
 
 if TYPE_CHECKING:
@@ -36,23 +36,23 @@ if TYPE_CHECKING:
     from toolcrib.failures import Failure
     from toolcrib.ledger.events import ApprovalRequested, CallStarted, CallUnrecorded, ToolInvoked
     from toolcrib.telemetry.metrics import Metrics
-    from toolcrib.telemetry.spans import Spans
-    from toolcrib.telemetry.turn_spans import Turns
+    from toolcrib.telemetry.spans import SpanFactory
+    from toolcrib.telemetry.turn_spans import TurnTracker
 
-Key = tuple[str, str]
+CallKey = tuple[str, str]
 
 
-class Runs:
+class CallSpans:
     """The calls that run now."""
 
     def __init__(
-        self, spans: Spans, metrics: Metrics, turns: Turns, *, captures_content: bool
+        self, spans: SpanFactory, metrics: Metrics, turns: TurnTracker, *, captures_content: bool
     ) -> None:
         self._spans = spans
         self._metrics = metrics
         self._turns = turns
         self._captures_content = captures_content
-        self._open: dict[Key, Run] = {}
+        self._open: dict[CallKey, HandlerRun] = {}
 
     def start(self, event: CallStarted) -> None:
         """A handler is about to run, in this context."""
@@ -65,7 +65,7 @@ class Runs:
         span = self._spans.start(
             f"{EXECUTE_TOOL} {event.tool.name}", event.at, _facts(event, labels), parent
         )
-        run = Run(span, labels, event.at, turn, run_here(), get_current())
+        run = HandlerRun(span, labels, event.at, turn, current_run(), get_current())
         self._open[key] = run
         enter(run, parent)
         self._metrics.began(labels)
@@ -96,7 +96,9 @@ class Runs:
             self._metrics.ended(run.labels)
             run.span.end()
 
-    def _end(self, run: Run | None, at: float, failure: Failure | None, outcome: str) -> None:
+    def _end(
+        self, run: HandlerRun | None, at: float, failure: Failure | None, outcome: str
+    ) -> None:
         if run is None:
             return
         span = run.span

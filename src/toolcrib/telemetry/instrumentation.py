@@ -33,11 +33,11 @@ from toolcrib.ledger.events import (
     TurnEnded,
 )
 from toolcrib.session.turns import turn_here
-from toolcrib.telemetry.approval_spans import Waits
-from toolcrib.telemetry.call_spans import Runs
+from toolcrib.telemetry.approval_spans import ApprovalSpans
+from toolcrib.telemetry.call_spans import CallSpans
 from toolcrib.telemetry.metrics import Metrics, labels_of
-from toolcrib.telemetry.spans import Spans
-from toolcrib.telemetry.turn_spans import Turns
+from toolcrib.telemetry.spans import SpanFactory
+from toolcrib.telemetry.turn_spans import TurnTracker
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from toolcrib.session.bus import EventBus
 
 
-class Recording:
+class RecordingCheck:
     """Finds out whether the providers record. Global ones may be set at any time, and stay."""
 
     def __init__(
@@ -93,13 +93,15 @@ class Instrumentation:
         captures_content: bool,
     ) -> None:
         _claim(bus)
-        spans = Spans(get_tracer("toolcrib", __version__, tracer_provider))
+        spans = SpanFactory(get_tracer("toolcrib", __version__, tracer_provider))
         self._bus = bus
-        self._recording = Recording(tracer_provider, meter_provider)
+        self._recording = RecordingCheck(tracer_provider, meter_provider)
         self._metrics = Metrics(get_meter("toolcrib", __version__, meter_provider))
-        self._turns = Turns(spans, captures_content=captures_content)
-        self._runs = Runs(spans, self._metrics, self._turns, captures_content=captures_content)
-        self._waits = Waits(spans, self._metrics, self._turns, captures_content=captures_content)
+        self._turns = TurnTracker(spans, captures_content=captures_content)
+        self._runs = CallSpans(spans, self._metrics, self._turns, captures_content=captures_content)
+        self._waits = ApprovalSpans(
+            spans, self._metrics, self._turns, captures_content=captures_content
+        )
         self._unsubscribe = [
             self._hear(CallStarted, self._runs.start),
             self._hear(ToolInvoked, self._on_invoked),

@@ -24,14 +24,14 @@ _RUN: Final = create_key("toolcrib-run")
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class HandlerRun:
     """A handler that runs, and its span. `labels` are what its metrics are told apart by."""
 
     span: Span
     labels: Attributes
     began_at: float
     turn: OpenTurn | None
-    around: Run | None
+    around: HandlerRun | None
     """The run whose handler made this call."""
     outside: Context
     """What was current before."""
@@ -57,26 +57,26 @@ class Run:
         return max(0.0, at - self.began_at - self._waited)
 
 
-def run_here() -> Run | None:
+def current_run() -> HandlerRun | None:
     """The innermost run that the code is part of."""
     found = get_value(_RUN)
-    return found if isinstance(found, Run) else None
+    return found if isinstance(found, HandlerRun) else None
 
 
-def runs_here() -> Iterator[Run]:
+def current_runs() -> Iterator[HandlerRun]:
     """All runs that the code is part of, innermost first."""
-    run = run_here()
+    run = current_run()
     while run is not None:
         yield run
         run = run.around
 
 
-def enter(run: Run, parent: Context) -> None:
+def enter(run: HandlerRun, parent: Context) -> None:
     """Let what follows in this task be part of the run."""
     attach(set_value(_RUN, run, set_span_in_context(run.span, parent)))
 
 
-def leave(run: Run) -> None:
+def leave(run: HandlerRun) -> None:
     """Let what follows be part of what was around the run.
 
     Not by token: a coroutine may be closed in another context than the one it ran in, where

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Link, Tracer
 
 
-class Spans:
+class SpanFactory:
     """Makes spans. All that is known then is there when they start: samplers may go by it."""
 
     def __init__(self, tracer: Tracer) -> None:

@@ -51,7 +51,7 @@ from toolcrib.telemetry.conventions import (
     provider_name,
 )
 from toolcrib.telemetry.metrics import labels_of
-from toolcrib.telemetry.run_context import run_here
+from toolcrib.telemetry.run_context import current_run
 from toolcrib.telemetry.spans import fail, nanoseconds
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         TurnEnded,
         TurnOutcome,
     )
-    from toolcrib.telemetry.spans import Spans
+    from toolcrib.telemetry.spans import SpanFactory
 
 
 Prompted: TypeAlias = "PromptStarted | PromptResumed"
@@ -75,7 +75,7 @@ Prompted: TypeAlias = "PromptStarted | PromptResumed"
 
 
 @dataclass(slots=True, eq=False)
-class Step:
+class StepSpan:
     """A step whose span is kept open for what the provider ran in it."""
 
     span: Span
@@ -90,9 +90,9 @@ class Step:
         event: ModelResponded,
         asked_at: float,
         prompt: Prompted | None,
-        spans: Spans,
+        spans: SpanFactory,
         parent: Context,
-    ) -> Step:
+    ) -> StepSpan:
         """The step that an event tells of, asked at `asked_at`."""
         model = prompt.model if prompt else event.model
         began_at = min(asked_at, event.at)
@@ -100,11 +100,11 @@ class Step:
         problem = None if event.status in ("completed", "paused") else event.status
         if problem is not None:
             fail(span, problem)
-        return Step(span, event.at, prompt.prompt_name if prompt else None, problem)
+        return StepSpan(span, event.at, prompt.prompt_name if prompt else None, problem)
 
     @staticmethod
     def unanswered(
-        event: ModelAsked, at: float, prompt: Prompted | None, spans: Spans, parent: Context
+        event: ModelAsked, at: float, prompt: Prompted | None, spans: SpanFactory, parent: Context
     ) -> None:
         """A step that was asked for and never answered, until `at`."""
         model = prompt.model if prompt else None
@@ -112,7 +112,7 @@ class Step:
         fail(span, OTHER)
         span.end(nanoseconds(max(at, event.at)))
 
-    def note(self, event: ToolInvoked, spans: Spans, *, captures_content: bool) -> None:
+    def note(self, event: ToolInvoked, spans: SpanFactory, *, captures_content: bool) -> None:
         """A call that the provider ran in this step."""
         facts = self._call_facts(event, captures_content=captures_content)
         if event.duration_seconds <= 0:
@@ -150,7 +150,7 @@ class Step:
 
 
 def _started(
-    model: str | None, at: float, facts: Attributes, spans: Spans, parent: Context
+    model: str | None, at: float, facts: Attributes, spans: SpanFactory, parent: Context
 ) -> Span:
     name = f"{CHAT} {model}" if model else CHAT
     return spans.start(name, at, facts, parent, kind=SpanKind.CLIENT)
@@ -191,17 +191,17 @@ class TurnSpans:
     prompt: Prompted | None = None
     asked: ModelAsked | None = None
     """The request that has no answer yet."""
-    step: Step | None = None
+    step: StepSpan | None = None
     waiting: set[str] = field(default_factory=set[str])
     """Calls that somebody was asked about and nobody has decided."""
     task: asyncio.Task[Any] | None = None
     on_done: TaskDone | None = None
 
 
-class Turns:
+class TurnTracker:
     """The turns in which models are asked now."""
 
-    def __init__(self, spans: Spans, *, captures_content: bool) -> None:
+    def __init__(self, spans: SpanFactory, *, captures_content: bool) -> None:
         self._spans = spans
         self._captures_content = captures_content
         self._open: dict[OpenTurn, TurnSpans] = {}
@@ -210,7 +210,7 @@ class Turns:
         """What a span belongs to: what the handler is doing whose run this code is part of, or
         the innermost prompt, or else what the application is doing.
         """
-        here, run = get_current(), run_here()
+        here, run = get_current(), current_run()
         while turn is not None and not (run is not None and run.turn is turn):
             found = self._open.get(turn)
             if found is not None and found.span is not None:
@@ -250,7 +250,7 @@ class Turns:
             spans = self._keep(turn, TurnSpans(event.at))
         asked_at = event.at if spans is None else spans.last_at
         prompt = None if spans is None else spans.prompt
-        step = Step.of(event, asked_at, prompt, self._spans, self.parent(turn))
+        step = StepSpan.of(event, asked_at, prompt, self._spans, self.parent(turn))
         if spans is None:
             step.end()
             return
@@ -342,7 +342,7 @@ class Turns:
         problem = None if spans.step is None else spans.step.problem
         _end_step(spans)
         if spans.asked is not None:
-            Step.unanswered(spans.asked, ends_at, spans.prompt, self._spans, parent)
+            StepSpan.unanswered(spans.asked, ends_at, spans.prompt, self._spans, parent)
         if spans.span is None:
             return
         outcome = outcome or ("waiting" if spans.waiting else "failed")

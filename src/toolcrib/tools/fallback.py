@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.decorator import FunctionTool
-from toolcrib.tools.prepared import as_tool
+from toolcrib.tools.prepared_tool import as_tool
 from toolcrib.tools.tool import Tool
 
 C = TypeVar("C")

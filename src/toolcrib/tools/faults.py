@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.failures import Fault
 from toolcrib.tools.json_schema import NotJson, SchemaMismatch
-from toolcrib.tools.shape import Shape, shape_of
+from toolcrib.tools.secrets import ArgumentShape, shape_of
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -42,7 +42,7 @@ def pointer_of(parts: Iterable[str | int]) -> str:
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
-def _of_pydantic(details: ErrorDetails, shape: Shape) -> Fault:
+def _of_pydantic(details: ErrorDetails, shape: ArgumentShape) -> Fault:
     kind = details["type"]
     parts, is_hidden, reached = _follow(details["loc"], shape, kind in _UNKNOWN_KEY)
     is_risky = kind in _USERS_WORDS and (reached is None or reached.has_secrets)
@@ -52,14 +52,14 @@ def _of_pydantic(details: ErrorDetails, shape: Shape) -> Fault:
 
 
 def _follow(
-    location: tuple[str | int, ...], shape: Shape, has_unknown_key: bool
-) -> tuple[list[str | int], bool, Shape | None]:
+    location: tuple[str | int, ...], shape: ArgumentShape, has_unknown_key: bool
+) -> tuple[list[str | int], bool, ArgumentShape | None]:
     """The place in the arguments; whether it is secret; its shape, where the schema knows it.
 
     pydantic names the branches of a union on the way, which are no part of the arguments.
     """
     parts: list[str | int] = []
-    reached: Shape | None = shape
+    reached: ArgumentShape | None = shape
     is_hidden = shape.is_secret
     for index, step in enumerate(location):
         if step == "[key]":
@@ -81,7 +81,7 @@ def _message(details: ErrorDetails) -> str:
     return details["msg"]
 
 
-def _of_schema(error: Any, shape: Shape) -> list[Fault]:
+def _of_schema(error: Any, shape: ArgumentShape) -> list[Fault]:
     path = cast("list[str | int]", error.instance_path)
     _, is_hidden, _ = _follow(tuple(path), shape, has_unknown_key=True)
     if is_hidden:

@@ -1,12 +1,19 @@
 """Which tool exactly: the identity that events, approvals and grants refer to.
 
 Which capability of a provider's a tool is, and whose: what a policy can go by.
+
+A fingerprint of what a tool promises, and the one way JSON is written before hashing.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from toolcrib.errors import UsageError
 
 Place = Literal["local", "sandbox", "client", "provider"]
 """Where a call runs: this process, a confined one, the connected client, the model's platform."""
@@ -26,3 +33,29 @@ class ToolRef:
     def id(self) -> str:
         """`source/name`: what policies and grants key on, so a namesake is not covered."""
         return f"{self.source}/{self.name}"
+
+
+def canonical_json(value: Any) -> bytes:
+    """`value` as JSON in one exact form: keys sorted, no spaces, UTF-8.
+
+    Takes what pydantic takes (dataclasses, datetimes, enums); what JSON cannot say is refused.
+    """
+    from pydantic_core import PydanticSerializationError, from_json, to_json
+
+    try:
+        # Through JSON and back: keys become text before they are sorted.
+        plain = from_json(to_json(value, inf_nan_mode="constants"), cache_strings="keys")
+        text = json.dumps(
+            plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        )
+    except (PydanticSerializationError, ValueError) as error:
+        raise UsageError(f"this value cannot be written as JSON: {error}") from error
+    return text.encode("utf-8")
+
+
+def tool_digest(name: str, description: str, schema: Mapping[str, Any]) -> str:
+    """SHA-256 over name, description and argument schema, in hex.
+
+    An approval or a grant given for one digest does not cover another.
+    """
+    return hashlib.sha256(canonical_json([name, description, schema])).hexdigest()

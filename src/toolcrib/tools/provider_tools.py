@@ -91,11 +91,11 @@ class HostedToolOutput(Protocol):
     """Marks a type as what a hosted tool's answer is parsed into."""
 
 
-HostedC = TypeVar("HostedC", bound=HostedToolConfig)
+ConfigT = TypeVar("ConfigT", bound=HostedToolConfig)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostedTool(NativeTool[None, Any], Generic[HostedC]):
+class HostedTool(NativeTool[None, Any], Generic[ConfigT]):
     """A capability that adapters map to their provider by `kind`.
 
     It has no params and no handler: the provider runs it, and the adapter's codec parses what
@@ -106,8 +106,8 @@ class HostedTool(NativeTool[None, Any], Generic[HostedC]):
     _type_fields: ClassVar[tuple[str, ...]] = ()
 
     kind: str
-    config: HostedC = field(hash=False)
-    fallback: AnyFallback[HostedC] = field(default=None, hash=False)
+    config: ConfigT = field(hash=False)
+    fallback: AnyFallback[ConfigT] = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         super(HostedTool, self).__post_init__()

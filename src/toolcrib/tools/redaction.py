@@ -9,8 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from toolcrib.tools.secrets import SECRET
-from toolcrib.tools.shape import Shape, property_names, shape_of
+from toolcrib.tools.secrets import SECRET, ArgumentShape, property_names, shape_of
 
 if TYPE_CHECKING:
     pass
@@ -25,7 +24,7 @@ class Redactor:
 
     __slots__ = ("_names", "_shape")
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: ArgumentShape) -> None:
         self._shape = shape
         self._names = property_names(shape)
 
@@ -115,7 +114,7 @@ def redactor_of(schema: Mapping[str, Any]) -> Redactor | None:
     return Redactor(shape) if shape.has_secrets else None
 
 
-def _hide(shape: Shape | None, value: Any, hidden: list[Any]) -> Any:
+def _hide(shape: ArgumentShape | None, value: Any, hidden: list[Any]) -> Any:
     if shape is None or not shape.has_secrets or value is None:
         return value
     if isinstance(value, dict) and shape.is_object and not shape.is_secret:
@@ -128,7 +127,7 @@ def _hide(shape: Shape | None, value: Any, hidden: list[Any]) -> Any:
     return SECRET
 
 
-def _hide_member(shape: Shape, key: str, value: Any, hidden: list[Any]) -> Any:
+def _hide_member(shape: ArgumentShape, key: str, value: Any, hidden: list[Any]) -> Any:
     member = shape.member(key)
     if member is None and shape.is_closed:
         # An unknown key here is a mistake of the caller, perhaps a misspelt secret.

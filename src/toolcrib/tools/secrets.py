@@ -1,12 +1,20 @@
-"""The mark for an argument that must never be written down."""
+"""The mark for an argument that must never be written down.
+
+The shape of a call's arguments, read from their JSON Schema: where is what, and what is secret.
+
+References, unions and conditions are folded together, so a shape says what *may* stand at a place.
+When one branch of a union calls a place secret, it is secret.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from pydantic import GetJsonSchemaHandler
     from pydantic_core import CoreSchema
+
 
 SECRET = "[secret]"
 """What stands in a record where a secret was."""
@@ -38,3 +46,181 @@ def is_secret(schema: Any) -> bool:
         return False
     node = cast("dict[str, Any]", schema)
     return node.get("writeOnly") is True or node.get("format") == "password"
+
+
+_BRANCHES = ("anyOf", "oneOf")
+_PARTS = ("allOf",)
+_CONDITIONS = ("if", "then", "else")
+_OTHER_MEMBERS = ("additionalProperties", "unevaluatedProperties")
+_ELEMENTS = ("items", "contains", "unevaluatedItems")
+
+
+class ArgumentShape:
+    """What may stand at one place of the arguments."""
+
+    __slots__ = (
+        "elements",
+        "has_secrets",
+        "is_closed",
+        "is_secret",
+        "is_union",
+        "others",
+        "prefix",
+        "properties",
+    )
+
+    def __init__(self, *, is_secret: bool, is_union: bool, is_closed: bool) -> None:
+        self.is_secret = is_secret
+        self.is_union = is_union
+        self.is_closed = is_closed
+        """True when an object here takes no other properties than those listed."""
+        self.has_secrets = is_secret
+        """True when this place or any place under it is secret."""
+        self.properties: dict[str, ArgumentShape] = {}
+        self.others: ArgumentShape | None = None
+        self.prefix: list[ArgumentShape] = []
+        self.elements: ArgumentShape | None = None
+
+    def member(self, key: str | int) -> ArgumentShape | None:
+        """The shape of a property or an element; None when the schema knows none."""
+        if isinstance(key, str):
+            return self.properties.get(key, self.others)
+        return self.prefix[key] if 0 <= key < len(self.prefix) else self.elements
+
+    @property
+    def is_object(self) -> bool:
+        """Whether an object may stand here."""
+        return bool(self.properties) or self.others is not None or self.is_closed
+
+    @property
+    def is_array(self) -> bool:
+        """Whether an array may stand here."""
+        return bool(self.prefix) or self.elements is not None
+
+    def members(self) -> list[ArgumentShape]:
+        """Every shape right under this one."""
+        found = [*self.properties.values(), *self.prefix, self.others, self.elements]
+        return [shape for shape in found if shape is not None]
+
+
+def shape_of(schema: Mapping[str, Any]) -> ArgumentShape:
+    """The shape of arguments that fit `schema`."""
+    reader = _Reader(dict(schema))
+    shape = reader.read([reader.root])
+    _spread_secrets(reader.shapes.values())
+    return shape
+
+
+def property_names(shape: ArgumentShape) -> frozenset[str]:
+    """Every name that the schema gives to a property, at any depth."""
+    seen: set[int] = set()
+    names: set[str] = set()
+    waiting = [shape]
+    while waiting:
+        found = waiting.pop()
+        if id(found) not in seen:
+            seen.add(id(found))
+            names |= found.properties.keys()
+            waiting += found.members()
+    return frozenset(names)
+
+
+class _Reader:
+    """Reads a schema once; a set of subschemas that may apply together becomes one shape."""
+
+    def __init__(self, root: dict[str, Any]) -> None:
+        self.root = root
+        self.shapes: dict[frozenset[int], ArgumentShape] = {}
+
+    def read(self, schemas: Iterable[Any]) -> ArgumentShape:
+        nodes, is_union = self._folded(schemas)
+        key = frozenset(map(id, nodes))
+        known = self.shapes.get(key)
+        if known is not None:
+            return known
+        shape = ArgumentShape(
+            is_secret=any(is_secret(node) for node in nodes),
+            is_union=is_union,
+            is_closed=any(node.get("additionalProperties") is False for node in nodes),
+        )
+        # Entered before it is filled, so that a schema that contains itself comes to an end.
+        self.shapes[key] = shape
+        self._fill(shape, nodes)
+        return shape
+
+    def _fill(self, shape: ArgumentShape, nodes: list[dict[str, Any]]) -> None:
+        names = {name: None for node in nodes for name in node.get("properties", ())}
+        for name in names:
+            shape.properties[name] = self.read(_found(_member(node, name) for node in nodes))
+        others = _found(_other_members(node) for node in nodes)
+        shape.others = self.read(others) if others else None
+        length = max((len(node.get("prefixItems", ())) for node in nodes), default=0)
+        for index in range(length):
+            shape.prefix.append(self.read(_found(_element(node, index) for node in nodes)))
+        elements = _found(_values(node, _ELEMENTS) for node in nodes)
+        shape.elements = self.read(elements) if elements else None
+
+    def _folded(self, schemas: Iterable[Any]) -> tuple[list[dict[str, Any]], bool]:
+        waiting = list(schemas)
+        nodes: dict[int, dict[str, Any]] = {}
+        is_union = False
+        while waiting:
+            node = waiting.pop()
+            if not isinstance(node, dict) or id(node) in nodes:  # pyright: ignore[reportUnknownArgumentType]
+                continue
+            node = cast("dict[str, Any]", node)
+            nodes[id(node)] = node
+            is_union = is_union or any(key in node for key in _BRANCHES)
+            waiting += self._applied(node)
+        return list(nodes.values()), is_union
+
+    def _applied(self, node: dict[str, Any]) -> list[Any]:
+        found = _values(node, _CONDITIONS)
+        for key in (*_BRANCHES, *_PARTS):
+            found += node.get(key, ())
+        found += node.get("dependentSchemas", {}).values()
+        if isinstance(node.get("$ref"), str):
+            found.append(self._target(node["$ref"]))
+        return found
+
+    def _target(self, reference: str) -> Any:
+        found: Any = self.root
+        for part in reference.split("/")[1:]:
+            key = part.replace("~1", "/").replace("~0", "~")
+            found = found[int(key) if isinstance(found, list) else key]
+        return found
+
+
+def _spread_secrets(shapes: Iterable[ArgumentShape]) -> None:
+    waiting = list(shapes)
+    is_changed = True
+    while is_changed:
+        is_changed = False
+        for shape in waiting:
+            if not shape.has_secrets and any(member.has_secrets for member in shape.members()):
+                shape.has_secrets = is_changed = True
+
+
+def _member(node: dict[str, Any], name: str) -> list[Any]:
+    named = node.get("properties", {}).get(name)
+    if named is None:
+        return _other_members(node)
+    return [named, *node.get("patternProperties", {}).values()]
+
+
+def _other_members(node: dict[str, Any]) -> list[Any]:
+    # Which keys a pattern matches is not worked out: its schema is taken to apply to all of them.
+    return [*_values(node, _OTHER_MEMBERS), *node.get("patternProperties", {}).values()]
+
+
+def _element(node: dict[str, Any], index: int) -> list[Any]:
+    listed = node.get("prefixItems", ())
+    return [listed[index]] if index < len(listed) else _values(node, _ELEMENTS)
+
+
+def _values(node: dict[str, Any], keys: tuple[str, ...]) -> list[Any]:
+    return [node[key] for key in keys if isinstance(node.get(key), dict)]
+
+
+def _found(groups: Iterable[list[Any]]) -> list[Any]:
+    return [schema for group in groups for schema in group]

@@ -1,9 +1,13 @@
-"""Lets `Tool[Params, Result](...)` hand its type arguments to the constructor as values."""
+"""Lets `Tool[Params, Result](...)` hand its type arguments to the constructor as values.
+
+The type argument that a class fixed when it was derived, as in `class Task(Section[Params])`.
+"""
 
 from __future__ import annotations
 
 import types
-from typing import Any, ClassVar, TypeVar, cast
+from types import NoneType
+from typing import Any, ClassVar, TypeVar, cast, get_args, get_origin
 
 # Any and a type variable say nothing at runtime, so they must not override a field.
 _SILENT = (Any,)
@@ -43,3 +47,18 @@ class _Alias(types.GenericAlias):
 
 def _is_silent(argument: Any) -> bool:
     return argument in _SILENT or isinstance(argument, TypeVar)
+
+
+_SAYS_NOTHING = (Any, NoneType)
+
+
+def type_argument(derived: type[Any], base: type[Any]) -> Any:
+    """What `derived` or the nearest class above it put into the brackets of `base`, or None."""
+    for each in derived.__mro__:
+        for alias in each.__dict__.get("__orig_bases__", ()):
+            origin, arguments = get_origin(alias), get_args(alias)
+            if not (isinstance(origin, type) and issubclass(origin, base) and arguments):
+                continue
+            if not isinstance(arguments[0], TypeVar) and arguments[0] not in _SAYS_NOTHING:
+                return arguments[0]
+    return None

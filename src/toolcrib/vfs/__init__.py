@@ -8,10 +8,8 @@ from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.vfs.files import HostFile, mounted_files
-    from toolcrib.vfs.mount import HostMount
+    from toolcrib.vfs.mount import HostMount, StagedFile, VfsPath
     from toolcrib.vfs.names import safe_name
-    from toolcrib.vfs.path import VfsPath
-    from toolcrib.vfs.staged import StagedFile
 
 __all__ = [
     "HostFile",
@@ -27,9 +25,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "toolcrib.vfs.files": ("HostFile", "mounted_files"),
-            "toolcrib.vfs.mount": ("HostMount",),
+            "toolcrib.vfs.mount": ("HostMount", "StagedFile", "VfsPath"),
             "toolcrib.vfs.names": ("safe_name",),
-            "toolcrib.vfs.path": ("VfsPath",),
-            "toolcrib.vfs.staged": ("StagedFile",),
         },
     )

@@ -1,4 +1,9 @@
-"""Which files of the host are shown in a virtual file system."""
+"""Which files of the host are shown in a virtual file system.
+
+A path in a virtual file system.
+
+A file of the host that was given to a container.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,44 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from toolcrib.errors import UsageError
-from toolcrib.vfs.path import VfsPath
+
+
+@dataclass(frozen=True, slots=True)
+class VfsPath:
+    """An absolute path, as its segments. It cannot climb: there is no `..` in it.
+
+    `str(VfsPath(("a", "b")))` is `/a/b`; without segments it is the root.
+    """
+
+    segments: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.segments, tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"VfsPath.segments must be a tuple of names, not {self.segments!r}")
+        for segment in self.segments:
+            _check_segment(segment)
+
+    @classmethod
+    def parse(cls, text: str) -> VfsPath:
+        """Read a path such as `/a/b`; the slash in front may be left out."""
+        inner = text.removeprefix("/")
+        return cls(tuple(inner.split("/")) if inner else ())
+
+    def __str__(self) -> str:
+        return "/" + "/".join(self.segments)
+
+
+def _check_segment(segment: object) -> None:
+    if not isinstance(segment, str) or not _is_name(segment):
+        raise UsageError(
+            f"VfsPath: {segment!r} is not a name; a segment is not empty, not '.' or '..', and "
+            "has no slash, backslash or control character"
+        )
+
+
+def _is_name(segment: str) -> bool:
+    is_text = segment.isprintable() and bool(segment.strip())
+    return is_text and segment not in (".", "..") and not {"/", "\\"} & set(segment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +98,16 @@ def _check_max_bytes(limit: object) -> None:
     is_count = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
     if limit is not None and not is_count:
         raise UsageError(f"HostMount.max_bytes must be a whole number above 0, not {limit!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """What is known of a staged file, without what is in it."""
+
+    name: str
+    """The path that its mount gives it."""
+    path: str
+    """Where it lies in the container."""
+    file_id: str
+    size: int
+    sha256: str

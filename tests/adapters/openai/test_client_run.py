@@ -12,7 +12,7 @@ from tests.adapters.openai.scripted_provider import Json, message, response
 from toolcrib import Approve, Deny, Session, ToolInvoked
 from toolcrib.adapters.openai import Governance
 from toolcrib.approval import CallbackApprover
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.toolkits.apply_patch import apply_patch_tool
 from toolcrib.tools.mcp import McpConfig, mcp_tool
 from toolcrib.tools.shell import (

@@ -12,7 +12,7 @@ import pytest
 
 from tests.embedded.tools.hosted_calls import until
 from toolcrib.embedded.containers.interpreter import Interpreter
-from toolcrib.sandbox import Limits, WorkDirectory, find_sandbox
+from toolcrib.sandbox import SandboxLimits, WorkDirectory, find_sandbox
 
 HOLD = """
 import fcntl, time
@@ -31,7 +31,7 @@ async def interpreter(tmp_path: Path) -> AsyncGenerator[Interpreter]:
         WorkDirectory.at(tmp_path / "work"),
         libraries=(),
         fonts=None,
-        limits=Limits(seconds=None),
+        limits=SandboxLimits(seconds=None),
         network=False,
         most_logs=1000,
     )

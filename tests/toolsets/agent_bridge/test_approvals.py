@@ -39,7 +39,7 @@ from tests.toolsets.agent_bridge.agents import (
 )
 from toolcrib import Approve, CallbackApprover, Deny, Policy, Rule
 from toolcrib.approval import Regex
-from toolcrib.approval.request import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.context import AgentContext
 from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
 from toolcrib.testing import FakeClock, Recorder

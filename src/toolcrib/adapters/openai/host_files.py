@@ -28,7 +28,7 @@ from toolcrib.tools.code_interpreter import AutoContainer
 from toolcrib.tools.code_interpreter.types import MOST_FILES
 from toolcrib.vfs import HostMount, VfsPath
 from toolcrib.vfs.files import HostFile, mounted_files
-from toolcrib.vfs.staged import StagedFile
+from toolcrib.vfs.mount import StagedFile
 
 _CODE: Final = (
     ".c .cc .cpp .cs .css .go .h .hpp .htm .html .ipynb .java .js .jsx .kt .lua .php .pl .pyi .py"

@@ -12,6 +12,10 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
+from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
+    client_keys,
+    refresh_connections,
+)
 from toolcrib.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +58,7 @@ class Models:
     def here(self) -> Model:
         """The model for the running loop."""
         if not isinstance(self._given, str):
-            _renew_connections(self._given)
+            refresh_connections(self._given)
             return self._given
         loop = asyncio.get_running_loop()
         if loop not in self._made:
@@ -111,15 +115,6 @@ def _column(model: Any) -> str:
     return key or str(model.system)
 
 
-def _renew_connections(model: Any) -> None:
-    """Let a model that was used in a loop that is gone have new connections, as agents do when
-    they begin.
-    """
-    renew = getattr(model, "_refresh_http_client", None)
-    if callable(renew):
-        renew()
-
-
 def _make(name: str) -> Model:
     try:
         from pydantic_ai.exceptions import UserError
@@ -134,28 +129,20 @@ def _make(name: str) -> Model:
         raise UsageError(f"no model could be made of {name!r}: {error}") from error
 
 
-# Every SDK keeps them somewhere else; where none is found, there is none to hide.
-_IN_CLIENTS: Final = (
-    "api_key",
-    "auth_token",
-    "_api_client.api_key",
-    "sdk_configuration.security.api_key",
-    "_request_signer._credentials.secret_key",
-    "_request_signer._credentials.token",
-    "_request_signer._auth_token.token",
-)
-
-
 def keys_of(model: Any) -> list[str]:
     """The keys of all clients that a model speaks through."""
     return list(dict.fromkeys(key for each in speakers(model) for key in _keys(each)))
 
 
 def _keys(model: Any) -> Iterator[str]:
-    places = ("api_key", *(f"client.{place}" for place in _IN_CLIENTS))
-    for place in (*places, *(f"provider.{place}" for place in places)):
-        # Clients may fetch what is asked of them, and fail at it.
-        with suppress(Exception):
-            key = reduce(getattr, place.split("."), model)
-            if isinstance(key, str) and key:
-                yield key
+    for path in ("", "client", "provider", "provider.client"):
+        client = _attribute(model, path)
+        if client is not None:
+            yield from client_keys(client)
+
+
+def _attribute(model: Any, path: str) -> Any:
+    # A property of a model may need credentials, and fail without them.
+    with suppress(Exception):
+        return reduce(getattr, filter(None, path.split(".")), model)
+    return None

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.errors import SandboxFailed
-from toolcrib.sandbox.command import Command, Limits
+from toolcrib.sandbox.command import Command, SandboxLimits
 from toolcrib.sandbox.python import find_python
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Interpreter:
         *,
         libraries: tuple[str, ...],
         fonts: Path | None,
-        limits: Limits,
+        limits: SandboxLimits,
         network: bool,
         most_logs: int,
     ) -> None:

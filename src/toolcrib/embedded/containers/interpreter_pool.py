@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from toolcrib.errors import ToolcribError
-from toolcrib.sandbox.command import MEBIBYTE, Command, Limits
+from toolcrib.sandbox.command import MEBIBYTE, Command, SandboxLimits
 from toolcrib.sandbox.python import find_python
 from toolcrib.sandbox.work_directory import WorkDirectory
 
@@ -40,7 +40,7 @@ async def make_fonts(sandbox: Sandbox) -> Path | None:
         argv=(python.executable, "-c", _MAKE),
         env={"HOME": "/tmp", "MPLBACKEND": "Agg", "OPENBLAS_NUM_THREADS": "1"},
         readable=python.readable(sandbox.backend),
-        limits=Limits(seconds=60),
+        limits=SandboxLimits(seconds=60),
     )
     with WorkDirectory.temporary() as work:
         await sandbox.run(command, work=work)

@@ -18,7 +18,7 @@ from toolcrib.embedded.faults import invalid, missing
 from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.interval import Interval
 from toolcrib.errors import SandboxUnavailable
-from toolcrib.sandbox.command import MEBIBYTE, Limits
+from toolcrib.sandbox.command import MEBIBYTE, SandboxLimits
 from toolcrib.sandbox.detection import find_sandbox
 
 if TYPE_CHECKING:
@@ -161,9 +161,9 @@ class ContainerRepository:
             logger.info("code of containers is confined by %s", found.backend)
         return found
 
-    def limits(self, container: Container, seconds: float | None) -> Limits:
+    def limits(self, container: Container, seconds: float | None) -> SandboxLimits:
         """What code in a container may use."""
-        return Limits(
+        return SandboxLimits(
             seconds=seconds,
             cpu_seconds=_CPU_SECONDS,
             memory_bytes=MEMORY[container.memory_limit],

@@ -246,9 +246,9 @@ class _OpenMcpServer:
     def _ended(
         self, index: int, item_id: str, arguments: str, answer: Any, run: ResponseWriter
     ) -> ToolAnswer:
-        from toolcrib.mcp_client.results import result_of, without_secrets
+        from toolcrib.mcp_client.results import tool_result, without_secrets
 
-        told = result_of(answer, run.response["output"][index]["name"], MOST_OUTPUT)
+        told = tool_result(answer, run.response["output"][index]["name"], MOST_OUTPUT)
         result = without_secrets(told, self._hidden)
         output = result.message or _as_text(result.value)
         if answer.is_error:
@@ -262,21 +262,21 @@ class _OpenMcpServer:
         return ToolAnswer(item_id, output, _value(result.value))
 
     async def _connected(self) -> Connection:
-        from toolcrib.mcp_client.config import Address
-        from toolcrib.mcp_client.connection import connected
+        from toolcrib.mcp_client.config import ServerAddress
+        from toolcrib.mcp_client.connection import connect
 
         if self._connection is None:
-            address = Address(self._terms.url, self._terms.headers, self._hidden)
-            self._connection = await self._stack.enter_async_context(connected(address))
+            address = ServerAddress(self._terms.url, self._terms.headers, self._hidden)
+            self._connection = await self._stack.enter_async_context(connect(address))
         return self._connection
 
     def _reason(self, error: BaseException) -> str:
-        from toolcrib.mcp_client.config import presentable
-        from toolcrib.mcp_client.errors import reason_of
+        from toolcrib.mcp_client.config import printable_line
+        from toolcrib.mcp_client.errors import connection_fault
 
         if isinstance(error, TimeoutError):
             return "the server took too long"
-        return presentable(reason_of(error), self._hidden)
+        return printable_line(connection_fault(error), self._hidden)
 
 
 def _told_tool(tool: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toolcrib.embedded.responses.request import ResponseRequest
     from toolcrib.embedded.responses.writer import ResponseWriter
     from toolcrib.embedded.tools.tool import OpenTool, RequestContext
-    from toolcrib.sandbox.command import Finished
+    from toolcrib.sandbox.command import CommandResult
 
 TYPE: Final = "shell"
 MOST_COMMANDS: Final = 16
@@ -137,7 +137,7 @@ class _OpenShell:
 
     async def _command(
         self, container: Container, text: str, action: Mapping[str, Any]
-    ) -> Finished:
+    ) -> CommandResult:
         most = self._containers.seconds
         seconds = min(most, action["timeout_ms"] / 1000) if action["timeout_ms"] else most
         sandbox = await self._containers.sandbox()
@@ -205,7 +205,7 @@ def _finish(
     run.done(index, status="completed", output=outputs)
 
 
-def _output(finished: Finished, most: int) -> dict[str, Any]:
+def _output(finished: CommandResult, most: int) -> dict[str, Any]:
     outcome: dict[str, Any] = {"type": "exit", "exit_code": finished.exit_code}
     return {
         "stdout": finished.stdout.decode("utf-8", "replace")[:most],

@@ -1,18 +1,56 @@
 """Carries out one memory command. The words are those of Anthropic's own implementation: the model
 knows them.
+
+Memories as the model sees them: directories with sizes, files with line numbers.
 """
 
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterable, Sequence
 from typing import Final, assert_never
 
 from toolcrib.errors import UsageError
-from toolcrib.toolkits.memory import shown
-from toolcrib.toolkits.memory.files import MemoryFiles, Names
+from toolcrib.toolkits.memory.files import MemoryEntry, MemoryFiles, Names
 from toolcrib.toolkits.memory.types import MemoryConfig, MemoryParams, MemoryResult
 from toolcrib.tools.result import ToolResult
 from toolcrib.vfs import VfsPath
+
+MOST_LINES: Final = 999_999
+_WIDTH: Final = len(str(MOST_LINES))
+_UNITS: Final = ("B", "K", "M", "G")
+
+
+def directory(path: str, size: int, entries: Iterable[MemoryEntry]) -> str:
+    """A directory and what is in it, each with its size."""
+    head = f"Here're the files and directories up to 2 levels deep in {path}, "
+    lines = [f"{head}excluding hidden items:", f"{_human(size)}\t{path}"]
+    lines += [
+        f"{_human(entry.size)}\t{path}/{entry.name}{'/' if entry.is_directory else ''}"
+        for entry in entries
+    ]
+    return "\n".join(lines)
+
+
+def numbered(lines: Sequence[str], first: int) -> str:
+    """Lines with their numbers."""
+    return "\n".join(
+        f"{str(number).rjust(_WIDTH)}\t{line}" for number, line in enumerate(lines, start=first)
+    )
+
+
+def around(text: str, index: int) -> str:
+    """A few lines on both sides of the line at `index`."""
+    lines = text.split("\n")
+    first = max(0, index - 2)
+    return numbered(lines[first : index + 3], first + 1)
+
+
+def _human(size: int) -> str:
+    power = min(max(size.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
+    amount = size / 1024**power
+    return f"{amount:.0f}{_UNITS[power]}" if amount.is_integer() else f"{amount:.1f}{_UNITS[power]}"
+
 
 ROOT: Final = "memories"
 """What the model calls the root."""
@@ -21,7 +59,7 @@ _LINKS: Final = frozenset({errno.ELOOP, errno.ENOTDIR})
 _FULL: Final = frozenset({errno.EDQUOT, errno.EFBIG, errno.ENOSPC})
 
 
-class MemoryKeeper:
+class MemoryHandler:
     """The handler of the tool. What cannot be done is a failed result, and changes nothing."""
 
     def __init__(self, config: MemoryConfig) -> None:
@@ -61,12 +99,12 @@ class MemoryKeeper:
         names = _names(path)
         if self._files.is_directory(names):
             size, entries = self._files.size(names), self._files.entries(names, depth=2)
-            return shown.directory(path.rstrip("/"), size, entries)
+            return directory(path.rstrip("/"), size, entries)
         lines = self._text_of(names, path).split("\n")
-        if len(lines) > shown.MOST_LINES:
+        if len(lines) > MOST_LINES:
             raise UsageError(f"File {path} exceeds maximum line limit of 999,999 lines.")
         first, last = _range(wanted, len(lines))
-        text = shown.numbered(lines[first - 1 : last], first)
+        text = numbered(lines[first - 1 : last], first)
         return f"Here's the content of {path} with line numbers:\n{text}"
 
     def _create(self, path: str, text: str) -> str:
@@ -89,7 +127,7 @@ class MemoryKeeper:
             )
         changed = text.replace(old, new)
         self._files.replace(names, text.encode(), _encoded(changed))
-        snippet = shown.around(changed, text[: text.find(old)].count("\n"))
+        snippet = around(changed, text[: text.find(old)].count("\n"))
         return (
             "The memory file has been edited. Here is the snippet showing the change "
             f"(with line numbers):\n{snippet}"

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Unpack
 
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.mcp.gate import mcp_gate
 from toolcrib.tools.mcp.types import (
     ApprovalFilter,
-    McpAnswer,
+    McpCall,
+    McpCallResult,
     McpConfig,
-    McpRequest,
     McpResult,
     McpTool,
     RequireApproval,
     ToolFilter,
 )
-from toolcrib.tools.provider_tools import HostedTool
+from toolcrib.tools.provider_tools import HostedTool, ProviderTool
+from toolcrib.tools.rules import ToolRules
 
 __all__ = [
     "KIND",
     "ApprovalFilter",
-    "McpAnswer",
+    "McpCall",
+    "McpCallResult",
     "McpConfig",
-    "McpRequest",
     "McpResult",
     "McpTool",
     "RequireApproval",
@@ -46,3 +46,28 @@ def mcp_tool(
         config=config,
         fallback=fallback,
     )
+
+
+def mcp_gate(
+    tool: HostedTool[McpConfig],
+    *,
+    provider: str,
+    name: str | None = None,
+    **rules: Unpack[ToolRules],
+) -> ProviderTool[McpCall, McpCall, McpConfig]:
+    """The gate before a server's tools, under the name of the hosted tool. To a policy it is of
+    the same kind and provider.
+    """
+    chosen: ToolRules = {"requires_approval": True, "is_idempotent": True, **rules}
+    return ProviderTool[McpCall, McpCall, McpConfig](
+        name=name or tool.name,
+        description=f"Let the provider call a tool of the MCP server {tool.config.server_label}.",
+        handler=_pass,
+        provider=provider,
+        config=tool.config,
+        **chosen,
+    )
+
+
+def _pass(request: McpCall) -> McpCall:
+    return request

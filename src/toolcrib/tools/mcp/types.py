@@ -132,7 +132,7 @@ def _check_approval(approval: object) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class McpRequest:
+class McpCall:
     """A call of one tool of a server."""
 
     server: str
@@ -141,7 +141,7 @@ class McpRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class McpAnswer:
+class McpCallResult:
     """What a call gave back. With an `error` the tool itself failed, or could not be reached."""
 
     tool: str
@@ -168,7 +168,7 @@ class McpTool:
 class McpResult:
     """All calls in order, the tools that the server offered, and why it could not offer any."""
 
-    calls: tuple[McpAnswer, ...] = ()
+    calls: tuple[McpCallResult, ...] = ()
     tools: tuple[McpTool, ...] = ()
     error: str | None = None
 

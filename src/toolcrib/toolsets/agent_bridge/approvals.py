@@ -22,10 +22,10 @@ from toolcrib.tools.secrets import SECRET
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
 
-    from toolcrib.approval.request import ApprovalRequest
+    from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.session.session import Session
     from toolcrib.store.store import OpenCall
-    from toolcrib.tools.prepared import PreparedTool
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 
 async def approve(

@@ -19,6 +19,7 @@ from pydantic_ai.exceptions import ApprovalRequired
 from toolcrib.calls.call import Caller
 from toolcrib.calls.executor import MAX_ID_CHARS
 from toolcrib.calls.nested_calls import begin_turn
+from toolcrib.calls.session_calls import calls_of
 from toolcrib.errors import InvalidDecision
 from toolcrib.session.turns import OpenTurn, in_turn
 from toolcrib.store.store import ask_store
@@ -62,7 +63,7 @@ async def waiting_calls(
 ) -> list[OpenCall]:
     """The open calls that this call of the agent may continue, the likeliest first."""
     ids = [qualified_id(run), plain_id(run)]
-    if session.waiting.isdisjoint(ids):
+    if calls_of(session).waiting.isdisjoint(ids):
         return []
     calls = [
         call
@@ -80,7 +81,7 @@ def is_of(call: OpenCall, run: RunContext[Any], arguments: bytes | None = None) 
 def free_id(session: Session, run: RunContext[Any]) -> str:
     """An id for a new call: the model's, unless another open call has it."""
     for call_id in (plain_id(run), qualified_id(run)):
-        if call_id not in session.waiting and call_id not in session.claimed:
+        if call_id not in calls_of(session).waiting and call_id not in calls_of(session).claimed:
             return call_id
     return f"call_{uuid.uuid4().hex}"
 
@@ -149,7 +150,9 @@ class AgentCalls:
         """
         arguments = encode(args)
         session = self._session
-        waiting = await self._waiting_call(name, arguments, run) if session.waiting else None
+        waiting = (
+            await self._waiting_call(name, arguments, run) if calls_of(session).waiting else None
+        )
         problem = None
         if waiting is not None and run.tool_call_approved:
             problem = await self._approve(run, waiting, arguments)
@@ -177,13 +180,13 @@ class AgentCalls:
         toolset.
         """
         session = self._session
-        if not session.waiting:
+        if not calls_of(session).waiting:
             return
         calls = [
             call
             for call in await ask_store(session.store, session.open_calls)
             if call.tool.name in self._executor.tools
-            and call.call_id not in session.claimed
+            and call.call_id not in calls_of(session).claimed
             and is_of(call, run)
         ]
         ids = {call.call_id.removesuffix(f"@{run.conversation_id}"): call.call_id for call in calls}

@@ -1,4 +1,4 @@
-"""Models that tell all that their providers say, where pydantic-ai leaves something out."""
+"""Models that keep the content which pydantic-ai drops or fails at, one module per provider."""
 
 from __future__ import annotations
 
@@ -7,43 +7,46 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final, TypeVar, cast
 
-M = TypeVar("M")
+from toolcrib.adapters.pydantic_ai.patched_models.private_api import ModelCopy, check_private_names
 
-_TELLING: Final[Mapping[str, tuple[str, str]]] = {
-    "AnthropicModel": ("anthropic", "WholeAnthropicModel"),
-    "BedrockConverseModel": ("bedrock", "WholeBedrockModel"),
-    "GoogleModel": ("google", "WholeGoogleModel"),
-    "GroqModel": ("groq", "WholeGroqModel"),
-    "OpenAIResponsesModel": ("responses", "WholeResponsesModel"),
+ModelT = TypeVar("ModelT")
+
+_PATCHES: Final[Mapping[str, tuple[str, str]]] = {
+    "AnthropicModel": ("anthropic", "PatchedAnthropicModel"),
+    "BedrockConverseModel": ("bedrock", "PatchedBedrockModel"),
+    "GoogleModel": ("google", "PatchedGoogleModel"),
+    "GroqModel": ("groq", "PatchedGroqModel"),
+    "OpenAIResponsesModel": ("responses", "PatchedResponsesModel"),
 }
-"""By the name of a model's class: the module here that has a better one, and its name."""
+"""By the name of a class of pydantic-ai: the module and the class that patch it."""
 
 
-def whole(model: M) -> M:
-    """The model as one that leaves nothing out; itself where pydantic-ai leaves nothing out.
+def patch_model(model: ModelT) -> ModelT:
+    """The model with its patch; itself where no model in it has one.
 
-    The model that was given stays as it is: both use the same connections.
+    The original stays as it is, and both use the same connections.
     """
     inner: Any = getattr(model, "wrapped", None)
     if inner is not None:
-        return _like(model, type(model), wrapped=whole(inner))
+        return _copy_class(type(model))(model, wrapped=patch_model(inner))
     members: Any = getattr(model, "models", None)
     if isinstance(members, list | tuple) and members:
-        found = [whole(each) for each in cast("list[Any]", members)]
-        return _like(model, type(model), models=found)
-    ancestry = [each.__name__ for each in type(model).__mro__]
-    better = next((_TELLING[name] for name in ancestry if name in _TELLING), None)
-    return model if better is None else _like(model, _joined(type(model), *better))
+        patched = [patch_model(member) for member in cast("list[Any]", members)]
+        return _copy_class(type(model))(model, models=patched)
+    ancestry = [base.__name__ for base in type(model).__mro__]
+    patch = next((_PATCHES[name] for name in ancestry if name in _PATCHES), None)
+    return model if patch is None else _patched_class(type(model), *patch)(model)
 
 
 @cache
-def _joined(given: type[Any], module: str, name: str) -> type[Any]:
-    better: type[Any] = getattr(import_module(f"{__name__}.{module}"), name)
-    return given if issubclass(given, better) else type(name, (better, given), {})
+def _patched_class(original: type[Any], module: str, name: str) -> type[Any]:
+    check_private_names(module)
+    patch: type[Any] = getattr(import_module(f"{__name__}.{module}"), name)
+    return original if issubclass(original, patch) else type(name, (patch, original), {})
 
 
-def _like(model: M, kind: type[Any], **changes: Any) -> M:
-    # Not copy.copy: a wrapper looks up what it does not have in what it wraps, and has nothing yet.
-    made = object.__new__(kind)
-    made.__dict__.update(model.__dict__, **changes)
-    return made
+@cache
+def _copy_class(original: type[Any]) -> type[Any]:
+    if issubclass(original, ModelCopy):
+        return original
+    return type(original.__name__, (ModelCopy, original), {})

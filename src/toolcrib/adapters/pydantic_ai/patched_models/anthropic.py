@@ -1,11 +1,13 @@
-"""What Anthropic says. pydantic-ai passes over calls of tools that nobody offered, fails at blocks
-that it does not know, does not look into a stream whose first event is the whole answer, and takes
-a pause to compact the conversation for the end.
+"""The patch of pydantic-ai's Anthropic model.
+
+pydantic-ai drops calls of tools that the request did not enable, fails at blocks that it does not
+know, ignores the content of a stream whose first event is the whole message, and takes a pause for
+compaction for the end of the turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, get_args
 
 from anthropic.types.beta import (
@@ -20,16 +22,20 @@ from anthropic.types.beta.beta_raw_message_delta_event import Delta
 from pydantic_ai.messages import (
     ModelResponse,
     ModelResponsePart,
-    ModelResponseStreamEvent,
     NativeToolCallPart,
     NativeToolReturnPart,
 )
-from pydantic_ai.models.anthropic import AnthropicModel, AnthropicStreamedResponse
+from pydantic_ai.models import StreamedResponse
+from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_core import to_json
 
 from toolcrib.adapters.json_fields import json_object_of, mapping_of, plain, text_of
-from toolcrib.adapters.pydantic_ai.parts import UNREAD
-from toolcrib.adapters.pydantic_ai.patched_models.streams import Watched
+from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
+    PatchedServerToolModel,
+    add_part,
+    filter_stream,
+)
+from toolcrib.adapters.pydantic_ai.patched_models.unknown_content import Json, UnknownContent
 
 _SERVER_TOOLS: Final = frozenset(
     {
@@ -43,7 +49,7 @@ _SERVER_TOOLS: Final = frozenset(
         "web_search",
     }
 )
-# pydantic-ai has one name for these, and keeps theirs beside it.
+# pydantic-ai has one name for these and keeps theirs in the details of the part.
 _CODE: Final = frozenset({"bash_code_execution", "text_editor_code_execution"})
 _BLOCKS: Final = frozenset(
     {
@@ -65,114 +71,88 @@ _BLOCKS: Final = frozenset(
 )
 
 
-class _Everything(frozenset[str]):
-    def __contains__(self, name: object) -> bool:
-        return True
+class PatchedAnthropicModel(PatchedServerToolModel, AnthropicModel):
+    """Keeps every block of a message."""
 
-
-class WholeAnthropicModel(AnthropicModel):
-    """Tells every block of an answer."""
-
-    def _get_enabled_server_tool_names(self, *args: Any, **facts: Any) -> frozenset[str]:
-        return _Everything()
-
-    def _process_response(self, response: Any, *args: Any, **facts: Any) -> ModelResponse:
+    def read_response(self, response: Any, parse: Callable[[Any], ModelResponse]) -> ModelResponse:
+        """The message with a part for every block."""
         blocks: list[Any] = response.content
         known = [block for block in blocks if is_known(block)]
-        read = response.model_copy(update={"content": known})
-        made = super()._process_response(read, *args, **facts)
-        if _is_paused(made.provider_details):
-            made.state = "suspended"
+        reply = parse(response.model_copy(update={"content": known}))
+        if _is_paused(reply.provider_details):
+            reply.state = "suspended"
         if len(known) == len(blocks):
-            return made
-        odd = Odd(self.system)
-        # Every block that pydantic-ai knows becomes one part.
-        rest = iter(list(made.parts))
-        found = [next(rest, None) if is_known(each) else odd.part(plain(each)) for each in blocks]
-        made.parts = [*filter(None, found), *rest]
-        made.provider_details = {**(made.provider_details or {}), **odd.unread}
-        return made
+            return reply
+        unknown = AnthropicUnknownBlocks(self.system)
+        # pydantic-ai makes one part of every block that it knows.
+        parts = iter(list(reply.parts))
+        merged = [
+            next(parts, None) if is_known(block) else unknown.part(plain(block)) for block in blocks
+        ]
+        reply.parts = [*filter(None, merged), *parts]
+        unknown.attach(reply)
+        return reply
 
-    async def _process_streamed_response(
-        self, *args: Any, **facts: Any
-    ) -> AnthropicStreamedResponse:
-        made = await super()._process_streamed_response(*args, **facts)
-        made.__class__ = _WholeStream
-        return made
+    def read_stream(self, streamed: StreamedResponse) -> None:
+        """Take unknown blocks out of the stream and add their parts."""
+        unknown = AnthropicUnknownBlocks(self.system)
+        open_blocks: dict[int, Json] = {}
 
-
-class _WholeStream(AnthropicStreamedResponse):
-    async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
-        odd = Odd(self.provider_name)
-        held: dict[int, dict[str, Any]] = {}
-
-        def known(event: Any) -> Iterator[Any]:
+        def known_events(event: Any) -> Iterator[Any]:
             for piece in expanded(event):
                 index = getattr(piece, "index", None)
                 if piece.type == "content_block_start" and not is_known(piece.content_block):
-                    held[piece.index] = plain(piece.content_block)
-                elif index not in held:
+                    open_blocks[piece.index] = plain(piece.content_block)
+                elif index not in open_blocks:
                     yield piece
                 elif piece.type == "content_block_delta":
-                    _grow(held[index], plain(piece.delta))
+                    _extend_input(open_blocks[index], plain(piece.delta))
                 else:
-                    self._note(odd, held.pop(index), index)
+                    part = unknown.part(_with_input(open_blocks.pop(index)))
+                    if part is not None:
+                        add_part(streamed, part, ("unknown", index))
+                    unknown.attach(streamed)
 
-        stream: Any = Watched(self._response, known)
-        self._response = stream
-        async for event in super()._get_event_iterator():
-            yield event
-        if _is_paused(self.provider_details):
-            self.state = "suspended"
+        def at_end() -> None:
+            unknown.attach(streamed)
+            if _is_paused(streamed.provider_details):
+                streamed.state = "suspended"
 
-    def _note(self, odd: Odd, block: dict[str, Any], index: int) -> None:
-        part = odd.part({**block, **_written(block)})
-        if part is not None:
-            self._parts_manager.handle_part(vendor_part_id=("odd", index), part=part)
-        self.provider_details = {**(self.provider_details or {}), **odd.unread}
+        filter_stream(streamed, known_events, at_end)
 
 
-class Odd:
-    """Blocks that pydantic-ai does not know: calls and their results become parts all the same, and
-    the others are kept as they are.
-    """
+class AnthropicUnknownBlocks(UnknownContent):
+    """Content blocks that pydantic-ai does not know."""
 
     def __init__(self, provider: str) -> None:
-        self._provider = provider
+        super().__init__(provider)
         self._names: dict[str, str] = {}
-        self._others: list[dict[str, Any]] = []
 
-    @property
-    def unread(self) -> Mapping[str, Any]:
-        """What goes with the response, because it is no part of it."""
-        return {UNREAD: self._others} if self._others else {}
-
-    def part(self, block: dict[str, Any]) -> ModelResponsePart | None:
+    def part(self, block: Json) -> ModelResponsePart | None:
         """A block as a part; None when it is neither a call nor the result of one."""
-        kind, key = text_of(block, "type"), text_of(block, "tool_use_id")
+        kind, call_id = text_of(block, "type"), text_of(block, "tool_use_id")
         if kind == "server_tool_use":
-            key, name = text_of(block, "id"), text_of(block, "name")
-            self._names[key] = name
-            call = NativeToolCallPart(name, mapping_of(block, "input"), key)
-            call.provider_name = self._provider
-            return call
-        if key and kind.endswith("_tool_result"):
+            call_id, name = text_of(block, "id"), text_of(block, "name")
+            self._names[call_id] = name
+            arguments = mapping_of(block, "input")
+            return NativeToolCallPart(name, arguments, call_id, provider_name=self.provider)
+        if call_id and kind.endswith("_tool_result"):
             name = kind.removesuffix("_tool_result")
-            code = {"anthropic_tool_name": name} if name in _CODE else None
+            details = {"anthropic_tool_name": name} if name in _CODE else None
             return NativeToolReturnPart(
-                self._names.get(key) or ("code_execution" if code else name),
+                self._names.get(call_id) or ("code_execution" if details else name),
                 block.get("content"),
-                key,
-                provider_name=self._provider,
-                provider_details=code,
+                call_id,
+                provider_name=self.provider,
+                provider_details=details,
             )
-        self._others.append(block)
+        self.keep(block)
         return None
 
 
 def is_known(block: Any) -> bool:
-    """Whether pydantic-ai knows the block. The SDK makes one of a class that it has of any block,
-    so only what the block says counts.
+    """Whether pydantic-ai knows the block. By its `type`: the SDK parses an unknown block into the
+    class of a known one.
     """
     if block.type == "server_tool_use":
         return block.name in _SERVER_TOOLS
@@ -180,9 +160,7 @@ def is_known(block: Any) -> bool:
 
 
 def _has_known_code(content: Any) -> bool:
-    """Whether a result is none that failed for a reason that the SDK does not know: pydantic-ai
-    warns of those.
-    """
+    """Whether the SDK knows the error code of a result: pydantic-ai warns of other codes."""
     code = getattr(content, "error_code", None)
     if code is None:
         return True
@@ -192,34 +170,35 @@ def _has_known_code(content: Any) -> bool:
 
 
 def _is_paused(details: Mapping[str, Any] | None) -> bool:
-    """Whether the model made room for its answer, and waits to be asked for it again."""
+    """Whether the model compacted the conversation and waits for the request to be repeated."""
     return text_of(details or {}, "finish_reason") == "compaction"
 
 
 def expanded(event: Any) -> Iterator[Any]:
-    """The event; and when it brings a whole answer at once, as it does when code goes on to call
-    tools of ours, the events that would have told it.
+    """The event; for one that brings a whole message, also the events that would have built it.
+
+    Anthropic sends a whole message when code that it runs continues after a call of a client tool.
     """
     yield event
     message = getattr(event, "message", None)
     if event.type != "message_start" or message is None or not message.content:
         return
     for index, block in enumerate(message.content):
-        yield from _told(index, block)
-    ended = Delta.construct(stop_reason=message.stop_reason, stop_sequence=message.stop_sequence)
+        yield from _block_events(index, block)
+    delta = Delta.construct(stop_reason=message.stop_reason, stop_sequence=message.stop_sequence)
     usage = BetaMessageDeltaUsage.construct(**plain(message.usage))
-    yield BetaRawMessageDeltaEvent.construct(type="message_delta", delta=ended, usage=usage)
+    yield BetaRawMessageDeltaEvent.construct(type="message_delta", delta=delta, usage=usage)
 
 
-def _told(index: int, block: Any) -> Iterator[Any]:
-    start, asked = block, getattr(block, "input", None)
-    if asked:
+def _block_events(index: int, block: Any) -> Iterator[Any]:
+    start, arguments = block, getattr(block, "input", None)
+    if arguments:
         start = block.model_copy(update={"input": {}})
     yield BetaRawContentBlockStartEvent.construct(
         type="content_block_start", index=index, content_block=start
     )
-    if asked:
-        text = to_json(asked, fallback=str).decode()
+    if arguments:
+        text = to_json(arguments, fallback=str).decode()
         yield BetaRawContentBlockDeltaEvent.construct(
             type="content_block_delta",
             index=index,
@@ -228,12 +207,12 @@ def _told(index: int, block: Any) -> Iterator[Any]:
     yield BetaRawContentBlockStopEvent.construct(type="content_block_stop", index=index)
 
 
-def _grow(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
+def _extend_input(block: Json, delta: Mapping[str, Any]) -> None:
     if delta.get("type") == "input_json_delta":
         block["partial_json"] = text_of(block, "partial_json") + text_of(delta, "partial_json")
 
 
-def _written(block: dict[str, Any]) -> dict[str, Any]:
-    written = json_object_of(block, "partial_json")
+def _with_input(block: Json) -> Json:
+    arguments = json_object_of(block, "partial_json")
     block.pop("partial_json", None)
-    return {"input": written} if written else {}
+    return {**block, "input": arguments} if arguments else block

@@ -1,17 +1,18 @@
-"""What Gemini says. pydantic-ai fails at parts, and at tools of the provider's, that it does not
-know, and cannot tell which result belongs to which call where neither has an id.
+"""The patch of pydantic-ai's Gemini model.
+
+pydantic-ai fails at parts and at hosted tools that it does not know, and cannot match a result to
+its call where neither has an id.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from google.genai.types import Part
 from pydantic_ai.messages import (
     ModelResponse,
     ModelResponsePart,
-    ModelResponseStreamEvent,
     NativeToolCallPart,
     NativeToolReturnPart,
 )
@@ -19,77 +20,66 @@ from pydantic_ai.models import StreamedResponse
 from pydantic_ai.models.google import GeminiStreamedResponse, GoogleModel
 
 from toolcrib.adapters.json_fields import mapping_of, plain, text_of
-from toolcrib.adapters.pydantic_ai.parts import UNREAD
-from toolcrib.adapters.pydantic_ai.patched_models.streams import Watched
+from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
+    PatchedModel,
+    add_part,
+    filter_stream,
+)
+from toolcrib.adapters.pydantic_ai.patched_models.unknown_content import UnknownContent
 
 _TOOLS: Final = frozenset({"FILE_SEARCH", "GOOGLE_SEARCH_WEB", "MEDIA_PROCESSING", "URL_CONTEXT"})
 _NATIVE: Final = {"GOOGLE_SEARCH_IMAGE": "web_search"}
 _PARTS: Final = ("executable_code", "text", "function_call", "inline_data", "thought_signature")
-_LATER: Final = frozenset({"text", "tool-call"})
+_AFTER_CALLS: Final = frozenset({"text", "tool-call"})
 
 
-class WholeGoogleModel(GoogleModel):
-    """Tells every part of an answer."""
+class PatchedGoogleModel(PatchedModel, GoogleModel):
+    """Keeps every part of a response."""
 
-    def _process_response(self, response: Any, *args: Any, **facts: Any) -> ModelResponse:
-        odd = Odd(self.system)
-        found = list(odd.taken(response))
-        made = super()._process_response(response, *args, **facts)
-        parts = list(made.parts)
-        at = next((n for n, part in enumerate(parts) if part.part_kind in _LATER), len(parts))
-        made.parts = [*parts[:at], *found, *parts[at:]]
-        made.provider_details = {**(made.provider_details or {}), **odd.unread}
-        return made
+    def read_response(self, response: Any, parse: Callable[[Any], ModelResponse]) -> ModelResponse:
+        """The response with every part of the provider's."""
+        unknown = GeminiUnknownParts(self.system)
+        extracted = list(unknown.extract(response))
+        reply = parse(response)
+        parts = list(reply.parts)
+        kinds = [part.part_kind for part in parts]
+        place = next((n for n, kind in enumerate(kinds) if kind in _AFTER_CALLS), len(parts))
+        reply.parts = [*parts[:place], *extracted, *parts[place:]]
+        unknown.attach(reply)
+        return reply
 
-    async def _process_streamed_response(self, *args: Any, **facts: Any) -> StreamedResponse:
-        made = await super()._process_streamed_response(*args, **facts)
-        if isinstance(made, GeminiStreamedResponse):
-            made.__class__ = _WholeStream
-        return made
+    def read_stream(self, streamed: StreamedResponse) -> None:
+        """Take unknown parts out of the stream and add parts for them."""
+        if not isinstance(streamed, GeminiStreamedResponse):
+            return
+        unknown = GeminiUnknownParts(self.system)
 
-
-class _WholeStream(GeminiStreamedResponse):
-    async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
-        odd = Odd(self.provider_name)
-
-        def known(chunk: Any) -> Iterator[Any]:
-            for part in odd.taken(chunk):
-                self._parts_manager.handle_part(vendor_part_id=None, part=part)
+        def known_chunk(chunk: Any) -> Iterator[Any]:
+            for part in unknown.extract(chunk):
+                add_part(streamed, part)
             yield chunk
 
-        stream: Any = Watched(self._response, known)
-        self._response = stream
-        async for event in super()._get_event_iterator():
-            yield event
-        self.provider_details = {**(self.provider_details or {}), **odd.unread}
+        filter_stream(streamed, known_chunk, lambda: unknown.attach(streamed))
 
 
-class Odd:
-    """Parts that pydantic-ai does not know: calls and their results become parts all the same, and
-    the others are kept as they are.
-    """
+class GeminiUnknownParts(UnknownContent):
+    """Parts that pydantic-ai does not know."""
 
     def __init__(self, provider: str) -> None:
-        self._provider = provider
-        self._others: list[dict[str, Any]] = []
-        self._nameless: dict[str, str] = {}
-        self._has_run = False
+        super().__init__(provider)
+        self._open_ids: dict[str, str] = {}
+        self._has_run_code = False
 
-    @property
-    def unread(self) -> Mapping[str, Any]:
-        """What goes with the response, because it is no part of it."""
-        return {UNREAD: self._others} if self._others else {}
-
-    def taken(self, response: Any) -> Iterator[ModelResponsePart]:
-        """Take out of a response what pydantic-ai does not know, and give calls their ids."""
+    def extract(self, response: Any) -> Iterator[ModelResponsePart]:
+        """Take the unknown parts out of a response, and give calls and results their ids."""
         for candidate in (response.candidates or ())[:1]:
             parts: list[Any] = (candidate.content and candidate.content.parts) or []
-            for at, part in enumerate(parts):
+            for index, part in enumerate(parts):
                 self._identify(part)
-                self._has_run = self._has_run or part.executable_code is not None
+                self._has_run_code = self._has_run_code or part.executable_code is not None
                 if not self._is_known(part):
-                    # An empty text is passed over, and places in the answer count all parts.
-                    parts[at] = Part(text="")
+                    # Citations count parts, so an empty text, which is ignored, stays in place.
+                    parts[index] = Part(text="")
                     yield from self._read(part)
 
     def _is_known(self, part: Any) -> bool:
@@ -97,34 +87,36 @@ class Odd:
         if tool is not None:
             return _word(tool.tool_type) in _TOOLS
         if part.code_execution_result is not None:
-            return self._has_run
+            return self._has_run_code
         return any(getattr(part, name, None) is not None for name in _PARTS)
 
     def _identify(self, part: Any) -> None:
         """Give a call without an id one, and the next result without an id the same."""
         if part.tool_call is not None and not part.tool_call.id:
-            made = NativeToolCallPart("").tool_call_id
-            part.tool_call.id = self._nameless[_word(part.tool_call.tool_type)] = made
+            call_id = NativeToolCallPart("").tool_call_id
+            part.tool_call.id = self._open_ids[_word(part.tool_call.tool_type)] = call_id
         if part.tool_response is not None and not part.tool_response.id:
-            part.tool_response.id = self._nameless.pop(_word(part.tool_response.tool_type), None)
+            part.tool_response.id = self._open_ids.pop(_word(part.tool_response.tool_type), None)
 
     def _read(self, part: Any) -> Iterator[ModelResponsePart]:
-        told = plain(part)
+        content = plain(part)
         if part.tool_call is not None:
-            asked: dict[str, Any] = part.tool_call.args or {}
-            name, key = _name(part.tool_call), part.tool_call.id
-            yield NativeToolCallPart(name, asked, key, provider_name=self._provider)
+            arguments: dict[str, Any] = part.tool_call.args or {}
+            name, call_id = _name(part.tool_call), part.tool_call.id
+            yield NativeToolCallPart(name, arguments, call_id, provider_name=self.provider)
         elif part.tool_response is not None:
-            answer, key = part.tool_response.response, part.tool_response.id or ""
-            name = _name(part.tool_response)
-            yield NativeToolReturnPart(name, answer or {}, key, provider_name=self._provider)
+            result: dict[str, Any] = part.tool_response.response or {}
+            name, call_id = _name(part.tool_response), part.tool_response.id or ""
+            yield NativeToolReturnPart(name, result, call_id, provider_name=self.provider)
         elif part.code_execution_result is not None:
-            # Its code ran in an earlier answer.
-            result = mapping_of(told, "codeExecutionResult")
-            key = text_of(result, "id") or NativeToolCallPart("").tool_call_id
-            yield NativeToolReturnPart("code_execution", result, key, provider_name=self._provider)
+            # The code ran in an earlier response.
+            result = {**mapping_of(content, "codeExecutionResult")}
+            call_id = text_of(result, "id") or NativeToolCallPart("").tool_call_id
+            yield NativeToolReturnPart(
+                "code_execution", result, call_id, provider_name=self.provider
+            )
         else:
-            self._others.append({"type": next(iter(told), "part"), **told})
+            self.keep({"type": next(iter(content), "part"), **content})
 
 
 def _word(value: Any) -> str:

@@ -1,9 +1,12 @@
-"""What ran on Groq. Of the tools that Groq lists, pydantic-ai tells only searches."""
+"""The patch of pydantic-ai's Groq model.
+
+Of the tools that Groq ran, pydantic-ai keeps only searches.
+"""
 
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Final
 
@@ -12,14 +15,18 @@ from pydantic_ai.messages import (
     FilePart,
     ModelResponse,
     ModelResponsePart,
-    ModelResponseStreamEvent,
     NativeToolCallPart,
     NativeToolReturnPart,
 )
-from pydantic_ai.models.groq import GroqModel, GroqStreamedResponse
+from pydantic_ai.models import StreamedResponse
+from pydantic_ai.models.groq import GroqModel
 
 from toolcrib.adapters.json_fields import json_object_of, mapping_of, mappings_of, plain, text_of
-from toolcrib.adapters.pydantic_ai.patched_models.streams import Watched
+from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
+    PatchedModel,
+    add_part,
+    filter_stream,
+)
 
 _NATIVE: Final = {
     "search": "web_search",
@@ -31,57 +38,52 @@ _NATIVE: Final = {
     "python": "code_execution",
     "code_interpreter": "code_execution",
 }
-"""pydantic-ai's names of what Groq runs. To open a page is part of a search, as on OpenAI."""
-_LATER: Final = frozenset({"text", "tool-call"})
+"""pydantic-ai's names of Groq's tools. Opening a page is part of a search, as on OpenAI."""
+_AFTER_CALLS: Final = frozenset({"text", "tool-call"})
 
 
-class WholeGroqModel(GroqModel):
-    """Tells every tool that ran."""
+class PatchedGroqModel(PatchedModel, GroqModel):
+    """Keeps every tool that ran."""
 
-    def _process_response(self, response: Any) -> ModelResponse:
-        tools = _taken(response.choices[0].message)
-        made = super()._process_response(response)
-        ran = [part for tool in tools for part in parts_of(tool, self.system)]
-        parts = list(made.parts)
-        at = next((n for n, part in enumerate(parts) if part.part_kind in _LATER), len(parts))
-        made.parts = [*parts[:at], *ran, *parts[at:]]
-        return made
+    def read_response(self, response: Any, parse: Callable[[Any], ModelResponse]) -> ModelResponse:
+        """The response with the parts of all executed tools."""
+        tools = _extract_tools(response.choices[0].message)
+        reply = parse(response)
+        executed = [part for tool in tools for part in parts_of(tool, self.system)]
+        parts = list(reply.parts)
+        kinds = [part.part_kind for part in parts]
+        place = next((n for n, kind in enumerate(kinds) if kind in _AFTER_CALLS), len(parts))
+        reply.parts = [*parts[:place], *executed, *parts[place:]]
+        return reply
 
-    async def _process_streamed_response(self, *args: Any, **facts: Any) -> GroqStreamedResponse:
-        made = await super()._process_streamed_response(*args, **facts)
-        made.__class__ = _WholeStream
-        return made
+    def read_stream(self, streamed: StreamedResponse) -> None:
+        """Add the parts of executed tools. Groq sends a tool when it starts and when it ends."""
+        call_ids: dict[Any, str] = {}
 
-
-class _WholeStream(GroqStreamedResponse):
-    async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
-        calls: dict[Any, str] = {}
-
-        def noted(chunk: Any) -> Iterator[Any]:
-            # A tool is told of when it is called, and again when it is over.
+        def known_chunk(chunk: Any) -> Iterator[Any]:
             for choice in chunk.choices[:1]:
-                for tool in _taken(choice.delta):
-                    self._note(tool, calls)
+                for tool in _extract_tools(choice.delta):
+                    self._add_parts(streamed, tool, call_ids)
             yield chunk
 
-        stream: Any = Watched(self._response, noted)
-        self._response = stream
-        async for event in super()._get_event_iterator():
-            yield event
+        filter_stream(streamed, known_chunk, lambda: None)
 
-    def _note(self, tool: dict[str, Any], calls: dict[Any, str]) -> None:
-        at = tool.get("index")
-        for number, part in enumerate(parts_of(tool, self.provider_name, calls.get(at))):
+    def _add_parts(
+        self, streamed: StreamedResponse, tool: dict[str, Any], call_ids: dict[Any, str]
+    ) -> None:
+        index = tool.get("index")
+        for number, part in enumerate(parts_of(tool, self.system, call_ids.get(index))):
             if isinstance(part, NativeToolCallPart):
-                calls[at] = part.tool_call_id
-            self._parts_manager.handle_part(vendor_part_id=("executed", at, number), part=part)
+                call_ids[index] = part.tool_call_id
+            add_part(streamed, part, ("executed", index, number))
 
 
 def parts_of(
     tool: dict[str, Any], provider: str, call_id: str | None = None
 ) -> Iterator[ModelResponsePart]:
-    """A tool that ran, or that still runs, as parts of a response. Groq gives calls no ids, so the
-    call gets one, unless it has one already.
+    """An executed or running tool as parts of a response.
+
+    Groq's calls have no ids: the call gets a new one unless `call_id` is known.
     """
     kind = text_of(tool, "type")
     name = _NATIVE.get(kind) or kind or "unknown"
@@ -100,10 +102,10 @@ def parts_of(
 
 
 def _content(tool: dict[str, Any]) -> Any:
-    """What came of a tool, in the richest form there is; None while it runs."""
-    found = mapping_of(tool, "search_results")
-    if found.get("results") or found.get("images"):
-        return found
+    """The result of a tool in its richest form; None while it runs."""
+    search = mapping_of(tool, "search_results")
+    if search.get("results") or search.get("images"):
+        return search
     if pages := mappings_of(tool, "browser_results"):
         return {"output": tool.get("output"), "results": pages}
     if runs := mappings_of(tool, "code_results"):
@@ -112,8 +114,8 @@ def _content(tool: dict[str, Any]) -> Any:
     return tool.get("output")
 
 
-def _taken(message: Any) -> list[dict[str, Any]]:
-    """The tools that a message tells of, which are then no longer there for pydantic-ai."""
-    listed: list[Any] = getattr(message, "executed_tools", None) or []
+def _extract_tools(message: Any) -> list[dict[str, Any]]:
+    """Take the executed tools out of a message, so that pydantic-ai does not read them as well."""
+    tools: list[Any] = getattr(message, "executed_tools", None) or []
     message.executed_tools = None
-    return [plain(each) for each in listed]
+    return [plain(tool) for tool in tools]

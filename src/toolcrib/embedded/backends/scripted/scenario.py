@@ -11,8 +11,7 @@ from annotated_types import MinLen
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
-from toolcrib.errors import InvalidPolicy, UsageError
-from toolcrib.host_tools.host_tools_file import line_at
+from toolcrib.errors import InvalidYaml, UsageError
 from toolcrib.yaml_source import read_yaml
 
 _CONFIG: Final = ConfigDict(extra="forbid")
@@ -84,13 +83,13 @@ def read_scenario(text: str, file: str = "the scenario") -> Scenario:
     """The same for its text."""
     try:
         document = read_yaml(text)
-    except InvalidPolicy as error:
+    except InvalidYaml as error:
         raise UsageError(f"{file}:{error.line or 1}: {error}") from None
     try:
         return _adapter().validate_python(document.plain())
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        line = line_at(document, first["loc"])
+        line = document.line_at(first["loc"])
         place = ".".join(map(str, first["loc"]))
         raise UsageError(f"{file}:{line}: {place}: {first['msg']}") from None
 

@@ -1,0 +1,168 @@
+"""The writing end of a ledger: where the one writer of a session appends.
+
+An entry is handed over as a function and what it encodes. A record exists, encoded and hashed,
+before anyone can read it; while nobody reads, a ledger in memory does no such work on the path of
+a call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from toolcrib.ledger.encoding import encode_event
+from toolcrib.ledger.events import Event
+from toolcrib.ledger.record import GENESIS, Head, Record, seal_payload
+from toolcrib.store.store import Commit, Effect, Lease
+
+if TYPE_CHECKING:
+    from toolcrib.store.store import Store
+
+Entry = tuple[str, float, str | None, Callable[[Any], bytes], Any]
+"""Kind, time, call id, and how to encode the payload from what: `encode(subject)`.
+
+The subject must not change any more where `encode` looks. A plain tuple, because two are made for
+every call.
+"""
+
+
+def entry_of(event: Event) -> Entry:
+    """An event that exists already, as an entry."""
+    return event.kind, event.at, getattr(event, "call_id", None), encode_event, event
+
+
+class Ledger(Protocol):
+    """Appends to one session under one lease: gap-free, hash-chained. Reading is the store's."""
+
+    @property
+    def lease(self) -> Lease: ...
+
+    @property
+    def is_durable(self) -> bool:
+        """True when appended entries must be waited for to be in the store."""
+        ...
+
+    def append(self, entry: Entry, effects: Sequence[Effect] = ()) -> asyncio.Future[None] | None:
+        """Append an entry with its effects. Await the future, if there is one, to know that it is
+        durable.
+        """
+        ...
+
+    def note(self, entry: Entry, effects: Sequence[Effect] = ()) -> None:
+        """Append without waiting, from any thread; order is kept."""
+        ...
+
+    async def flush(self) -> None:
+        """Return when everything appended so far is durable."""
+        ...
+
+    def close(self) -> None:
+        """Take nothing more: the lease is given back."""
+        ...
+
+
+@dataclass(slots=True)
+class _QueuedEntry:
+    """An entry on its way into the store; None only waits for those before it."""
+
+    entry: Entry | None
+    effects: Sequence[Effect]
+    waiter: asyncio.Future[None] | None
+
+
+class DurableLedger:
+    """A ledger over `Store.schedule` and `Store.commit`, for any store that makes commits durable.
+
+    Entries that are appended at about the same time are committed together: the store's writer
+    seals and writes them, then the waiting calls go on.
+    """
+
+    is_durable = True
+
+    def __init__(self, store: Store, lease: Lease) -> None:
+        self.lease = lease
+        self._store = store
+        self._head = store.head(lease.session_id)
+        self._drained_head = self._head
+        self._lock = threading.Lock()
+        self._queue: list[_QueuedEntry] = []
+        self._in_flight: list[_QueuedEntry] = []
+        self._is_scheduled = False
+
+    def append(self, entry: Entry, effects: Sequence[Effect] = ()) -> asyncio.Future[None]:
+        waiter = asyncio.get_running_loop().create_future()
+        self._enqueue(_QueuedEntry(entry, effects, waiter))
+        return waiter
+
+    def note(self, entry: Entry, effects: Sequence[Effect] = ()) -> None:
+        self._enqueue(_QueuedEntry(entry, effects, None))
+
+    async def flush(self) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        self._enqueue(_QueuedEntry(None, (), waiter))
+        await waiter
+
+    def close(self) -> None:
+        # The store itself refuses what comes under a lease that was given back.
+        return None
+
+    def _enqueue(self, queued: _QueuedEntry) -> None:
+        with self._lock:
+            self._queue.append(queued)
+            should_schedule = not self._is_scheduled
+            self._is_scheduled = True
+        if should_schedule:
+            self._store.schedule(self)
+
+    def drain(self) -> Commit:
+        # Only the store's writer thread drains and settles, one after the other, so the head and
+        # the entries in flight need no lock; the queue is shared with whoever appends.
+        with self._lock:
+            self._in_flight, self._queue = self._queue, []
+            self._is_scheduled = False
+        self._drained_head = self._head
+        entries = [queued.entry for queued in self._in_flight if queued.entry is not None]
+        records = [self._seal(entry) for entry in entries]
+        effects = [effect for queued in self._in_flight for effect in queued.effects]
+        return Commit(records, effects)
+
+    def _seal(self, entry: Entry) -> Record:
+        head = self._drained_head
+        kind, at, call_id, encode, subject = entry
+        record = seal_payload(
+            self.lease.session_id,
+            kind,
+            at,
+            call_id,
+            encode(subject),
+            head.seq + 1 if head else 1,
+            head.hash if head else GENESIS,
+        )
+        self._drained_head = Head(record.session_id, record.seq, record.hash)
+        return record
+
+    def settled(self, error: BaseException | None) -> None:
+        # After a failed commit the next record follows the last one that is durable: the records
+        # of the failed commit never existed, and whoever waits for them gets the error.
+        if error is None:
+            self._head = self._drained_head
+        waiters = [queued.waiter for queued in self._in_flight if queued.waiter is not None]
+        self._in_flight = []
+        for loop in {waiter.get_loop() for waiter in waiters}:
+            mine = [waiter for waiter in waiters if waiter.get_loop() is loop]
+            # A loop that is gone has nobody left to tell.
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_wake, mine, error)
+
+
+def _wake(waiters: list[asyncio.Future[None]], error: BaseException | None) -> None:
+    for waiter in waiters:
+        if waiter.done():
+            continue
+        if error is None:
+            waiter.set_result(None)
+        else:
+            waiter.set_exception(error)

@@ -1,0 +1,140 @@
+"""The sessions that a client follows.
+
+Frames on their way to a client, bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.runtime.event_reader import GAP, Envelope
+from toolcrib.transports.jsonrpc import notification_frame
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.event_reader import EventReader
+
+
+EVENT = "event"
+"""The notification that carries one envelope."""
+ENDED = "events.ended"
+"""The notification that there will be no more events of a session."""
+
+_log = logging.getLogger(__name__)
+
+
+class Subscriptions:
+    """Sends the events of sessions to one client, each session once.
+
+    While the client does not read, nothing is fetched for it; the reader cuts who falls too far
+    behind with a gap, and the client subscribes again after the last event it saw.
+    """
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def begin(self, session_id: str, after: int, reader: EventReader) -> None:
+        """Follow a session; an earlier subscription to it ends."""
+        self.end(session_id)
+        task = asyncio.ensure_future(self._follow(session_id, after, reader))
+        self._tasks[session_id] = task
+        # Not in the task itself: one that is cancelled before it begins never runs its clean-up.
+        task.add_done_callback(lambda done: self._forget(session_id, reader, done))
+
+    def end(self, session_id: str) -> bool:
+        """Stop following; False when the session was not followed."""
+        task = self._tasks.pop(session_id, None)
+        return task is not None and task.cancel()
+
+    def close(self) -> None:
+        """Stop following everything."""
+        for session_id in list(self._tasks):
+            self.end(session_id)
+
+    def _forget(self, session_id: str, reader: EventReader, done: asyncio.Task[None]) -> None:
+        reader.close()
+        if self._tasks.get(session_id) is done:
+            del self._tasks[session_id]
+
+    async def _follow(self, session_id: str, after: int, reader: EventReader) -> None:
+        seen, is_cut = after, False
+        try:
+            async for envelope in reader:
+                await self._outbox.room()
+                self._outbox.put(notification_frame(EVENT, envelope))
+                seen, is_cut = envelope.seq, envelope.kind == GAP
+        except Exception:
+            # A client must not take silence for quiet.
+            _log.exception("following the session %s failed", session_id)
+            self._outbox.put(notification_frame(EVENT, _gap(session_id, seen)))
+            return
+        if not is_cut:
+            ended: dict[str, Any] = {"session_id": session_id, "seq": seen}
+            self._outbox.put(notification_frame(ENDED, ended))
+
+
+def _gap(session_id: str, seen: int) -> Envelope:
+    import time
+
+    return Envelope(session_id, seen, GAP, time.time(), {}, is_kept=False)
+
+
+class Outbox:
+    """Holds frames in order until they are sent.
+
+    A frame that is put is always taken. Whoever makes frames waits for `room` first, so a client
+    that does not read stops what is made for it, and not the process.
+    """
+
+    def __init__(self, *, most_frames: int, most_chars: int) -> None:
+        self._most_frames = most_frames
+        self._most_chars = most_chars
+        self._frames: deque[str] = deque()
+        self._chars = 0
+        self._is_closed = False
+        self._filled = asyncio.Event()
+        self._emptied = asyncio.Event()
+
+    def put(self, frame: str) -> None:
+        """Add a frame. After `close` there is nobody to send it to."""
+        if self._is_closed:
+            return
+        self._frames.append(frame)
+        self._chars += len(frame)
+        self._filled.set()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether what waits to be sent is below the bounds."""
+        return self._is_closed or (
+            len(self._frames) < self._most_frames and self._chars < self._most_chars
+        )
+
+    async def room(self) -> None:
+        """Wait until the client has read enough, or is gone."""
+        while not self.has_room:
+            self._emptied.clear()
+            await self._emptied.wait()
+
+    async def frames(self) -> AsyncIterator[str]:
+        """The frames as they come; ends when the box is closed and empty."""
+        while True:
+            while self._frames:
+                frame = self._frames.popleft()
+                self._chars -= len(frame)
+                self._emptied.set()
+                yield frame
+            if self._is_closed:
+                return
+            self._filled.clear()
+            await self._filled.wait()
+
+    def close(self) -> None:
+        """Take no more; what is there is still sent."""
+        self._is_closed = True
+        self._filled.set()
+        self._emptied.set()

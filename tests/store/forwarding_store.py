@@ -1,0 +1,132 @@
+"""A third store: the protocol, forwarded method by method, and nothing else.
+
+What uses a store beyond its protocol fails here, as it would with a database that is not ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from toolcrib.approval.decision import Decided
+from toolcrib.approval.grant import Grant
+from toolcrib.ledger.record import Head, Record
+from toolcrib.store.ledger_writer import DurableLedger
+from toolcrib.store.store import (
+    ApprovalState,
+    Commit,
+    CommitSource,
+    FiledApproval,
+    Lease,
+    OpenCall,
+    SessionInfo,
+    Store,
+    StorePage,
+)
+
+FEW = 3
+"""Small pages, so that whoever lists something reads several."""
+
+
+class ForwardingStore:
+    """Keeps everything in another store."""
+
+    def __init__(self, storage: Store, *, is_durable: bool) -> None:
+        self._storage = storage
+        self._is_durable = is_durable
+
+    @property
+    def is_durable(self) -> bool:
+        return self._is_durable
+
+    def acquire(
+        self, session_id: str, *, create: bool = True, settings: dict[str, Any] | None = None
+    ) -> Lease:
+        return self._storage.acquire(session_id, create=create, settings=settings)
+
+    def release(self, lease: Lease) -> None:
+        self._storage.release(lease)
+
+    def open_ledger(self, lease: Lease) -> DurableLedger:
+        return DurableLedger(self, lease)
+
+    def schedule(self, source: CommitSource) -> None:
+        self._storage.schedule(source)
+
+    def commit(self, lease: Lease, commit: Commit) -> None:
+        self._storage.commit(lease, commit)
+
+    def sessions(self, *, cursor: str | None = None, limit: int = FEW) -> StorePage[SessionInfo]:
+        return self._storage.sessions(cursor=cursor, limit=limit)
+
+    def session(self, session_id: str) -> SessionInfo:
+        return self._storage.session(session_id)
+
+    def save_settings(self, lease: Lease, settings: dict[str, Any]) -> None:
+        self._storage.save_settings(lease, settings)
+
+    def records(
+        self,
+        session_id: str,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        kinds: Collection[str] | None = None,
+        newest_first: bool = False,
+    ) -> Iterator[Record]:
+        return self._storage.records(
+            session_id, after=after, limit=limit, kinds=kinds, newest_first=newest_first
+        )
+
+    def head(self, session_id: str) -> Head | None:
+        return self._storage.head(session_id)
+
+    def delete_payloads(self, lease: Lease) -> None:
+        self._storage.delete_payloads(lease)
+
+    def delete_session(self, session_id: str) -> None:
+        self._storage.delete_session(session_id)
+
+    def open_calls(self, session_id: str) -> list[OpenCall]:
+        return self._storage.open_calls(session_id)
+
+    def artifact(self, session_id: str, artifact_id: str) -> str | None:
+        return self._storage.artifact(session_id, artifact_id)
+
+    def approvals(
+        self,
+        *,
+        session_id: str | None = None,
+        state: ApprovalState | None = None,
+        cursor: str | None = None,
+        limit: int = FEW,
+    ) -> StorePage[FiledApproval]:
+        return self._storage.approvals(
+            session_id=session_id, state=state, cursor=cursor, limit=limit
+        )
+
+    def approval(self, approval_id: str) -> FiledApproval | None:
+        return self._storage.approval(approval_id)
+
+    def decide(self, decided: Decided) -> bool:
+        return self._storage.decide(decided)
+
+    def add_grant(self, grant: Grant) -> None:
+        self._storage.add_grant(grant)
+
+    def grants(
+        self, *, tool_id: str | None = None, cursor: str | None = None, limit: int = FEW
+    ) -> StorePage[Grant]:
+        return self._storage.grants(tool_id=tool_id, cursor=cursor, limit=limit)
+
+    def grant(self, grant_id: str) -> Grant | None:
+        return self._storage.grant(grant_id)
+
+    def use_grant(self, grant_id: str, now: float) -> bool:
+        return self._storage.use_grant(grant_id, now)
+
+    def revoke_grant(self, grant_id: str, now: float) -> bool:
+        return self._storage.revoke_grant(grant_id, now)
+
+    def close(self) -> None:
+        self._storage.close()
