@@ -1,4 +1,4 @@
-"""A person at a terminal: ask a line, show text, open an editor. Never blocks the event loop."""
+"""A terminal: ask for a line, write text, open an editor, without blocking the event loop."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
-    from toolcrib.runtime.live_session import HeldSession
+    from toolcrib.runtime.live_session import LiveSession
     from toolcrib.runtime.messages import ClientTool
     from toolcrib.runtime.principal import Principal
 
@@ -131,7 +131,7 @@ def brought(told: Sequence[ClientTool], taken: Collection[str]) -> list[Tool[Any
     return list(found.values())
 
 
-def bring_again(held: HeldSession, told: Sequence[ClientTool], who: Principal) -> None:
+def bring_again(held: LiveSession, told: Sequence[ClientTool], who: Principal) -> None:
     """A client comes back to a session that is open: what it brings is there from now on. Raises
     `Refused` (forbidden) when the session has tools of somebody else's client.
     """

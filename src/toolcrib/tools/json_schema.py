@@ -1,4 +1,4 @@
-"""Checks plain JSON input against a JSON Schema written by hand (draft 2020-12)."""
+"""JSON Schemas written by hand (draft 2020-12): checked once, then used to validate plain JSON."""
 
 from __future__ import annotations
 

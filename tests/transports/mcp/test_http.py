@@ -20,6 +20,7 @@ from tests.transports.mcp.connected_client import ERAS, HANDSHAKE, STATELESS, fa
 from tests.transports.shop import shop
 from toolcrib.runtime.principal import Principal
 from toolcrib.serving.tokens import Token, Tokens
+from toolcrib.transports.http import create_app
 from toolcrib.transports.http.server import HttpServer
 from toolcrib.transports.mcp import McpOptions, McpServer
 
@@ -265,7 +266,7 @@ class TestStreams:
         """Behind the same gate, and ended by whoever serves it."""
         async with shop() as runtime:
             mine = McpServer(runtime)
-            transport = httpx2.ASGITransport(mine.app(tokens=TOKENS))
+            transport = httpx2.ASGITransport(create_app(runtime, tokens=TOKENS, mcp=mine))
             async with httpx2.AsyncClient(
                 transport=transport, base_url="http://localhost"
             ) as client:
