@@ -43,6 +43,7 @@ test: lint types coverage slow crash load docs dist ## All that the CI runs
 lint: setup ## Lint and check the format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: setup ## Type-check everything, strictly
 	$(BIN)/pyright --warnings

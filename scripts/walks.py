@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -212,7 +212,7 @@ turns:
         return await traced(run)
 
 
-WALKS: dict[str, Callable[[], Awaitable[Walk]]] = {
+WALKS: dict[str, Callable[[], Coroutine[Any, Any, Walk]]] = {
     "call": call_walk,
     "prompt": prompt_walk,
     "http": http_walk,

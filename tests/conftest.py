@@ -7,16 +7,20 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# A busy machine draws slowly, which says nothing about the code.
+_ANY_SPEED = [HealthCheck.too_slow]
 # The CI must fail on the change that broke something, so it draws the same examples every time.
-settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
-settings.register_profile("local", deadline=None)
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, print_blob=True, suppress_health_check=_ANY_SPEED
+)
+settings.register_profile("local", deadline=None, suppress_health_check=_ANY_SPEED)
 # The mutation run calls pytest several times in one process, each time with new test classes.
 settings.register_profile(
     "mutants",
     derandomize=True,
     deadline=None,
     max_examples=25,
-    suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow],
+    suppress_health_check=[HealthCheck.differing_executors, *_ANY_SPEED],
 )
 _is_mutated = "MUTANT_UNDER_TEST" in os.environ
 settings.load_profile("mutants" if _is_mutated else "ci" if os.environ.get("CI") else "local")
@@ -59,13 +63,16 @@ _TESTS = Path(__file__).parent
 
 
 def pytest_configure() -> None:
-    """Start every child process with the default SIGINT.
+    """Start every child process with the default SIGINT, and check the lists above.
 
     A shell starts background jobs with SIGINT ignored, and children inherit that: `toolcrib` would
     rightly ignore the Ctrl-C that tests send to it.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # What has moved would lose its marks without a word.
+    if missing := [name for name in (*_WIRE, *_SLOW) if not (_TESTS / name).exists()]:
+        raise pytest.UsageError(f"tests/conftest.py names tests that do not exist: {missing}")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -26,7 +26,7 @@ def contract_ranks() -> dict[str, int]:
     return {
         name.strip(): rank
         for rank, layer in enumerate(reversed(layers))
-        for name in layer.split(":")
+        for name in layer.split("|")
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
 from tests.toolsets.samples import Shell, commands_run
 from toolcrib import (
     ApprovalRequired,
@@ -276,7 +277,7 @@ class TestOtherProcess:
             input=state.to_json(),
             capture_output=True,
             cwd=Path(__file__).parents[1],
-            timeout=30,
+            timeout=PATIENCE,
         )
         assert ended.returncode == 0, ended.stderr.decode()
         return ended.stdout.decode().splitlines()

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
+
 pytestmark = pytest.mark.wire  # every test starts processes
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -20,7 +22,7 @@ def run(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=150,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -54,7 +56,6 @@ def test_an_agent_waits_for_a_person_and_goes_on() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 def test_the_data_analyst_finds_what_is_in_the_readings(tmp_path: Path) -> None:
     """The code runs for real: it finds the weeks, and leaves a chart and cleaned readings."""
     done = run("data_analyst/run.py")
@@ -76,7 +77,6 @@ def test_the_data_analyst_finds_what_is_in_the_readings(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 def test_the_research_assistant_cites_the_pages_it_read(tmp_path: Path) -> None:
     """Every number in the answer is a page, and other pages give another answer."""
     done = run("research_assistant/run.py")
@@ -97,7 +97,6 @@ def test_the_research_assistant_cites_the_pages_it_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 def test_the_editor_agent_changes_a_file_once_the_editor_allows_it() -> None:
     """The change is shown before, asked for, and checked after."""
     done = run("editor_agent/run.py")
@@ -113,7 +112,6 @@ def test_the_editor_agent_changes_a_file_once_the_editor_allows_it() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 def test_the_editor_agent_changes_nothing_when_it_may_not() -> None:
     """The file stays, and the answer says how many docstrings are still missing."""
     done = run("editor_agent/run.py", "--deny")
@@ -125,7 +123,6 @@ def test_the_editor_agent_changes_nothing_when_it_may_not() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 def test_the_gateway_lets_through_what_the_policy_and_a_person_allow() -> None:
     """One tool runs, one is denied, and one runs after the yes; the ledger holds."""
     done = run("gateway/run.py")

@@ -19,6 +19,7 @@ import httpx2
 import pytest
 
 from tests.docs_runner import read_blocks
+from tests.helpers.child_process import PYTHON_PATH
 from tests.test_docs import PAGES
 from toolcrib import RuntimeConfig, create_runtime
 from toolcrib.adapters.openai import OpenAIAdapter
@@ -135,7 +136,7 @@ def over_stdio(project: Path, *options: str, asks: list[dict[str, Any]]) -> list
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
         text=True,
     )
     answers: list[Any] = []

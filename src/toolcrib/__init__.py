@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.outcome import CallRequest, Limits, Outcome
     from toolcrib.errors import (
         ApprovalRequired,
+        CallEnded,
         CallFailed,
         ModelRetry,
         PromptEvaluationError,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from toolcrib.failures import Failure
     from toolcrib.ledger.events import Event, ToolInvoked
     from toolcrib.prompt.prompt import Prompt
-    from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.prompt.rendered_prompt import RenderedPrompt
     from toolcrib.prompt.section import MarkdownSection, Section
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.runtime import create_runtime
@@ -56,6 +57,7 @@ __all__ = [
     "Answer",
     "ApprovalRequired",
     "Approve",
+    "CallEnded",
     "CallFailed",
     "CallRequest",
     "CallbackApprover",
@@ -123,6 +125,7 @@ if not TYPE_CHECKING:
             "toolcrib.calls.outcome": ("CallRequest", "Limits", "Outcome"),
             "toolcrib.errors": (
                 "ApprovalRequired",
+                "CallEnded",
                 "CallFailed",
                 "ModelRetry",
                 "PromptEvaluationError",
@@ -131,7 +134,7 @@ if not TYPE_CHECKING:
             "toolcrib.failures": ("Failure",),
             "toolcrib.ledger.events": ("Event", "ToolInvoked"),
             "toolcrib.prompt.prompt": ("Prompt",),
-            "toolcrib.prompt.rendering": ("RenderedPrompt",),
+            "toolcrib.prompt.rendered_prompt": ("RenderedPrompt",),
             "toolcrib.prompt.section": ("MarkdownSection", "Section"),
             "toolcrib.runtime.config": ("RuntimeConfig",),
             "toolcrib.runtime.runtime": ("create_runtime",),

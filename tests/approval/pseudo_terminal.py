@@ -10,6 +10,8 @@ from typing import TextIO
 
 import anyio
 
+from tests.helpers.patience import PATIENCE
+
 PROMPT = "\r\n> "
 
 
@@ -27,10 +29,10 @@ class PseudoTerminal:
         """Press keys; a line ends with a newline, Ctrl-D is chr(4)."""
         os.write(self._keyboard, keys.encode())
 
-    async def see(self, text: str = PROMPT) -> str:
+    async def see(self, text: str = PROMPT, *, seconds: float = PATIENCE) -> str:
         """Wait until `text` is on the screen; return what came up to its end."""
         while text not in self._screen:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(seconds):
                 await anyio.wait_readable(self._keyboard)
             self._screen += self._decoder.decode(os.read(self._keyboard, 65_536))
         seen, found, self._screen = self._screen.partition(text)

@@ -11,6 +11,7 @@ import anyio.to_thread
 import pytest
 
 from tests.approval.samples import request
+from tests.helpers.patience import PATIENCE
 from toolcrib.approval.approvers import Approver, CallbackApprover, Reply, read_reply
 from toolcrib.approval.decision import (
     Actor,
@@ -99,7 +100,7 @@ async def test_a_plain_function_may_block() -> None:
     loop_went_on = threading.Event()
 
     def block(asked: ApprovalRequest) -> Decision:
-        return Approve() if loop_went_on.wait(10) else Deny()
+        return Approve() if loop_went_on.wait(PATIENCE) else Deny()
 
     asking = asyncio.create_task(CallbackApprover(block).ask(request()))
     await asyncio.sleep(0)
@@ -118,7 +119,8 @@ class Blocker:
 
     def __call__(self, asked: ApprovalRequest) -> None:
         self._loop.call_soon_threadsafe(self.started.set)
-        self.released.wait(30)
+        # Longer than the tests wait: it must not come back by itself before they have judged.
+        self.released.wait(PATIENCE)
 
 
 async def test_an_async_function_needs_no_worker_thread() -> None:
@@ -129,7 +131,7 @@ async def test_an_async_function_needs_no_worker_thread() -> None:
     await blocker.started.wait()
 
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE / 2):
             for fn in (decide_slowly, AsyncObject()):
                 assert await CallbackApprover(fn).ask(request()) == Reply(Deny("no"), RULE)
     finally:
@@ -149,7 +151,7 @@ async def test_a_cancelled_question_does_not_wait_for_its_function() -> None:
     asking = asyncio.create_task(ask())
     await blocker.started.wait()
     scope.cancel()
-    ended, _ = await asyncio.wait({asking}, timeout=5)
+    ended, _ = await asyncio.wait({asking}, timeout=PATIENCE / 2)
     blocker.released.set()
 
     assert ended == {asking}

@@ -110,12 +110,12 @@ def test_a_path_is_denied_as_written_too() -> None:
 def test_a_regex_cannot_hang_the_gate() -> None:
     """Matching takes time linear in the value, also for patterns that make others backtrack."""
     check_regex("(a+)+b")
-    started = time.perf_counter()
+    started = time.process_time()
 
     assert not full_match("(a+)+b", "a" * 50_000)
     assert not full_match("(?:.*a){12}", "b" * 5_000)
 
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("regex", ["(", "a)|(b", "(?=a)", r"(a)\1", "[z-a]", "(?x)a # b"])

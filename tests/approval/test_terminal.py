@@ -12,6 +12,8 @@ import pytest
 
 from tests.approval.pseudo_terminal import PseudoTerminal, pseudo_terminal
 from tests.approval.samples import request
+from tests.helpers.child_process import PYTHON_PATH
+from tests.helpers.patience import PATIENCE
 from toolcrib.approval.approvers import Reply
 from toolcrib.approval.decision import Actor, Answer, ApprovalRequest, Approve, Deny
 from toolcrib.approval.grant import NewGrant
@@ -385,18 +387,22 @@ def test_the_default_streams_are_those_of_the_process(tmp_path: Path) -> None:
         "print(asyncio.run(TerminalApprover(user='jo').ask(request())))\n",
         "utf-8",
     )
-    root = Path(__file__).parents[2]
-    with pseudo_terminal() as opened:
-        process = subprocess.Popen(
+    with (
+        pseudo_terminal() as opened,
+        subprocess.Popen(
             [sys.executable, str(program)],
             stdin=opened.stream,
             stdout=subprocess.PIPE,
             stderr=opened.stream,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])},
+            env=os.environ | {"PYTHONPATH": PYTHON_PATH},
             text=True,
-        )
-        asyncio.run(_type_a(opened))
-        output, _ = process.communicate(timeout=20)
+        ) as process,
+    ):
+        try:
+            asyncio.run(_type_a(opened))
+            output, _ = process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
 
     assert output == f"{Reply(Approve(), JO)}\n"
 

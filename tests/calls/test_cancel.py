@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from tests.calls.runs import failure, invoked, run
+from tests.helpers.patience import PATIENCE
 from toolcrib import Executor, Outcome, Session, ToolContext, ToolInvoked, tool
 from toolcrib.testing import run_in_virtual_time
 
@@ -168,7 +169,7 @@ class TestOneCall:
         def block() -> str:
             """Block."""
             loop.call_soon_threadsafe(running.set)
-            let_go.wait(10)
+            let_go.wait(PATIENCE)
             return "done"
 
         executor = Executor(Session(), [block])

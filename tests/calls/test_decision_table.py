@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 import pytest
 
 from tests.calls.places import DEADLINE_SECONDS, PLACES, Trace, Where, executor_at, history
+from tests.helpers.patience import PATIENCE
 from toolcrib.approval.approvers import Approver, Reply
 from toolcrib.approval.decision import Actor, Answer, ApprovalRequest, Approve, Decision, Deny
 from toolcrib.calls.executor import Executor
@@ -329,7 +330,7 @@ async def test_another_process_goes_on_with_calls(tmp_path: Path) -> None:
     for _ in range(2):
         command = [sys.executable, "-c", OTHER_PROCESS, str(tmp_path)]
         await asyncio.to_thread(
-            subprocess.run, command, check=True, cwd=Path(__file__).parents[2], timeout=50
+            subprocess.run, command, check=True, cwd=Path(__file__).parents[2], timeout=PATIENCE
         )
 
     for name, world in worlds.items():

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.calls.runs import found, invoked, kinds, run
+from tests.helpers.patience import PATIENCE
 from toolcrib import (
     ApprovalRequired,
     Approve,
@@ -46,7 +47,7 @@ class TestPlaces:
         @tool
         def block() -> str:
             """Wait for the loop."""
-            assert loop_goes_on.wait(5)
+            assert loop_goes_on.wait(PATIENCE)
             return threading.current_thread().name
 
         asyncio.get_running_loop().call_soon(loop_goes_on.set)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.calls.concurrency_gauge import Gauge, requests
 from tests.calls.runs import failure, invoked, kinds
+from tests.helpers.patience import PATIENCE
 from toolcrib import (
     ApprovalRequired,
     Approve,
@@ -105,10 +106,10 @@ class TestCaps:
             with lock:
                 running += 1
                 most = max(most, running)
-            together.wait(5)
+            together.wait(PATIENCE)
             with lock:
                 running -= 1
-            together.wait(5)
+            together.wait(PATIENCE)
             return "done"
 
         executor = Executor(Session(), [work], limits=Limits(max_threads=2))

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import pytest
 
 from tests.calls.payments import JO, Desk, kind_of
+from tests.helpers.patience import PATIENCE
 from toolcrib.approval.approvers import Reply
 from toolcrib.approval.decision import ApprovalRequest, Approve, Deny
 from toolcrib.calls.call import Caller
@@ -101,7 +102,7 @@ class SlowReads(SqliteStore):
         if self.is_slow:
             self.is_slow = False
             self.has_read.set()
-            self.may_answer.wait(10)
+            self.may_answer.wait(PATIENCE)
         return found
 
 

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
 from toolcrib.calls import threads
 from toolcrib.calls.threads import WorkerThreads
 
@@ -30,7 +31,7 @@ class TestSubmit:
         together = threading.Barrier(8)
         workers = WorkerThreads()
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             places = await asyncio.gather(
                 *(workers.submit(together.wait) for _ in range(together.parties))
             )
@@ -47,16 +48,16 @@ class TestGivingUp:
 
         def block() -> None:
             blocked.append(threading.get_ident())
-            let_go.wait(10)
+            let_go.wait(PATIENCE)
 
         def both() -> int:
-            together.wait(10)
+            together.wait(PATIENCE)
             return threading.get_ident()
 
         workers.submit(block).cancel()
         let_go.set()
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             serving: tuple[int, ...] = ()
             while not blocked or blocked[0] not in serving:
                 serving = await asyncio.gather(workers.submit(both), workers.submit(both))
@@ -87,16 +88,16 @@ class TestGivingUp:
         def block() -> str:
             used.append(threading.current_thread())
             begun.set()
-            let_go.wait(10)
+            let_go.wait(PATIENCE)
             return "late"
 
         async def scene() -> None:
             WorkerThreads().submit(block)
 
         asyncio.run(scene())
-        assert begun.wait(10)
+        assert begun.wait(PATIENCE)
         let_go.set()
-        used[0].join(10)
+        used[0].join(PATIENCE)
 
         assert not used[0].is_alive()
 
@@ -108,7 +109,7 @@ class TestIdleness:
         workers = WorkerThreads()
 
         first = await workers.submit(threading.current_thread)
-        first.join(10)
+        first.join(PATIENCE)
 
         assert not first.is_alive()
         second = await workers.submit(threading.current_thread)

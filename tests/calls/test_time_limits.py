@@ -7,6 +7,7 @@ import time
 import pytest
 
 from tests.calls.runs import failure, invoked, run
+from tests.helpers.patience import PATIENCE
 from toolcrib import Approve, Executor, Limits, Outcome, Session, ToolContext, tool
 from toolcrib.calls.execute import STOP_GRACE_SECONDS
 from toolcrib.testing import run_in_virtual_time
@@ -183,7 +184,7 @@ class TestThreads:
         @tool(timeout=5)
         def block() -> str:
             """Block."""
-            let_go.wait(10)
+            let_go.wait(PATIENCE)
             return "done"
 
         async def scene() -> tuple[Outcome, float]:
@@ -205,7 +206,7 @@ class TestThreads:
         @tool(timeout=5)
         def block() -> str:
             """Block."""
-            let_go.wait(10)
+            let_go.wait(PATIENCE)
             ended.set()
             return "done"
 
@@ -213,7 +214,7 @@ class TestThreads:
 
         # A warning from the worker thread would fail the test run.
         let_go.set()
-        assert ended.wait(10)
+        assert ended.wait(PATIENCE)
 
 
 class TestWhichLimit:

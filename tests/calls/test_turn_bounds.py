@@ -8,6 +8,7 @@ import pytest
 
 from tests.calls.nested_turns import asking, look
 from tests.calls.runs import failure, found
+from tests.helpers.patience import PATIENCE
 from toolcrib import Executor, Hooks, Limits, Session, tool
 from toolcrib.errors import CallFailed
 from toolcrib.ledger.events import TurnStarted
@@ -72,7 +73,7 @@ def test_a_handler_that_was_given_up_begins_nothing() -> None:
     @tool(timeout=0.01)
     def block() -> None:
         """Block."""
-        is_over.wait(30)
+        is_over.wait(PATIENCE)
         try:
             with Executor(session).turn():
                 pass
@@ -83,7 +84,7 @@ def test_a_handler_that_was_given_up_begins_nothing() -> None:
     outcome = run_in_virtual_time(Executor(session, [block]).call("block"))
     is_over.set()
 
-    assert is_done.wait(30)
+    assert is_done.wait(PATIENCE)
     assert failure(outcome) == "timeout"
     assert [error.failure.kind for error in errors] == ["cancelled"]
     assert found(session, TurnStarted) == []

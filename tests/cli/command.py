@@ -191,7 +191,7 @@ class AtTerminal:
         async with asyncio.timeout(PATIENCE):
             while True:
                 with suppress(TimeoutError):
-                    return await self.terminal.see(text)
+                    return await self.terminal.see(text, seconds=1)
                 status = self.process.poll()
                 assert status is None, f"ended with status {status} without showing {text!r}"
 

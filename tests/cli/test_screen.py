@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolcrib.cli.screen import MAX_CHARS, EventScreen
-from toolcrib.runtime.envelope import Envelope
+from toolcrib.runtime.event_reader import Envelope
 
 
 def event(kind: str, **data: Any) -> Envelope:

@@ -17,8 +17,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult, TextContent
 
 from tests.cli.command import Served, invoke, run, serving
+from tests.helpers.patience import PATIENCE
 
-pytestmark = [pytest.mark.wire, pytest.mark.timeout(180), pytest.mark.usefixtures("folder")]
+pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("folder")]
 
 MODULE = ("--host-tools-module", "cli_tools")
 
@@ -84,7 +85,7 @@ async def test_a_token_of_the_environment_and_another_host(folder: Path) -> None
     secret = "chosen-by-somebody-1"
 
     def status(host: str) -> int:
-        connection = HTTPConnection(served.url.removeprefix("http://"), timeout=30)
+        connection = HTTPConnection(served.url.removeprefix("http://"), timeout=PATIENCE)
         headers = {"Host": host, "Authorization": f"Bearer {secret}"}
         try:
             connection.request("GET", "/v1/capabilities", headers=headers)
@@ -129,7 +130,7 @@ async def test_forms_at_mcp_clients_decide_if_that_is_said(
 
     async with serving(*MODULE, "--approve-by-elicitation", value, cwd=folder) as served:
         headers = {"Authorization": "Bearer callers-token-1234"}
-        async with httpx2.AsyncClient(headers=headers, timeout=20) as http:
+        async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http:
             door = streamable_http_client(f"{served.url}/mcp", http_client=http)
             async with Client(door, elicitation_callback=approve) as client:
                 done = await client.call_tool("shout", {"text": "hi"})
@@ -175,7 +176,7 @@ async def test_ctrl_c_stops_it(folder: Path) -> None:
     """SIGINT drains and ends it like SIGTERM."""
     async with serving(*MODULE, cwd=folder) as served:
         served.process.send_signal(signal.SIGINT)
-        assert await asyncio.wait_for(served.process.wait(), 30) == 0
+        assert await asyncio.wait_for(served.process.wait(), PATIENCE) == 0
 
 
 def test_another_address_needs_a_token_that_somebody_chose() -> None:

@@ -23,6 +23,7 @@ from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.runtime import create_runtime
 from toolcrib.serving.tokens import Token, Tokens, new_token
 from toolcrib.store.sqlite import SqliteStore
+from toolcrib.transports.http import create_app
 from toolcrib.transports.mcp import McpOptions, McpServer
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ async def main() -> None:
     store = SqliteStore(Path(sys.argv[1]))
     server = server_of(store)
     token = new_token()
-    app = Bearing(server.app(tokens=Tokens([Token(token)])), token)
+    app = Bearing(create_app(server.runtime, tokens=Tokens([Token(token)]), mcp=server), token)
     listening = socket.create_server(("127.0.0.1", 0))
     async with server.runtime:
         print(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp", flush=True)

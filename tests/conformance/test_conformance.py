@@ -15,7 +15,7 @@ from toolcrib.ledger.events import ToolInvoked
 from toolcrib.store.sqlite import SqliteStore
 from toolcrib.store.store import every
 
-pytestmark = [needs_node, pytest.mark.timeout(240)]
+pytestmark = needs_node
 REVISIONS = ("2025-11-25", "2026-07-28")
 NOT_SCORED = {
     "2025-11-25": {"json-schema-2020-12", "server-session-lifecycle"},

@@ -18,7 +18,7 @@ from toolcrib.runtime.runtime import Runtime
 from toolcrib.serving.tokens import owner_token
 from toolcrib.transports.http.server import HttpServer
 
-pytestmark = [needs_node, pytest.mark.timeout(150)]
+pytestmark = needs_node
 NAMES = [each.name for each in TOOLS]
 GREETINGS = """
 from dataclasses import dataclass

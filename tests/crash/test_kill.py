@@ -14,7 +14,7 @@ from toolcrib import Actor, CallbackApprover, Deny, Executor, Reply, Session, Sq
 from toolcrib.approval.decision import ApprovalRequest, Decided
 from toolcrib.store.store import every
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.crash
 
 LIVES = 11
 

@@ -12,6 +12,7 @@ from httpx2 import AsyncClient
 from websockets.asyncio.client import connect
 
 from tests.embedded.scripted_provider import Puppet, Script
+from tests.helpers.patience import PATIENCE
 from toolcrib.embedded import EmbeddedProvider
 from toolcrib.embedded.server import ProviderServer
 from toolcrib.serving.tokens import Token, Tokens
@@ -55,14 +56,14 @@ class Place:
     async def post(self, path: str, body: Any, **headers: str) -> tuple[int, Any]:
         """Send JSON; the status and what was answered."""
         asked = {"authorization": f"Bearer {SECRET}", **headers}
-        async with AsyncClient(verify=False, timeout=30) as client:
+        async with AsyncClient(verify=False, timeout=PATIENCE) as client:
             answer = await client.post(f"{self.url}{path}", json=body, headers=asked)
         return answer.status_code, answer.json()
 
     async def stream(self, body: Json) -> list[Json]:
         """The events of a response, as they stand in the stream."""
         asked = {"authorization": f"Bearer {SECRET}"}
-        async with AsyncClient(verify=False, timeout=30) as client:
+        async with AsyncClient(verify=False, timeout=PATIENCE) as client:
             answer = await client.post(
                 f"{self.url}/responses", json={**body, "stream": True}, headers=asked
             )

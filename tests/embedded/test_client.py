@@ -13,6 +13,7 @@ from openai import NotFoundError
 
 from tests.adapters.openai.loopback_adapter import add, ask
 from tests.embedded.scripted_provider import Puppet
+from tests.helpers.patience import PATIENCE
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.embedded import (
     BackendCallResult,
@@ -152,7 +153,7 @@ async def test_whoever_stops_waiting_ends_the_response() -> None:
         await backend.is_asked.wait()
         asking.cancel()
         await asyncio.wait([asking])
-        await asyncio.wait_for(backend.was_stopped.wait(), 10)
+        await asyncio.wait_for(backend.was_stopped.wait(), PATIENCE)
     assert asking.cancelled()
 
 

@@ -15,8 +15,9 @@ import pytest
 from openai import APIConnectionError, APIError, OpenAI
 
 from tests.helpers.child_process import ChildProcess, child_process
+from tests.helpers.patience import PATIENCE
 
-pytestmark = [pytest.mark.crash, pytest.mark.wire, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.crash, pytest.mark.wire]
 
 MAIN = (sys.executable, "-c", "from toolcrib.cli import main; main()")
 SCENARIO = """
@@ -43,7 +44,7 @@ class Running:
 
     def __init__(self, process: ChildProcess, url: str, token: str) -> None:
         self.process = process
-        self.client = OpenAI(base_url=url, api_key=token, max_retries=0, timeout=60)
+        self.client = OpenAI(base_url=url, api_key=token, max_retries=0, timeout=PATIENCE)
 
     def kill(self) -> None:
         """End it as a power cut would."""

@@ -19,7 +19,7 @@ from toolcrib.embedded import (
     ProposedCall,
 )
 
-pytestmark = [pytest.mark.wire, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.wire
 
 
 async def test_every_hosted_tool_makes_typed_items(tmp_path: Path) -> None:

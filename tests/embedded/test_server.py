@@ -19,6 +19,7 @@ from tests.embedded.provider_server import SECRET, Place, listening
 from tests.embedded.scripted_provider import Puppet
 from tests.embedded.sdk_types import check_event
 from tests.embedded.test_client import Waiting
+from tests.helpers.patience import PATIENCE
 from toolcrib.embedded import (
     BackendMessage,
     BackendOutput,
@@ -47,7 +48,7 @@ async def place() -> AsyncIterator[Place]:
 
 
 async def asked(place: Place, **headers: str) -> int:
-    async with AsyncClient(verify=False, timeout=30) as client:
+    async with AsyncClient(verify=False, timeout=PATIENCE) as client:
         return (await client.get(f"{place.url}/models", headers=headers)).status_code
 
 
@@ -187,7 +188,7 @@ async def waiting_server(backend: Waiting, leaves: Any) -> None:
         ProviderServer(provider, port=0, tokens=tokens) as server,
     ):
         await leaves(server.url)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await backend.was_stopped.wait()
 
 
@@ -198,9 +199,9 @@ async def test_a_client_that_leaves_ends_its_response(stream: bool) -> None:
 
     async def leaves(url: str) -> None:
         body = {"model": "puppet", "input": "x", "stream": stream}
-        async with AsyncClient(verify=False, timeout=30) as client:
+        async with AsyncClient(verify=False, timeout=PATIENCE) as client:
             asking = asyncio.create_task(
-                client.post(f"{url}/responses", json=body, headers=BEARER, timeout=60)
+                client.post(f"{url}/responses", json=body, headers=BEARER, timeout=PATIENCE)
             )
             await backend.is_asked.wait()
             asking.cancel()

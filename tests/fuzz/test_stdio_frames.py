@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.fuzz.frames import frames
+from tests.helpers.patience import PATIENCE
 from tests.transports.stdio_host import hosted
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.slow
 
 COUNT = 12_000
 HUGE = 10_000_001
@@ -31,7 +32,7 @@ async def test_no_frame_stops_the_others(seed: int) -> None:
             await host.write(b"\n".join(made[start : start + 100]) + b"\n")
             call = {**ONE, "name": "greet", "arguments": {"name": f"Ada {start}"}}
             asked.append(await host.begin("tools.call", call))
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(PATIENCE):
             told = [await host.end(each) for each in asked]
         await host.write(b'"' + b"a" * HUGE + b'"\n')
         assert await host.ask("ping") == {}

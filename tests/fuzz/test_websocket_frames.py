@@ -17,9 +17,11 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from tests.fuzz.api_server import TOKEN
 from tests.fuzz.frames import WHOLE, frames
+from tests.helpers.child_process import PYTHON_PATH
+from tests.helpers.patience import PATIENCE
 from tests.transports.rpc_client import RpcClient
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 COUNT = 12_000
@@ -35,14 +37,14 @@ async def serving() -> AsyncGenerator[str]:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
     )
     assert process.stdin is not None
     assert process.stdout is not None
     try:
         yield (await process.stdout.readline()).decode().strip().removeprefix("http://")
         process.stdin.close()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             assert await process.wait() == 0
     finally:
         if process.returncode is None:
@@ -90,7 +92,7 @@ async def test_no_frame_stops_the_others() -> None:
                 asked.append(await client.begin("tools.call", call(str(number))))
             if number % 1_000 == 0:
                 assert await steady.ask("ping") == {}
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(PATIENCE):
             told = [await client.end(each) for each in asked]
 
     assert [each["value"]["text"] for each in told] == [str(n) for n in range(0, COUNT, 100)]
@@ -164,7 +166,7 @@ async def test_no_broken_socket_stops_the_others() -> None:
     dice = random.Random(3)
     async with serving() as address, speaking(address) as (steady, _):
         for number in range(BROKEN):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE):
                 await _throw(address, broken(dice))
             if number % 10 == 0:
                 told = await steady.ask("tools.call", call(str(number)))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 from tests.helpers.patience import PATIENCE
+
+_ROOT = Path(__file__).parents[2]
+PYTHON_PATH: Final = os.pathsep.join([str(_ROOT), str(_ROOT / "src")])
+"""The PYTHONPATH of a child that imports `tests`, and `toolcrib` from the same checkout."""
 
 
 class Output:

@@ -9,7 +9,7 @@ import pytest
 from toolcrib.errors import InvalidTool
 from toolcrib.host_tools.definition import HostToolDefinition, ToolScope
 from toolcrib.tools.context import ToolContext
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.result import ToolResult
 
 SCHEMA: dict[str, Any] = {

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
 from toolcrib import EventBus, Executor, Session, ToolContext, ToolInvoked, ToolResult
 from toolcrib.calls.execute import STOP_GRACE_SECONDS
 from toolcrib.errors import InvalidTool
@@ -202,7 +203,7 @@ class TestTimeLimit:
         leave = threading.Event()
 
         def blocking(input: dict[str, Any], context: ToolContext) -> None:
-            leave.wait(30)
+            leave.wait(PATIENCE)
 
         async def scenario() -> ToolResult[Any]:
             calling = asyncio.create_task(bind(blocking, timeout=5).execute({}))

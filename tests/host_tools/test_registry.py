@@ -17,7 +17,7 @@ from toolcrib.host_tools import (
     ToolScope,
     host_tool_registry,
 )
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.toolsets import BaseTool
 
 

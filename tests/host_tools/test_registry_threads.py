@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
 from tests.host_tools.samples import context_for, define, echo, names, of_session
 from toolcrib.host_tools import (
     HostToolRegistry,
@@ -39,7 +40,7 @@ def in_threads(work: Callable[[int], Any]) -> list[Any]:
     start = threading.Barrier(THREADS)
 
     def one(number: int) -> Any:
-        start.wait(30)
+        start.wait(PATIENCE)
         return work(number)
 
     with ThreadPoolExecutor(THREADS) as pool:
@@ -69,7 +70,7 @@ def test_one_of_many_wins_a_name() -> None:
     together = threading.Barrier(THREADS)
 
     async def race(index: int) -> bool:
-        together.wait(30)
+        together.wait(PATIENCE)
         try:
             await registry.register(definitions[index])
         except ValueError:
@@ -171,7 +172,7 @@ def test_a_factory_is_called_once_for_all_threads() -> None:
 
     def every_round(_: int) -> None:
         for index in range(ROUNDS):
-            together.wait(30)
+            together.wait(PATIENCE)
             registry.availability(context_for(f"s{index}"))
 
     in_threads(every_round)
@@ -187,7 +188,7 @@ async def test_a_session_that_closes_waits_for_what_is_being_made() -> None:
 
     def factory(context: ToolContext) -> SessionHandler:
         entered.set()
-        leave.wait(30)
+        leave.wait(PATIENCE)
         return SessionHandler(echo, close=lambda: closed.append(context.session_id))
 
     registry.add(of_session(factory=factory))
@@ -213,7 +214,7 @@ async def test_giving_up_on_a_close_does_not_break_what_is_being_made() -> None:
 
     def factory(context: ToolContext) -> Any:
         entered.set()
-        leave.wait(30)
+        leave.wait(PATIENCE)
         return echo
 
     registry.add(of_session(factory=factory))

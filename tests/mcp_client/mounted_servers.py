@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from tests.helpers.patience import PATIENCE
 from toolcrib import Executor, Session
 from toolcrib.calls.outcome import Outcome
 from toolcrib.host_tools import HttpServer, McpServerConfig, MountTerms, StdioServer
@@ -67,7 +68,7 @@ class Mount:
 
     async def until(self, holds: Callable[[MountedServer], bool]) -> None:
         """Wait until something holds of the server."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while not holds(self.server):
                 self.changed.clear()
                 await self.changed.wait()
@@ -125,14 +126,14 @@ class Web:
             stderr=asyncio.subprocess.PIPE,
         )
         stderr = cast("asyncio.StreamReader", process.stderr)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while b"Uvicorn running" not in await stderr.readline():
                 assert process.returncode is None
 
     async def until_asked(self, request: str) -> None:
         """Wait until the server has logged a request."""
         process = cast("asyncio.subprocess.Process", self._process)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while request.encode() not in await cast("Any", process.stdout).readline():
                 assert process.returncode is None
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
 from tests.mcp_client.mounted_servers import Mount, mounted, terms
 from tests.node.peers import MODULES, command, needs_node
 from toolcrib.host_tools import StdioServer
@@ -52,7 +53,7 @@ async def test_its_progress_is_told(everything: Mount) -> None:
     told: list[ToolProgress] = []
     everything.session.bus.subscribe(ToolProgress, told.append)
     name = "everything_trigger-long-running-operation"
-    done = await asyncio.wait_for(everything.call(name, duration=0.4, steps=2), 30)
+    done = await asyncio.wait_for(everything.call(name, duration=0.4, steps=2), PATIENCE)
 
     assert done.ok
     assert told[-1].total == 2

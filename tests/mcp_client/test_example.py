@@ -14,6 +14,8 @@ from typing import Any, cast
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
+
 pytestmark = pytest.mark.slow
 
 GATEWAY = Path(__file__).parents[2] / "examples" / "gateway"
@@ -30,7 +32,7 @@ def test_the_example_runs_as_its_page_says() -> None:
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=50,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -73,7 +75,7 @@ async def served() -> AsyncGenerator[Lines]:
         stdout=asyncio.subprocess.PIPE,
     )
     try:
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(PATIENCE):
             yield Lines(process)
     finally:
         cast("asyncio.StreamWriter", process.stdin).close()

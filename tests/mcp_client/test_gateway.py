@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
 from tests.mcp_client.mounted_servers import Json, raw, tool
 from tests.runtime.host_runtime import (
     call,
@@ -51,7 +52,7 @@ async def missing(runtime: Runtime, session_id: str) -> Json:
 
 async def until_missing(runtime: Runtime, session_id: str, name: str) -> None:
     """Wait until something is in the list of what is not there."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while name not in await missing(runtime, session_id):
             pass
 

@@ -55,7 +55,7 @@ class TestWhatItSends:
 
     async def test_silence_ends_at_the_time_limit(self) -> None:
         """A server that never answers costs one call its time, and nobody else anything."""
-        async with mounted(raw("silent", "fine", timeout=0.05)) as peer:
+        async with mounted(raw("silent", "fine", timeout=1)) as peer:
             assert (await failure_of(peer, "raw_silent"))[0] == "timeout"
             assert (await peer.call("raw_fine")).ok
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
 from tests.mcp_client.mounted_servers import raw
 from tests.runtime.host_runtime import call, events, new_session, serving
 from toolcrib.host_tools import StdioServer
@@ -102,6 +103,6 @@ async def test_one_that_is_given_up_leaves_nothing() -> None:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not holds():  # noqa: ASYNC110
             await asyncio.sleep(0)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from tests.prompt.samples import Found, Question, hosted, local, native, prompt, section
 from toolcrib import NativeTool, Tool, ToolExample
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 
 SEARCH = ToolExample(
     description="Look for\n  recent news.",

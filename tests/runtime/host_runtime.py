@@ -12,7 +12,7 @@ from toolcrib import MemoryStore, RuntimeConfig, SqliteStore, ToolContext, creat
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.errors import Refused
 from toolcrib.host_tools import HostToolDefinition, HostToolRegistry
-from toolcrib.runtime.envelope import Envelope
+from toolcrib.runtime.event_reader import Envelope
 from toolcrib.runtime.principal import Principal
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.store.store import Store

@@ -7,15 +7,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
 from tests.runtime.host_runtime import call, host_tool, kinds, new_session, refusal, serving
 from toolcrib import Session
 from toolcrib.ledger.events import TextDelta, ToolOutput
-from toolcrib.runtime.envelope import GAP, Envelope, Reader
+from toolcrib.runtime.event_reader import GAP, Envelope, EventReader
 from toolcrib.store.store import Store
 
 
 async def take(reader: AsyncIterator[Envelope], count: int) -> list[Envelope]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         return [await anext(reader) for _ in range(count)]
 
 
@@ -91,7 +92,7 @@ async def test_no_event_is_lost_or_doubled_under_load(store: Store) -> None:
 async def test_a_slow_reader_is_cut_and_resumes(store: Store) -> None:
     """A reader that falls behind gets a gap with its place and the end; from there it goes on."""
     async with await Session.open(store, "s") as session:
-        slow = Reader(session, 0, backlog=5)
+        slow = EventReader(session, 0, backlog=5)
         reading = aiter(slow)
         await take(reading, 1)
         note(session, "0")
@@ -99,7 +100,7 @@ async def test_a_slow_reader_is_cut_and_resumes(store: Store) -> None:
         for number in range(1, 10):
             note(session, str(number))
         rest = [each async for each in reading]
-        again = Reader(session, rest[-1].seq, backlog=5)
+        again = EventReader(session, rest[-1].seq, backlog=5)
         resumed = await take(aiter(again), 9)
         again.close()
 
@@ -112,7 +113,7 @@ async def test_whoever_is_far_behind_still_catches_up() -> None:
     async with Session("s") as session:
         for number in range(1_000):
             note(session, str(number))
-        reader = Reader(session, 1, backlog=3)
+        reader = EventReader(session, 1, backlog=3)
         got = await take(aiter(reader), 1_000)
         reader.close()
 
@@ -122,7 +123,7 @@ async def test_whoever_is_far_behind_still_catches_up() -> None:
 async def test_what_is_only_shown_keeps_its_place() -> None:
     """Deltas come between the kept events they came between, with the place before them."""
     async with Session("s") as session:
-        reader = Reader(session, 0, backlog=100)
+        reader = EventReader(session, 0, backlog=100)
         reading = aiter(reader)
         await take(reading, 1)
         show(session, "a")
@@ -144,7 +145,7 @@ async def test_what_is_only_shown_keeps_its_place() -> None:
 async def test_a_slow_reader_does_not_hold_up_others() -> None:
     """One reader is cut; the other gets everything."""
     async with Session("s") as session:
-        slow, quick = Reader(session, 0, backlog=3), Reader(session, 0, backlog=3)
+        slow, quick = EventReader(session, 0, backlog=3), EventReader(session, 0, backlog=3)
         slowly, quickly = aiter(slow), aiter(quick)
         await take(slowly, 1)
         await take(quickly, 1)
@@ -173,7 +174,7 @@ async def test_readers_end_with_their_session(store: Store) -> None:
         reading = asyncio.create_task(read())
         await call(runtime, session_id, "add", a=1, b=2)
         await runtime.ask("session.close", {"session_id": session_id})
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             told = await reading
 
     assert told == ["session.opened", "call.started", "tool.invoked"]
@@ -193,7 +194,7 @@ async def test_only_open_sessions_are_followed() -> None:
 async def test_a_closed_reader_leaves_nothing_behind() -> None:
     """The session stops telling a reader that was closed."""
     async with Session("s") as session:
-        reader = Reader(session, 0, backlog=3)
+        reader = EventReader(session, 0, backlog=3)
         reader.close()
 
         assert not session.bus.subscribers

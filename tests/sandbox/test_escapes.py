@@ -17,7 +17,7 @@ from tests.sandbox.survivors import survivors
 from tests.sandbox.trial import SECRET_VARIABLE
 from toolcrib.sandbox.python import library_folders
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534

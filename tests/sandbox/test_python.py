@@ -59,7 +59,6 @@ async def test_only_chosen_libraries_can_be_imported() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("backend", ["bubblewrap", "sandlock"])
 async def test_a_chart_is_drawn(backend: BackendName) -> None:
     """Both matplotlib and pandas work inside, and the picture comes out."""

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import PydanticSerializationError, to_json
 
+from tests.helpers.patience import PATIENCE
 from tests.session.event_strategies import JSON
 from tests.session.samples import add_up
 from toolcrib import Actor, Session, SqliteStore
@@ -141,7 +142,7 @@ class TestThreads:
         together = threading.Barrier(5)
 
         def note(name: int) -> None:
-            together.wait(5)
+            together.wait(PATIENCE)
             for number in range(50):
                 session.note(
                     ToolOutput(
@@ -150,7 +151,7 @@ class TestThreads:
                 )
 
         def read() -> None:
-            together.wait(5)
+            together.wait(PATIENCE)
             for _ in range(20):
                 session.verify()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
 from tests.session.samples import add_up, executor
 from toolcrib import CallRequest, Executor, Session, SqliteStore, ToolContext, ToolInvoked, tool
 from toolcrib.errors import UsageError
@@ -68,7 +69,7 @@ class TestFolding:
         @tool
         def speak(ctx: ToolContext) -> str:
             """Speak a lot."""
-            together.wait(5)
+            together.wait(PATIENCE)
             for _ in range(500):
                 ctx.output("x")
             return "done"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
 from tests.session.samples import add_up, executor
 from toolcrib import Executor, MemoryStore, Session, SqliteStore, ToolContext, ToolInvoked, tool
 from toolcrib.errors import LeaseHeld, LeaseLost, UsageError
@@ -235,7 +236,7 @@ class WatchedStore(SqliteStore):
         super().commit(lease, commit)
 
     def drain(self) -> Commit:
-        self.is_asked.wait(10)
+        self.is_asked.wait(PATIENCE)
         return Commit((), ())
 
     def settled(self, error: BaseException | None) -> None:

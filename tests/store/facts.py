@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from tests.helpers.patience import PATIENCE
 from toolcrib.approval.decision import Actor, ApprovalRequest
 from toolcrib.approval.grant import Grant
 from toolcrib.ledger.events import CallInDoubt, Event
@@ -105,7 +106,7 @@ class Source:
 
     def outcome(self) -> BaseException | None:
         """Wait for the first word and return it."""
-        assert self.is_settled.wait(10)
+        assert self.is_settled.wait(PATIENCE)
         return self.outcomes[0]
 
 
@@ -114,7 +115,7 @@ def at_once(count: int, work: Callable[[int], T]) -> list[T]:
     gate = threading.Barrier(count)
 
     def run(number: int) -> T:
-        gate.wait(10)
+        gate.wait(PATIENCE)
         return work(number)
 
     with ThreadPoolExecutor(count) as pool:

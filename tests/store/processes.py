@@ -6,8 +6,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.helpers.patience import PATIENCE
+
 PRELUDE = """
 import os, signal, sys
+from tests.helpers.patience import PATIENCE
 from tests.store.facts import *
 from toolcrib.errors import *
 from toolcrib.store import SqliteStore
@@ -28,7 +31,7 @@ class Child:
         """The next line the child tells."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line, f"the child ended with {self.process.wait(10)}"
+        assert line, f"the child ended with {self.process.wait(PATIENCE)}"
         return line.strip()
 
     def go_on(self, text: str = "") -> None:
@@ -40,11 +43,11 @@ class Child:
     def kill(self) -> None:
         """SIGKILL: no clean-up of any kind runs in the child."""
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
 
     def end(self) -> int:
         """Wait until the child ends by itself."""
-        return self.process.wait(10)
+        return self.process.wait(PATIENCE)
 
 
 @contextmanager

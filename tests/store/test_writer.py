@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
 from tests.store.facts import Source, chain, open_call, write
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.ledger.record import verify
@@ -25,7 +26,7 @@ class Gate(Source):
 
     def drain(self) -> Commit:
         self.is_reached.set()
-        assert self.is_open.wait(10)
+        assert self.is_open.wait(PATIENCE)
         return super().drain()
 
 
@@ -33,7 +34,7 @@ def hold_up(store: SqliteStore) -> Gate:
     """Keep the writer thread busy, so that what is scheduled next waits together."""
     gate = Gate(store)
     store.schedule(gate)
-    assert gate.is_reached.wait(10)
+    assert gate.is_reached.wait(PATIENCE)
     return gate
 
 

@@ -14,6 +14,7 @@ from opentelemetry.trace.span import TraceState
 from opentelemetry.util.types import Attributes
 
 from tests.calls.payments import Desk, Says
+from tests.helpers.patience import PATIENCE
 from tests.telemetry.memory_collector import Collected, attributes, is_failed, seconds
 from toolcrib import (
     ApprovalRequired,
@@ -172,7 +173,7 @@ def test_a_call_that_is_out_of_time_is_told_apart(collected: Collected) -> None:
     @tool(timeout=1)
     def block() -> None:
         """Block."""
-        stopped.wait(30)
+        stopped.wait(PATIENCE)
 
     async def work() -> None:
         await Executor(session, [block]).call("block")

@@ -13,7 +13,7 @@ from pydantic import Field
 from toolcrib import tool
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.context import ToolContext
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:

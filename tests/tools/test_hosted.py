@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.provider_tools import HostedTool, HostedToolConfig, HostedToolOutput, NativeTool
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.example import ToolExample
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.provider_tools import NativeTool
 from toolcrib.tools.tool import Tool
 

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.context import ToolContext
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.provider_tools import ProviderTool
 from toolcrib.tools.result import ToolResult
 from toolcrib.tools.tool import Tool

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tests.calls.runs import run
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.tool_search import (
     FoundTool,

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
+
 pytestmark = pytest.mark.wire  # every test starts processes
 
 DEFINE = """
@@ -46,7 +48,7 @@ assert (toolset.for_agent().id, extended.for_agent().id) == (None, "extended")
 def fresh(code: str) -> str:
     """The output of a new interpreter that runs `code`."""
     command = [sys.executable, "-W", "error", "-c", code]
-    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert process.returncode == 0, process.stderr
     return process.stdout
 

@@ -7,6 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import httpx2
 
+from tests.helpers.patience import PATIENCE
 from tests.transports.http.served_runtime import OWNERS, STREAM, TOKENS, events_of
 from tests.transports.shop import shop
 from tests.transports.suite import SESSION, AskingDriver, Driver, Json, Opened, column
@@ -66,7 +67,7 @@ def opened_by(driver: type[OverHttp]) -> Opened:
             shop(has_model=has_model) as runtime,
             HttpServer(runtime, port=0, tokens=TOKENS) as server,
             httpx2.AsyncClient(
-                base_url=server.url, headers={"Authorization": f"Bearer {OWNERS}"}, timeout=20
+                base_url=server.url, headers={"Authorization": f"Bearer {OWNERS}"}, timeout=PATIENCE
             ) as client,
         ):
             asking = driver(client)

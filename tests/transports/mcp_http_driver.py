@@ -9,6 +9,7 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.helpers.patience import PATIENCE
 from tests.transports.http.served_runtime import OWNERS, TOKENS
 from tests.transports.mcp.shop_client import OverMcp
 from tests.transports.shop import shop
@@ -24,7 +25,7 @@ def opened_by(protocol: str) -> Opened:
         async with (
             shop() as runtime,
             HttpServer(runtime, port=0, tokens=TOKENS) as server,
-            httpx2.AsyncClient(base_url=server.url, headers=HEADERS, timeout=20) as client,
+            httpx2.AsyncClient(base_url=server.url, headers=HEADERS, timeout=PATIENCE) as client,
         ):
             transport = streamable_http_client(f"{server.url}/mcp", http_client=client)
             async with Client(transport, mode=protocol) as mcp:

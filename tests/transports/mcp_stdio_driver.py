@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx2
 from mcp import Client, StdioServerParameters
 
+from tests.helpers.child_process import PYTHON_PATH
+from tests.helpers.patience import PATIENCE
 from tests.transports.http.served_runtime import OWNERS
 from tests.transports.mcp.shop_client import OverMcp
 from tests.transports.stdio_host import ROOT
@@ -26,14 +28,14 @@ async def opened(has_model: bool) -> AsyncGenerator[Driver]:
             command=sys.executable,
             args=["-m", "tests.transports.mcp.stdio_shop", str(place)],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+            env={**os.environ, "PYTHONPATH": PYTHON_PATH},
         )
         async with (
             Client(command, mode="legacy") as mcp,
             httpx2.AsyncClient(
                 base_url=place.read_text(),
                 headers={"Authorization": f"Bearer {OWNERS}"},
-                timeout=20,
+                timeout=PATIENCE,
             ) as client,
         ):
             driver = OverMcp(mcp, client)

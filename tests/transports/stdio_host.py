@@ -9,11 +9,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.helpers.child_process import PYTHON_PATH
+from tests.helpers.patience import PATIENCE
 from tests.transports.rpc_client import RpcClient
 
 ROOT = Path(__file__).parents[2]
 SHOP = (sys.executable, "-m", "tests.transports.shop")
-PATIENCE = 30.0
 
 
 class StdioHost(RpcClient):
@@ -78,7 +79,7 @@ async def hosted(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
         limit=50_000_000,
     )
     host = StdioHost(process)

@@ -13,13 +13,13 @@ from tests.transports.in_process_client import Wire, wired
 from tests.transports.rpc_client import RpcError
 from tests.transports.shop import shop
 from toolcrib.errors import Refused
-from toolcrib.runtime.envelope import Reader
+from toolcrib.runtime.event_reader import EventReader
 from toolcrib.runtime.principal import Principal
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.session.session import Session
 from toolcrib.store.memory import MemoryStore
 from toolcrib.transports.peer import Peer
-from toolcrib.transports.peer_events import Following, Outbox
+from toolcrib.transports.subscriptions import Outbox, Subscriptions
 
 ONE = {"session_id": "one"}
 
@@ -195,13 +195,13 @@ async def test_the_end_of_a_session_is_told(runtime: Runtime) -> None:
 
 async def test_a_subscription_that_ends_at_once_lets_go_of_the_session() -> None:
     """Also one whose first event was never waited for is closed."""
-    closed: list[Reader] = []
+    closed: list[EventReader] = []
     async with await Session.open(MemoryStore(), "one") as session:
-        reader = Reader(session, 0, 10, on_close=closed.append)
-        following = Following(Outbox(most_frames=10, most_chars=1_000))
+        reader = EventReader(session, 0, 10, on_close=closed.append)
+        subscriptions = Subscriptions(Outbox(most_frames=10, most_chars=1_000))
 
-        following.begin("one", 0, reader)
-        following.end("one")
+        subscriptions.begin("one", 0, reader)
+        subscriptions.end("one")
         for _ in range(3):
             await asyncio.sleep(0)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.outcome import Limits
     from toolcrib.session.session import Session
     from toolcrib.tools.identity import Place, ToolRef
-    from toolcrib.tools.prepared import PreparedTool
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from toolcrib.tools.web_fetch import WebFetchConfig
 from toolcrib.tools.web_search import WebSearchConfig
 
 if TYPE_CHECKING:
-    from toolcrib.tools.prepared import Declaration
+    from toolcrib.tools.prepared_tool import Declaration
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,17 @@ def undeclared(kind: str) -> HostedTool[Any]:
     """A stand-in for a tool that the provider ran although nobody offered it, under any name."""
     name = _NO_NAME.sub("_", kind.lower())[:64] or "unknown"
     return HostedTool(kind=kind or name, name=name, description="Run unasked.", config=NoConfig())
+
+
+def stand_ins_of(codecs: Iterable[AnyCodec]) -> tuple[HostedDeclaration, ...]:
+    """A stand-in for every kind that a provider may run although a prompt does not declare it. They
+    depend on the adapter alone, so an adapter makes them once.
+    """
+    return tuple(
+        HostedDeclaration(undeclared(codec.kind), codec)
+        for codec in codecs
+        if isinstance(codec, Codec)
+    )
 
 
 def _refuse_mounts(tool: ProviderTool[Any, Any, Any]) -> None:

@@ -26,7 +26,7 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from toolcrib.errors import UsageError
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.result import ToolRenderableResult
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.identity import ToolRef
-    from toolcrib.tools.prepared import PreparedTool
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 
 @dataclass(frozen=True, slots=True)

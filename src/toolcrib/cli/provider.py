@@ -251,11 +251,11 @@ def _token_place(door: _Door) -> str:
 
 def _secret(door: _Door) -> str:
     """The owner's token, which is made when there is none yet."""
-    from toolcrib.serving.tokens import default_token_file, owner_token, read_or_make_tokens
+    from toolcrib.serving.tokens import default_token_file, owner_token, read_or_create_tokens
 
     given = os.environ.get(TOKEN_VARIABLE)
     if door.token_file is None and given:
         return given
     path = door.token_file or default_token_file()
-    read_or_make_tokens(path)
+    read_or_create_tokens(path)
     return owner_token(path)

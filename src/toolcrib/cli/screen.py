@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from toolcrib.cli.output import show_note, stream
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.envelope import Envelope
+    from toolcrib.runtime.event_reader import Envelope
 
 MAX_CHARS: Final = 200
 """How much of a call's arguments or result stands on a line."""

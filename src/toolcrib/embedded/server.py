@@ -1,4 +1,4 @@
-"""A provider served over HTTP on a real socket, behind the gate that the runtime has."""
+"""The embedded provider served over HTTP on a socket, with the authentication of the runtime."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from toolcrib.embedded.http.bodies import MAX_BODY
 from toolcrib.errors import Refused
-from toolcrib.serving.auth import Gate, principal_of, refuse
-from toolcrib.serving.listener import STALL_SECONDS, Listener, own_names
-from toolcrib.serving.origins import check_bind, doors
-from toolcrib.serving.tokens import Tokens, default_token_file, read_or_make_tokens
+from toolcrib.serving.auth import AuthMiddleware, principal_of, refuse
+from toolcrib.serving.listener import STALL_SECONDS, Listener
+from toolcrib.serving.origins import AllowedOrigins, check_bind, own_hosts
+from toolcrib.serving.tokens import Tokens, default_token_file, read_or_create_tokens
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -45,13 +45,13 @@ class ProviderServer(Listener):
         stall_seconds: float = STALL_SECONDS,
     ) -> None:
         check_bind(host, has_explicit_token=tokens is not None)
-        gate = Gate(
+        app = AuthMiddleware(
             _scoped(provider.app),
-            tokens=tokens or read_or_make_tokens(token_file or default_token_file()),
-            doors=doors(allowed_hosts or own_names(host), allowed_origins),
+            tokens=tokens or read_or_create_tokens(token_file or default_token_file()),
+            allowed=AllowedOrigins.of(allowed_hosts or own_hosts(host), allowed_origins),
         )
         super().__init__(
-            gate,
+            app,
             host,
             port,
             max_message=MAX_BODY,

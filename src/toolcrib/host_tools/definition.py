@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from toolcrib.sandbox.command import SandboxOptions
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.decorator import FunctionTool
-    from toolcrib.tools.prepared import Describes
+    from toolcrib.tools.prepared_tool import Describes
 
 SOURCE = "host"
 """The source of every host tool; together with the name it is the tool's identity."""
@@ -119,7 +119,7 @@ class HostToolDefinition:
         """
         if isinstance(tool, HostToolDefinition):
             return tool
-        from toolcrib.tools.prepared import as_tool
+        from toolcrib.tools.prepared_tool import as_tool
 
         ready = as_tool(tool)
         if ready.place != "local":
@@ -216,7 +216,7 @@ class HostToolDefinition:
         return SandboxedHandler(self.handler, options, self.name)
 
     def _retyped(self, typed: Tool[Any, Any]) -> tuple[Tool[Any, Any], Any]:
-        from toolcrib.tools.prepared import prepare
+        from toolcrib.tools.prepared_tool import prepare
 
         tool = replace(
             typed,

@@ -23,7 +23,7 @@ from toolcrib.host_tools.availability import describe_error
 from toolcrib.host_tools.definition import AnyTool
 from toolcrib.host_tools.registrations import Origin
 from toolcrib.tools.decorator import FunctionTool
-from toolcrib.tools.prepared import Describes
+from toolcrib.tools.prepared_tool import Describes
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from toolcrib.host_tools.host_tool import HostTool
 from toolcrib.host_tools.registrations import RegistryChange
 from toolcrib.ledger.events import ToolWithheld
 from toolcrib.tools.context import ToolContext
-from toolcrib.tools.prepared import as_tool
+from toolcrib.tools.prepared_tool import as_tool
 
 if TYPE_CHECKING:
     from toolcrib.calls.executor import Executor

@@ -5,16 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from toolcrib.calls.halt import Halt
+from toolcrib.errors import CallEnded, ConnectionLost
 from toolcrib.mcp_client.config import printable_line
 
 if TYPE_CHECKING:
     from toolcrib.mcp_client.connection import Connection
     from toolcrib.tools.redaction import Scrubber
-
-
-class ConnectionLost(Exception):
-    """The connection has ended; the message is the reason, if it is known."""
 
 
 class ConnectionEnd:
@@ -45,7 +41,7 @@ def connection_fault(error: BaseException) -> str:
 
 def call_failure(
     error: Exception, server: str, tool: str, connection: Connection, scrubber: Scrubber
-) -> Halt:
+) -> CallEnded:
     """The failure of a call that got no result."""
     import mcp_types
     from mcp import MCPError
@@ -54,20 +50,20 @@ def call_failure(
         if connection.is_over or error.code == mcp_types.CONNECTION_CLOSED:
             return _disconnected(server)
         if error.code == mcp_types.PARSE_ERROR:
-            return Halt(
+            return CallEnded(
                 "invalid_result", f"The result of `{tool}` cannot be read, or is too large."
             )
         message = printable_line(error.message, scrubber)
-        return Halt("tool_error", f"The MCP server {server} refused the call: {message}")
+        return CallEnded("tool_error", f"The MCP server {server} refused the call: {message}")
     if isinstance(error, ValueError | RuntimeError):
-        return Halt(
+        return CallEnded(
             "invalid_result", f"`{tool}` returned a result that does not match its output schema."
         )
     return _disconnected(server)
 
 
-def _disconnected(server: str) -> Halt:
-    return Halt(
+def _disconnected(server: str) -> CallEnded:
+    return CallEnded(
         "unavailable",
         f"The MCP server {server} disconnected before it answered; the call may have run.",
     )

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from toolcrib.calls.halt import Halt
-from toolcrib.errors import InvalidEvent
+from toolcrib.errors import CallEnded, InvalidEvent
 from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def without_secrets(result: ToolResult[Any], scrubber: Scrubber) -> ToolResult[A
 def _structured(content: Any, tool: str, max_chars: int) -> Any:
     size = len(json.dumps(content, ensure_ascii=False))
     if size > max_chars:
-        raise Halt(
+        raise CallEnded(
             "invalid_result",
             f"`{tool}` returned {size} characters; at most {max_chars} are accepted.",
         )

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from toolcrib.calls.halt import Halt
-from toolcrib.errors import InvalidTool
+from toolcrib.errors import CallEnded, InvalidTool
 from toolcrib.mcp_client.config import ConnectionTiming, ServerEndpoint, endpoint_of, printable_line
 from toolcrib.mcp_client.connection import Connection, connect
 from toolcrib.mcp_client.errors import call_failure, connection_fault
@@ -84,16 +83,16 @@ class MountedServer:
     async def call(
         self, name: str, digest: str, arguments: Mapping[str, Any], context: ToolContext
     ) -> ToolResult[Any]:
-        """Run a tool by its own name. Raises `Halt` (unavailable) when the server is not connected,
-        or the tool's declaration has changed since the session got it.
+        """Run a tool by its own name. Raises `CallEnded` (unavailable) when the server is not
+        connected, or the tool's declaration has changed since the session got it.
         """
         connection = self._connection
         if connection is None:
-            raise Halt(
+            raise CallEnded(
                 "unavailable", f"The MCP server {self._name} is not connected: {self.fault}."
             )
         if self.tools.digests.get(name) != digest:
-            raise Halt(
+            raise CallEnded(
                 "unavailable",
                 f"The MCP server {self._name} has changed `{context.tool_name}` since the session "
                 "got it; list the tools again.",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from toolcrib.errors import InvalidTool
 from toolcrib.mcp_client.config import printable_line
 from toolcrib.tools.identity import tool_digest
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:

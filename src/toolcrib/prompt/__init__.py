@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from toolcrib.errors import OutputMismatch
     from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
-    from toolcrib.prompt.output import OutputMismatch, OutputSchema
+    from toolcrib.prompt.output import OutputSchema
     from toolcrib.prompt.overrides import Override, Overrides, digest_of
     from toolcrib.prompt.prompt import Prompt
-    from toolcrib.prompt.rendering import RenderedPrompt
+    from toolcrib.prompt.rendered_prompt import RenderedPrompt
     from toolcrib.prompt.section import MarkdownSection, Section, Visibility
 
 __all__ = [
@@ -35,10 +36,11 @@ if not TYPE_CHECKING:
         __name__,
         {
             "toolcrib.prompt.attachments": ("Attachment", "FileAttachment", "TextAttachment"),
-            "toolcrib.prompt.output": ("OutputMismatch", "OutputSchema"),
+            "toolcrib.errors": ("OutputMismatch",),
+            "toolcrib.prompt.output": ("OutputSchema",),
             "toolcrib.prompt.overrides": ("Override", "Overrides", "digest_of"),
             "toolcrib.prompt.prompt": ("Prompt",),
-            "toolcrib.prompt.rendering": ("RenderedPrompt",),
+            "toolcrib.prompt.rendered_prompt": ("RenderedPrompt",),
             "toolcrib.prompt.section": ("MarkdownSection", "Section", "Visibility"),
         },
     )

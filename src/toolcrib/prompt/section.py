@@ -1,9 +1,4 @@
-"""Sections: the pieces a prompt is made of, each with its text and its tools.
-
-The rules that the parts of a section keep to.
-
-What a section is made from, as keywords with types.
-"""
+"""Sections: the parts of a prompt, each with its text and its tools."""
 
 from __future__ import annotations
 
@@ -18,7 +13,7 @@ from typing_extensions import TypeVar
 
 from toolcrib.errors import InvalidPrompt
 from toolcrib.prompt.template import check_placeholders, fill, located
-from toolcrib.tools.prepared import as_tool
+from toolcrib.tools.prepared_tool import as_tool
 from toolcrib.tools.tool import Tool
 from toolcrib.tools.type_arguments import TypeArguments, type_argument
 

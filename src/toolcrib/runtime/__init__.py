@@ -8,7 +8,7 @@ from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
-    from toolcrib.runtime.envelope import Envelope
+    from toolcrib.runtime.event_reader import Envelope
     from toolcrib.runtime.operations import OPERATIONS, Operation
     from toolcrib.runtime.principal import OWNER, SCOPES, Principal, Scope
     from toolcrib.runtime.runtime import Runtime, create_runtime
@@ -36,7 +36,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "toolcrib.runtime.config": ("RuntimeConfig", "WhenBusy"),
-            "toolcrib.runtime.envelope": ("Envelope",),
+            "toolcrib.runtime.event_reader": ("Envelope",),
             "toolcrib.runtime.operations": ("OPERATIONS", "Operation"),
             "toolcrib.runtime.principal": ("OWNER", "Principal", "SCOPES", "Scope"),
             "toolcrib.runtime.runtime": ("Runtime", "create_runtime"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.decision import Decision
     from toolcrib.approval.grant import Grant
     from toolcrib.runtime.messages import Decide, ListApprovals
-    from toolcrib.runtime.sessions import HeldSessions
+    from toolcrib.runtime.sessions import LiveSessions
     from toolcrib.session.session import Session
     from toolcrib.store.store import FiledApproval, Store
 
@@ -118,7 +118,7 @@ async def find_grant(store: Store, grant_id: str) -> GrantFacts:
     return _grant_facts(grant)
 
 
-async def revoke(store: Store, sessions: HeldSessions, grant: GrantFacts, *, by: str) -> bool:
+async def revoke(store: Store, sessions: LiveSessions, grant: GrantFacts, *, by: str) -> bool:
     """Take a grant back; False when it was not standing. It is written into the ledger of its own
     session, where its audit is looked for, or else of one that is open here; but a grant must go
     at once, also when there is no ledger to say so.

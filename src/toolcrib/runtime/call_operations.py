@@ -14,11 +14,11 @@ from toolcrib.runtime.messages import CallResult, CallTool, ToolFacts, Tools
 
 if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
-    from toolcrib.runtime.live_session import HeldSession
-    from toolcrib.tools.prepared import PreparedTool
+    from toolcrib.runtime.live_session import LiveSession
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 
-async def call_tool(held: HeldSession, asked: CallTool, caller: Caller) -> CallResult:
+async def call_tool(held: LiveSession, asked: CallTool, caller: Caller) -> CallResult:
     """Call a tool, in a task that ends when the session is closed."""
     # With the loop it need not be looked for, which asks the kernel who we are.
     task = asyncio.current_task(held.loop)
@@ -35,7 +35,7 @@ async def call_tool(held: HeldSession, asked: CallTool, caller: Caller) -> CallR
     return call_result(outcome)
 
 
-async def cancel_call(held: HeldSession, call_id: str) -> bool:
+async def cancel_call(held: LiveSession, call_id: str) -> bool:
     """Stop a call that runs, or withdraw one that waits; False when there is none."""
     if held.executor.cancel(call_id):
         return True
@@ -70,14 +70,14 @@ def _plain(value: Any) -> Any:
     return from_json(encode_value(value))
 
 
-def tools_of(held: HeldSession, category: str | None) -> Tools:
+def tools_of(held: LiveSession, category: str | None) -> Tools:
     """The tools of a session."""
     found = [tool_facts(held, each) for each in held.executor.tools.values()]
     wanted = [each for each in found if category in (None, each.category)]
     return Tools(tools=wanted, unavailable=dict(held.unavailable))
 
 
-def tool_of(held: HeldSession, name: str) -> ToolFacts:
+def tool_of(held: LiveSession, name: str) -> ToolFacts:
     """One tool. Raises `Refused` (not_found)."""
     tool = held.executor.tools.get(name)
     if tool is None:
@@ -87,7 +87,7 @@ def tool_of(held: HeldSession, name: str) -> ToolFacts:
     return tool_facts(held, tool)
 
 
-def tool_facts(held: HeldSession, prepared: PreparedTool) -> ToolFacts:
+def tool_facts(held: LiveSession, prepared: PreparedTool) -> ToolFacts:
     """A tool as it is told."""
     tool, ref = prepared.tool, prepared.ref
     parameters: dict[str, Any] = dict(prepared.declaration.parameters)

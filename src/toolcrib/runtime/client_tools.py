@@ -11,24 +11,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic_core import from_json
 
-from toolcrib.calls.halt import Halt
-from toolcrib.errors import InvalidTool, Refused
-from toolcrib.tools.prepared import prepare
+from toolcrib.errors import CallEnded, ClientGone, InvalidTool, Refused
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
-    from toolcrib.runtime.live_session import HeldSession
+    from toolcrib.runtime.live_session import LiveSession
     from toolcrib.runtime.messages import ClientTool
     from toolcrib.runtime.principal import Principal
 
 
 SOURCE = "client"
 """The source of every tool that a client brings."""
-
-
-class ClientGone(Exception):
-    """The client that was asked to run a call is no longer there."""
 
 
 class ClientLink(Protocol):
@@ -78,7 +73,7 @@ class ClientCalls:
     async def run(self, call: Call) -> Any:
         """Run a frozen call; its failure is typed when nobody is there, or leaves."""
         if self._link is None:
-            raise Halt("unavailable", f"The client that runs `{call.name}` is not connected.")
+            raise CallEnded("unavailable", f"The client that runs `{call.name}` is not connected.")
         work = asyncio.ensure_future(self._ask(self._link, call))
         self._running.add(work)
         try:
@@ -109,8 +104,8 @@ class ClientCalls:
             work.cancel()
 
 
-def _left(call: Call) -> Halt:
-    return Halt("unavailable", f"The client that runs `{call.name}` left before it answered.")
+def _left(call: Call) -> CallEnded:
+    return CallEnded("unavailable", f"The client that runs `{call.name}` left before it answered.")
 
 
 def client_tool(told: ClientTool) -> Tool[Any, Any]:
@@ -136,7 +131,7 @@ def brought(told: Sequence[ClientTool], taken: Collection[str]) -> list[Tool[Any
     return list(found.values())
 
 
-def bring_again(held: HeldSession, told: Sequence[ClientTool], who: Principal) -> None:
+def bring_again(held: LiveSession, told: Sequence[ClientTool], who: Principal) -> None:
     """A client comes back to a session that is open: what it brings is there from now on. Raises
     `Refused` (forbidden) when the session has tools of somebody else's client.
     """

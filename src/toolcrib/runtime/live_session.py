@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 
 from toolcrib.adapters.governance import Governance
 from toolcrib.calls.executor import Executor
-from toolcrib.calls.halt import Halt
 from toolcrib.calls.hooks import Hooks, PreReply
-from toolcrib.errors import Refused
-from toolcrib.runtime.envelope import Reader
+from toolcrib.errors import CallEnded, Refused
+from toolcrib.runtime.event_reader import EventReader
 from toolcrib.runtime.idempotency import KeyedCalls
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def prompt_hooks(hooks: SessionHooks, executor: Executor, names: Collection[str]
 
     async def look_for_it(context: Any, name: str, arguments: dict[str, Any]) -> PreReply:
         if name in offered and name not in executor.tools:
-            raise Halt("not_found", f"There is no tool named {name!r} any more.")
+            raise CallEnded("not_found", f"There is no tool named {name!r} any more.")
         return arguments if given is None else await given(context, name, arguments)
 
     return replace(hooks, global_pre=look_for_it)
@@ -132,7 +131,7 @@ STOP_SECONDS: Final = 5.0
 """How long closing waits for what was cancelled. What does not stop is found in doubt later."""
 
 
-class HeldSession:
+class LiveSession:
     """A session with an executor of all its tools: the host's, which come and go with the registry,
     and those that a client brought.
     """
@@ -172,7 +171,7 @@ class HeldSession:
         tools.follow(self.executor)
         self.calls: set[asyncio.Task[Any]] = set()
         """The tasks of calls that were asked for without a model."""
-        self._readers: set[Reader] = set()
+        self._readers: set[EventReader] = set()
         self._decision = asyncio.Event()
 
     @property
@@ -196,9 +195,9 @@ class HeldSession:
             caller=caller,
         )
 
-    def follow(self, after: int, backlog: int) -> Reader:
+    def follow(self, after: int, backlog: int) -> EventReader:
         """A reader of what happened after a place, which ends with the session."""
-        reader = Reader(self.session, after, backlog, on_close=self._readers.discard)
+        reader = EventReader(self.session, after, backlog, on_close=self._readers.discard)
         self._readers.add(reader)
         return reader
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from annotated_types import Ge, Gt, Le
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue, SkipValidation
 
 from toolcrib.approval.decision import GrantScope
 from toolcrib.errors import EvaluationReason
@@ -26,19 +26,19 @@ _STRICT = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class OperationParams:
     """Base of what is asked."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nothing(Params):
+class Nothing(OperationParams):
     """An operation without parameters, or without an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListApprovals(Params):
+class ListApprovals(OperationParams):
     """What waits, in one session or in all; with `is_all`, what is decided too."""
 
     session_id: str | None = None
@@ -46,7 +46,7 @@ class ListApprovals(Params):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneApproval(Params):
+class OneApproval(OperationParams):
     """One request for approval."""
 
     approval_id: str
@@ -89,7 +89,7 @@ _FITTING: Final[dict[str, JsonValue]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decide(Params):
+class Decide(OperationParams):
     """A decision. It is final, and bound to the digest that whoever decides has seen."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
@@ -127,7 +127,7 @@ class Grants:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneGrant(Params):
+class OneGrant(OperationParams):
     """One grant."""
 
     grant_id: str
@@ -171,7 +171,7 @@ __all__ = [
     "OneGrant",
     "OneSession",
     "OneTool",
-    "Params",
+    "OperationParams",
     "PromptResult",
     "ResumePrompt",
     "ResumeSession",
@@ -192,7 +192,7 @@ PromptStatus = Literal["completed", "waiting", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientTool(Params):
+class ClientTool(OperationParams):
     """A tool that the client brings and runs. `parameters` is the JSON Schema of an object."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
@@ -203,7 +203,7 @@ class ClientTool(Params):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateSession(Params):
+class CreateSession(OperationParams):
     """A new session. `capabilities` is what the client can do; `client_tools` it runs itself."""
 
     session_id: NewSessionId | None = None
@@ -218,14 +218,14 @@ class CreateSession(Params):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneSession(Params):
+class OneSession(OperationParams):
     """An operation on one session."""
 
     session_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeSession(Params):
+class ResumeSession(OperationParams):
     """A session of the store, opened again. Where it works and which tools it may have is as it
     was; what the client can do and brings, it says anew.
     """
@@ -237,7 +237,7 @@ class ResumeSession(Params):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForkSession(Params):
+class ForkSession(OperationParams):
     """A new session that begins with what another one holds."""
 
     session_id: str
@@ -268,7 +268,7 @@ class Sessions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListTools(Params):
+class ListTools(OperationParams):
     """The tools of a session, or of one category."""
 
     session_id: str
@@ -276,7 +276,7 @@ class ListTools(Params):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneTool(Params):
+class OneTool(OperationParams):
     """One tool of a session."""
 
     session_id: str
@@ -316,12 +316,13 @@ class Tools:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallTool(Params):
+class CallTool(OperationParams):
     """A call without a model. With the id of a call that waits, that call is taken up again."""
 
     session_id: str
     name: str
-    arguments: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    arguments: dict[str, SkipValidation[JsonValue]] = field(default_factory=dict[str, JsonValue])
+    """JSON values. The executor validates them against the tool, so they are not checked here."""
     call_id: CallId | None = None
     idempotency_key: Key | None = None
 
@@ -341,7 +342,7 @@ class CallResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneCall(Params):
+class OneCall(OperationParams):
     """One call of a session."""
 
     session_id: str
@@ -356,7 +357,7 @@ class Cancelled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientResult(Params):
+class ClientResult(OperationParams):
     """What came of a call that the client was asked to run."""
 
     session_id: str
@@ -366,7 +367,7 @@ class ClientResult(Params):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendPrompt(Params):
+class SendPrompt(OperationParams):
     """A prompt for the model."""
 
     session_id: str
@@ -378,7 +379,7 @@ class SendPrompt(Params):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResumePrompt(Params):
+class ResumePrompt(OperationParams):
     """Go on with the prompt of a session that waits, or was cut off."""
 
     session_id: str
@@ -402,7 +403,7 @@ class PromptResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListEvents(Params):
+class ListEvents(OperationParams):
     """What happened in a session after a place in its ledger."""
 
     session_id: str

@@ -17,7 +17,7 @@ from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
     from toolcrib.mcp_client.config import ConnectionTiming, McpServerConfig
-    from toolcrib.runtime.live_session import HeldSession
+    from toolcrib.runtime.live_session import LiveSession
     from toolcrib.session.session import Session
     from toolcrib.tools.tool import Tool
 
@@ -28,7 +28,7 @@ FIRST_SECONDS: Final = 20.0
 
 
 @dataclass(slots=True)
-class Offer:
+class ServerTools:
     """What servers have for one session: tools by name, and what it does not get, with the reason.
 
     `away` are servers that cannot be called now.
@@ -50,13 +50,13 @@ class Offer:
         self.withheld[name], self.sources[name] = reason, source
 
 
-class McpMounting:
+class MountedServers:
     """Keeps the servers of a runtime and of its sessions, and their tools in the sessions."""
 
     def __init__(
         self,
         configs: Iterable[McpServerConfig],
-        held: Callable[[], Iterable[HeldSession]],
+        held: Callable[[], Iterable[LiveSession]],
         timing: ConnectionTiming | None = None,
     ) -> None:
         self._held = held
@@ -65,7 +65,7 @@ class McpMounting:
         self._remounting = asyncio.Lock()
         self._is_closed = False
         self._own: dict[str, list[MountedServer]] = {}
-        self._offers: dict[str, Offer] = {}
+        self._offers: dict[str, ServerTools] = {}
         self._tries = [_begin(server) for server in self._shared]
         self._patience = asyncio.get_running_loop().time() + FIRST_SECONDS
 
@@ -107,7 +107,7 @@ class McpMounting:
 
     def mount(
         self, session: Session, taken: Collection[str], is_wanted: Callable[[str], bool]
-    ) -> Offer:
+    ) -> ServerTools:
         """The tools of a session that opens; names that are `taken` stay whose they are."""
         offer = self._offer(session.session_id, taken, is_wanted)
         self._offers[session.session_id] = offer
@@ -115,7 +115,7 @@ class McpMounting:
             _tell(session, offer, name)
         return offer
 
-    async def mount_for(self, held: HeldSession, configs: Sequence[McpServerConfig]) -> None:
+    async def mount_for(self, held: LiveSession, configs: Sequence[McpServerConfig]) -> None:
         """Servers that a client brings to its own session: as it writes them, and under a source
         that no rule for the runtime's servers fits.
         """
@@ -135,7 +135,7 @@ class McpMounting:
         self._offers.pop(session_id, None)
         await _leave(self._own.pop(session_id, []))
 
-    def bring_up_to_date(self, held: HeldSession) -> None:
+    def bring_up_to_date(self, held: LiveSession) -> None:
         """Make a session have what the servers have now."""
         session_id = held.session.session_id
         old = self._offers.get(session_id)
@@ -163,7 +163,7 @@ class McpMounting:
             if server in self._shared or server in own:
                 self._follow(held)
 
-    def _follow(self, held: HeldSession) -> None:
+    def _follow(self, held: LiveSession) -> None:
         try:
             self.bring_up_to_date(held)
         except Exception:
@@ -175,8 +175,8 @@ class McpMounting:
 
     def _offer(
         self, session_id: str, taken: Collection[str], is_wanted: Callable[[str], bool]
-    ) -> Offer:
-        offer = Offer()
+    ) -> ServerTools:
+        offer = ServerTools()
         for server in (*self._shared, *self._own.get(session_id, [])):
             if server.fault is not None:
                 offer.away[server.source] = server.fault
@@ -195,12 +195,14 @@ class McpMounting:
                     offer.tools[name] = tool
         return offer
 
-    def _own_names(self, session_id: str, offer: Offer) -> list[str]:
+    def _own_names(self, session_id: str, offer: ServerTools) -> list[str]:
         own = {server.source for server in self._own.get(session_id, [])}
         return [name for name, tool in offer.tools.items() if tool.source in own]
 
 
-def _put(held: HeldSession, tool: Tool[Any, Any], old: Tool[Any, Any] | None, new: Offer) -> None:
+def _put(
+    held: LiveSession, tool: Tool[Any, Any], old: Tool[Any, Any] | None, new: ServerTools
+) -> None:
     if tool == old:
         return
     try:
@@ -211,7 +213,7 @@ def _put(held: HeldSession, tool: Tool[Any, Any], old: Tool[Any, Any] | None, ne
         new.withhold(tool.name, tool.source, str(error))
 
 
-def _tell(session: Session, offer: Offer, name: str) -> None:
+def _tell(session: Session, offer: ServerTools, name: str) -> None:
     """Say of a tool that should have been there that it is not."""
     reason, source = offer.withheld[name], offer.sources[name]
     logger.warning("session %s has no tool %r: %s", session.session_id, name, reason)

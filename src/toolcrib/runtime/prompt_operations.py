@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.response import PromptResponse
     from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.calls.call import Caller
-    from toolcrib.runtime.live_session import HeldSession
+    from toolcrib.runtime.live_session import LiveSession
     from toolcrib.store.store import OpenCall
 
 POLL_SECONDS = 1.0
@@ -35,12 +35,12 @@ _UNFINISHED: Final = "prompt"
 
 
 @dataclass(frozen=True, slots=True)
-class Prompting:
+class PromptRunner:
     """One session, the model that answers it, what that is told before every prompt, and on whose
     behalf it calls tools.
     """
 
-    held: HeldSession
+    held: LiveSession
     adapter: PromptAdapter
     instructions: str
     caller: Caller
@@ -49,7 +49,7 @@ class Prompting:
         """Have the model answer, waiting for the people whose approval it takes. A prompt that
         the session was in the middle of is given up.
         """
-        await give_up(self.held)
+        await abandon_prompt(self.held)
         self.held.session.set_host_setting(_UNFINISHED, text)
         return await self._until_answered(text, self.adapter.evaluate_async, waits=waits)
 
@@ -73,10 +73,10 @@ class Prompting:
         except asyncio.CancelledError:
             # What is closed goes on later, elsewhere; only what is cancelled is given up.
             if not held.is_closing:
-                await give_up(held)
+                await abandon_prompt(held)
             raise
         except PromptEvaluationError as error:
-            return await ended(held, "failed", str(error), error.reason)
+            return await prompt_without_answer(held, "failed", str(error), error.reason)
         except UsageError as error:
             raise Refused("conflict", str(error)) from None
         if response.status != "waiting":
@@ -94,7 +94,7 @@ class Prompting:
         return await ask(prompt, session=session, governance=governance, stream=True, follows=True)
 
 
-async def give_up(held: HeldSession) -> bool:
+async def abandon_prompt(held: LiveSession) -> bool:
     """End the prompt that a session is in the middle of: what it waits for can no longer be
     approved. False when there is none.
     """
@@ -117,7 +117,7 @@ def _is_of_prompt(call: OpenCall, turn: int) -> bool:
     return call.turn == turn and call.is_by_model and call.state == "waiting"
 
 
-async def turn_of(held: HeldSession) -> int:
+async def turn_of(held: LiveSession) -> int:
     """The turn of the prompt that was asked last; what calls ask on the way does not count."""
     session = held.session
 
@@ -131,8 +131,8 @@ async def turn_of(held: HeldSession) -> int:
     return await ask_store(session.store, look)
 
 
-async def ended(
-    held: HeldSession,
+async def prompt_without_answer(
+    held: LiveSession,
     status: PromptStatus,
     error: str | None = None,
     reason: EvaluationReason | None = None,
@@ -157,7 +157,7 @@ def _plain(text: str) -> str:
     return text.replace("$", "$$")
 
 
-async def _decided(held: HeldSession, pending: tuple[ApprovalRequest, ...]) -> bool:
+async def _decided(held: LiveSession, pending: tuple[ApprovalRequest, ...]) -> bool:
     """Wait until one of the requests is decided, here or in another process, or runs out of time;
     False when the session is closing.
     """
@@ -176,7 +176,7 @@ async def _decided(held: HeldSession, pending: tuple[ApprovalRequest, ...]) -> b
     return False
 
 
-def _patience(held: HeldSession, pending: tuple[ApprovalRequest, ...]) -> float:
+def _patience(held: LiveSession, pending: tuple[ApprovalRequest, ...]) -> float:
     """How long to wait before the next look: until something may have been decided elsewhere, or
     until the first deadline.
     """
@@ -185,7 +185,7 @@ def _patience(held: HeldSession, pending: tuple[ApprovalRequest, ...]) -> float:
     return max(0.0, min([POLL_SECONDS, *left]))
 
 
-async def _is_over(held: HeldSession, request: ApprovalRequest) -> bool:
+async def _is_over(held: LiveSession, request: ApprovalRequest) -> bool:
     session = held.session
     if request.deadline is not None and session.clock() >= request.deadline:
         return True
@@ -193,7 +193,7 @@ async def _is_over(held: HeldSession, request: ApprovalRequest) -> bool:
     return filed is None or filed.state != "pending"
 
 
-async def _result(held: HeldSession, response: PromptResponse[Any]) -> PromptResult:
+async def _result(held: LiveSession, response: PromptResponse[Any]) -> PromptResult:
     usage = response.usage
     return PromptResult(
         session_id=held.session.session_id,

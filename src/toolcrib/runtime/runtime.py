@@ -15,7 +15,7 @@ from toolcrib.runtime.live_session import STOP_SECONDS
 from toolcrib.runtime.operations import OPERATIONS, Operation
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.service import Service
-from toolcrib.runtime.sessions import HeldSessions
+from toolcrib.runtime.sessions import LiveSessions
 from toolcrib.store.memory import MemoryStore
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Runtime:
         self.registry = config.host_tool_registry or HostToolRegistry()
         self.store = config.store or MemoryStore()
         self._owns_store = config.store is None
-        self._sessions: HeldSessions | None = None
+        self._sessions: LiveSessions | None = None
         self._service: Service | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -50,8 +50,10 @@ class Runtime:
         if self._service is not None:
             raise UsageError("the runtime was started already; create another one")
         self._loop = asyncio.get_running_loop()
-        self._sessions = HeldSessions(self.config, self.store, self.registry)
-        self._service = Service(self.config, self.store, self._sessions, Once(time.monotonic))
+        self._sessions = LiveSessions(self.config, self.store, self.registry)
+        self._service = Service(
+            self.config, self.store, self._sessions, Once(time.monotonic), OPERATIONS
+        )
 
     async def close(self) -> None:
         """Take nothing new, let what runs end for a while, cancel the rest, and leave the ledgers
@@ -63,7 +65,7 @@ class Runtime:
             self._closing = asyncio.ensure_future(self._close(self._sessions))
         await asyncio.shield(self._closing)
 
-    async def _close(self, sessions: HeldSessions) -> None:
+    async def _close(self, sessions: LiveSessions) -> None:
         for held in sessions:
             held.stop_waiting()
         if self._running:

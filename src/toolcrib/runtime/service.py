@@ -14,7 +14,7 @@ from toolcrib.calls.call import Caller
 from toolcrib.errors import Refused
 from toolcrib.ledger.events import ALL_EVENTS, PASSING
 from toolcrib.runtime import approval_operations, call_operations
-from toolcrib.runtime.envelope import GAP, Reader, kept
+from toolcrib.runtime.event_reader import GAP, EventReader, envelope_of
 from toolcrib.runtime.idempotency import named
 from toolcrib.runtime.messages import (
     ApprovalFacts,
@@ -48,19 +48,19 @@ from toolcrib.runtime.messages import (
     Tools,
 )
 from toolcrib.runtime.principal import OWNER
-from toolcrib.runtime.prompt_operations import Prompting, ended, give_up
+from toolcrib.runtime.prompt_operations import PromptRunner, abandon_prompt, prompt_without_answer
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.runtime.client_tools import ClientLink
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
     from toolcrib.runtime.idempotency import Once
-    from toolcrib.runtime.live_session import HeldSession
+    from toolcrib.runtime.live_session import LiveSession
     from toolcrib.runtime.principal import Principal
-    from toolcrib.runtime.sessions import HeldSessions
+    from toolcrib.runtime.sessions import LiveSessions
     from toolcrib.store.store import Store
 
 PROTOCOL: Final = 1
@@ -77,22 +77,26 @@ class Service:
     """
 
     def __init__(
-        self, config: RuntimeConfig, store: Store, sessions: HeldSessions, once: Once
+        self,
+        config: RuntimeConfig,
+        store: Store,
+        sessions: LiveSessions,
+        once: Once,
+        operations: Iterable[str],
     ) -> None:
         self._config = config
         self._store = store
         self._sessions = sessions
         self._once = once
+        self._operations = sorted(operations)
 
     async def capabilities(self, asked: Nothing, who: Principal) -> Capabilities:
         """What this runtime speaks."""
-        from toolcrib.runtime.operations import OPERATIONS
-
         return Capabilities(
             name="toolcrib",
             version=__version__,
             protocol=PROTOCOL,
-            operations=sorted(OPERATIONS),
+            operations=list(self._operations),
             events=list(_EVENTS),
             has_model=self._config.adapter is not None,
             max_payload_bytes=self._config.max_payload_bytes,
@@ -196,15 +200,15 @@ class Service:
     async def cancel_prompt(self, asked: OneSession, who: Principal) -> Cancelled:
         """Stop the prompt that is being answered, or give up the one that waits."""
         held = self._sessions.get(asked.session_id)
-        return Cancelled(was_running=await held.slot.cancel() or await give_up(held))
+        return Cancelled(was_running=await held.slot.cancel() or await abandon_prompt(held))
 
-    def _prompting(self, session_id: str, who: Principal) -> Prompting:
+    def _prompting(self, session_id: str, who: Principal) -> PromptRunner:
         adapter, held = self._config.adapter, self._sessions.get(session_id)
         if adapter is None:
             told = "this runtime has no model; give it an adapter (--adapter)"
             raise Refused("unavailable", told)
         caller = Caller(who.name, who.transport, is_model=True)
-        return Prompting(held, adapter, self._config.instructions, caller)
+        return PromptRunner(held, adapter, self._config.instructions, caller)
 
     async def list_approvals(self, asked: ListApprovals, who: Principal) -> Inbox:
         """What waits for a decision."""
@@ -253,10 +257,10 @@ class Service:
         records = await ask_store(
             self._store, self._sessions.records, asked.session_id, asked.after, asked.limit
         )
-        told = [asdict(kept(record)) for record in records]
+        told = [asdict(envelope_of(record)) for record in records]
         return Events(events=told, last_seq=told[-1]["seq"] if told else asked.after)
 
-    def follow(self, session_id: str, after: int = 0, who: Principal = OWNER) -> Reader:
+    def follow(self, session_id: str, after: int = 0, who: Principal = OWNER) -> EventReader:
         """A reader of a session that is open here. Close it when nobody reads any more."""
         who.check("read", "following a session")
         return self._sessions.get(session_id).follow(after, self._config.event_backlog)
@@ -284,9 +288,9 @@ class Service:
 
 
 async def _in_turn(
-    held: HeldSession, work: Callable[[], Awaitable[PromptResult]], when_busy: WhenBusy
+    held: LiveSession, work: Callable[[], Awaitable[PromptResult]], when_busy: WhenBusy
 ) -> PromptResult:
-    return await held.slot.run(work, when_busy) or await ended(held, "cancelled")
+    return await held.slot.run(work, when_busy) or await prompt_without_answer(held, "cancelled")
 
 
 def as_json(result: object) -> Any:

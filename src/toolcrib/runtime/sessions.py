@@ -22,9 +22,9 @@ from toolcrib.host_tools.session_tools import SessionTools
 from toolcrib.ledger.events import Event, SessionOpened, ToolInvoked
 from toolcrib.ledger.record import Record, events
 from toolcrib.runtime.client_tools import ClientCalls, bring_again, brought
-from toolcrib.runtime.live_session import HeldSession
+from toolcrib.runtime.live_session import LiveSession
 from toolcrib.runtime.messages import CreateSession, ResumeSession, SessionFacts
-from toolcrib.runtime.mounted_servers import McpMounting
+from toolcrib.runtime.mounted_servers import MountedServers
 from toolcrib.session.session import Session
 from toolcrib.store.ledger_writer import entry_of
 from toolcrib.store.store import Artifact, ArtifactKept, Effect, ask_store, every
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class SessionSetup:
     """What stays of a request for a session. Its environment does not: that may hold secrets."""
 
     cwd: str | None = None
@@ -47,7 +47,7 @@ class Setup:
     denied_tools: list[str] = field(default_factory=list[str])
 
 
-def setup_of(settings: Mapping[str, Any]) -> Setup:
+def setup_of(settings: Mapping[str, Any]) -> SessionSetup:
     """The setup of a session by the settings that its store has."""
     return _adapter().validate_python(settings.get("host", {}).get("setup", {}))
 
@@ -55,11 +55,12 @@ def setup_of(settings: Mapping[str, Any]) -> Setup:
 def to_keep(asked: CreateSession, cwd: str) -> dict[str, Any]:
     """What is kept of a request, as JSON."""
     return _adapter().dump_python(
-        Setup(cwd, dict(asked.metadata), asked.allowed_tools, asked.denied_tools), mode="json"
+        SessionSetup(cwd, dict(asked.metadata), asked.allowed_tools, asked.denied_tools),
+        mode="json",
     )
 
 
-def asked_again(setup: Setup, asked: ResumeSession) -> CreateSession:
+def asked_again(setup: SessionSetup, asked: ResumeSession) -> CreateSession:
     """The request that opens a session of this setup again."""
     return CreateSession(
         session_id=asked.session_id,
@@ -80,8 +81,8 @@ def wanted_by(asked: CreateSession) -> Callable[[str], bool]:
 
 
 @cache
-def _adapter() -> TypeAdapter[Setup]:
-    return TypeAdapter(Setup)
+def _adapter() -> TypeAdapter[SessionSetup]:
+    return TypeAdapter(SessionSetup)
 
 
 async def retell(session: Session, source_id: str, records: Sequence[Record], turn: int) -> None:
@@ -111,25 +112,25 @@ def _artifacts(store: Store, source_id: str, event: Event) -> tuple[Effect, ...]
 logger = logging.getLogger(__name__)
 
 
-class HeldSessions:
+class LiveSessions:
     """Opens sessions of the store with their tools, and keeps them by id."""
 
     def __init__(self, config: RuntimeConfig, store: Store, registry: HostToolRegistry) -> None:
         self._config = config
         self._store = store
-        self._held: dict[str, HeldSession] = {}
+        self._held: dict[str, LiveSession] = {}
         self._opening = asyncio.Lock()
         self._registry = registry
-        self._servers = McpMounting(config.mcp_servers, lambda: self)
+        self._servers = MountedServers(config.mcp_servers, lambda: self)
 
-    def __iter__(self) -> Iterator[HeldSession]:
+    def __iter__(self) -> Iterator[LiveSession]:
         return iter(list(self._held.values()))
 
-    def find(self, session_id: str) -> HeldSession | None:
+    def find(self, session_id: str) -> LiveSession | None:
         """A session, if it is open here."""
         return self._held.get(session_id)
 
-    def get(self, session_id: str) -> HeldSession:
+    def get(self, session_id: str) -> LiveSession:
         """A session that is open here. Raises `Refused` (not_found)."""
         held = self._held.get(session_id)
         if held is None:
@@ -138,7 +139,7 @@ class HeldSessions:
             )
         return held
 
-    async def create(self, asked: CreateSession, who: Principal) -> HeldSession:
+    async def create(self, asked: CreateSession, who: Principal) -> LiveSession:
         """Open a new session. Raises `Refused` when the id is taken."""
         await self._servers.ready()
         async with self._opening:
@@ -147,7 +148,7 @@ class HeldSessions:
                 raise Refused("conflict", f"there is a session {session_id!r} already; resume it")
             return await self._open(asked, who, is_new=True)
 
-    async def resume(self, asked: ResumeSession, who: Principal) -> HeldSession:
+    async def resume(self, asked: ResumeSession, who: Principal) -> LiveSession:
         """Open a session that the store has. One that is open here stays as it is, and gets what
         the client brings.
         """
@@ -162,7 +163,7 @@ class HeldSessions:
             held.tools.set_capabilities(asked.capabilities)
         return held
 
-    async def fork(self, session_id: str, new_id: str | None, who: Principal) -> HeldSession:
+    async def fork(self, session_id: str, new_id: str | None, who: Principal) -> LiveSession:
         """Open a new session that begins with what happened in another one, open or not."""
         info, source = await self._known(session_id), self._held.get(session_id)
         setup = setup_of(info.settings)
@@ -292,7 +293,7 @@ class HeldSessions:
         except SessionNotFound:
             return None
 
-    async def _open(self, asked: CreateSession, who: Principal, *, is_new: bool) -> HeldSession:
+    async def _open(self, asked: CreateSession, who: Principal, *, is_new: bool) -> LiveSession:
         most = self._config.max_sessions
         if len(self._held) >= most:
             raise Refused("unavailable", f"{most} sessions are open, and no more may be; close one")
@@ -322,7 +323,7 @@ class HeldSessions:
         options["metadata"] = asked.metadata
         return await _opened(self._store, asked.session_id, **options)
 
-    def _hold(self, session: Session, asked: CreateSession, who: Principal) -> HeldSession:
+    def _hold(self, session: Session, asked: CreateSession, who: Principal) -> LiveSession:
         session_id, is_wanted = session.session_id, wanted_by(asked)
         known = self._registry.list_tools(session_id=session_id)
         taken = {definition.name for definition in known}
@@ -342,7 +343,7 @@ class HeldSessions:
             is_wanted=is_wanted,
             on_removed=lambda name: self._make_room(session_id),
         )
-        return HeldSession(
+        return LiveSession(
             session,
             tools,
             self._config,

@@ -1,4 +1,6 @@
-"""What every server shares: listener, authentication, origins, refusals, stop signals."""
+"""The server parts that transports and the embedded provider share: listener, authentication,
+origins, tokens, refusals and stop signals.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
         default_token_file,
         new_token,
         owner_token,
-        read_or_make_tokens,
+        read_or_create_tokens,
         read_tokens,
     )
 
@@ -29,7 +31,7 @@ __all__ = [
     "new_token",
     "on_stop_signals",
     "owner_token",
-    "read_or_make_tokens",
+    "read_or_create_tokens",
     "read_tokens",
 ]
 
@@ -46,7 +48,7 @@ if not TYPE_CHECKING:
                 "default_token_file",
                 "new_token",
                 "owner_token",
-                "read_or_make_tokens",
+                "read_or_create_tokens",
                 "read_tokens",
             ),
         },

@@ -1,14 +1,11 @@
-"""Who comes in: the name they ask for, the page they come from, the token they hold.
-
-The headers of one request that this server looks at.
-
-What a browser is told about pages of other origins that were allowed by name.
-"""
+"""Authentication of HTTP requests and WebSockets: `Host`, `Origin` and bearer token."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from starlette.middleware.cors import CORSMiddleware
 
 from toolcrib.errors import Refused
 from toolcrib.serving.refusals import send_refusal
@@ -17,186 +14,161 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from toolcrib.runtime.principal import Principal
-    from toolcrib.serving.origins import Doors
+    from toolcrib.serving.origins import AllowedOrigins
     from toolcrib.serving.tokens import Tokens
 
 
 Headers: TypeAlias = "Mapping[bytes, bytes]"
 
-_ONCE: Final = frozenset(
+SUBPROTOCOL: Final = "toolcrib.v1"
+"""The WebSocket subprotocol of the runtime."""
+
+_SINGLE_HEADERS: Final = frozenset(
     (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"idempotency-key")
 )
+_ALLOWED_METHODS: Final = ("GET", "POST", "DELETE")
+_ALLOWED_HEADERS: Final = (
+    "authorization",
+    "content-type",
+    "idempotency-key",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "toolcrib-session",
+)
+_PRINCIPAL: Final = "toolcrib.principal"
+_HEADERS: Final = "toolcrib.headers"
+_TOKEN_PROTOCOL: Final = b"toolcrib.bearer."
+_MAX_CHECKED: Final = 256
+_PAGE_SCHEMES: Final = {"ws": "http", "wss": "https"}
 
 
 def read_headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Headers by name. One that decides something and comes twice is refused: a proxy may have
-    looked at the other one.
+    """Headers by lower-case name. Raises `Refused` (invalid) when a header that decides something
+    comes twice: a proxy may have read the other one.
     """
-    found: dict[bytes, bytes] = {}
-    for given, value in raw:
-        # Some servers hand over the names of a socket's headers as the client wrote them.
-        name = given.lower()
-        if name in found and name in _ONCE:
-            raise Refused("invalid", f"the header {name.decode('latin-1')} was given twice")
-        found[name] = value
-    return found
+    headers: dict[bytes, bytes] = {}
+    for raw_name, value in raw:
+        # Some servers pass on the header names of a WebSocket as the client wrote them.
+        name = raw_name.lower()
+        if name in headers and name in _SINGLE_HEADERS:
+            raise Refused("invalid", f"duplicate header {name.decode('latin-1')}; send it once")
+        headers[name] = value
+    return headers
 
 
-def text_of(headers: Headers, name: bytes) -> str | None:
+def header_text(headers: Headers, name: bytes) -> str | None:
     """A header as text."""
     value = headers.get(name)
     return None if value is None else value.decode("latin-1")
 
 
-def wants_stream(headers: Headers) -> bool:
-    """Whether the client asks for events rather than for one JSON answer."""
+def accepts_events(headers: Headers) -> bool:
+    """Whether the client accepts server-sent events instead of one JSON document."""
     return b"text/event-stream" in headers.get(b"accept", b"").lower()
 
 
-_ALLOWED: Final = (
-    (b"access-control-allow-methods", b"GET, POST, DELETE"),
-    (
-        b"access-control-allow-headers",
-        b"authorization, content-type, idempotency-key, last-event-id, mcp-method, mcp-name, "
-        b"mcp-protocol-version, mcp-session-id, toolcrib-session",
-    ),
-    (b"access-control-max-age", b"600"),
-)
+class AuthMiddleware:
+    """ASGI middleware that passes on a request only from an allowed host and origin, with a valid
+    token. Preflight requests of allowed origins carry no token and are answered here.
+    """
 
-
-def is_preflight(scope: Scope, headers: Headers) -> bool:
-    """Whether a browser asks before it sends what a page wants to send. It has no token yet."""
-    return (
-        scope["type"] == "http"
-        and scope["method"] == "OPTIONS"
-        and b"origin" in headers
-        and b"access-control-request-method" in headers
-    )
-
-
-async def send_preflight(send: Send, origin: str | None) -> None:
-    """Answer for an origin that was checked."""
-    headers = [*_ALLOWED, *_named(origin)]
-    await send({"type": "http.response.start", "status": 204, "headers": headers})
-    await send({"type": "http.response.body", "body": b""})
-
-
-def allow(send: Send, origin: str | None) -> Send:
-    """Let the page of an allowed origin read the response."""
-
-    async def sending(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message["headers"], *_named(origin)]}
-        await send(message)
-
-    return sending
-
-
-def _named(origin: str | None) -> list[tuple[bytes, bytes]]:
-    name = (origin or "").encode("latin-1")
-    return [
-        (b"access-control-allow-origin", name),
-        (b"access-control-expose-headers", b"mcp-session-id"),
-        (b"vary", b"Origin"),
-    ]
-
-
-_PRINCIPAL: Final = "toolcrib.principal"
-_HEADERS: Final = "toolcrib.headers"
-SUBPROTOCOL: Final = "toolcrib.v1"
-_SECRET_PROTOCOL: Final = b"toolcrib.bearer."
-_MOST_LET_IN: Final = 256
-_PAGE_SCHEMES: Final = {"ws": "http", "wss": "https"}
-
-
-class Gate:
-    """Stands before every route and the socket; nothing behind it is reached by a stranger."""
-
-    def __init__(self, app: ASGIApp, *, tokens: Tokens, doors: Doors) -> None:
+    def __init__(self, app: ASGIApp, *, tokens: Tokens, allowed: AllowedOrigins) -> None:
         self._app = app
         self._tokens = {kind: tokens.over(kind) for kind in ("http", "websocket")}
-        self._doors = doors
-        self._let_in: set[tuple[bytes | None, bytes | None, str]] = set()
-        """Hosts and origins that were found right; clients send the same ones again and again."""
+        self._allowed = allowed
+        self._checked: set[tuple[bytes | None, bytes | None, str]] = set()
+        """Host, origin and scheme of earlier requests that passed; clients repeat them."""
+        self._next: ASGIApp = self._authenticate
+        if allowed.origins:
+            self._next = CORSMiddleware(
+                self._authenticate,
+                allow_origins=sorted(allowed.origins),
+                allow_methods=_ALLOWED_METHODS,
+                allow_headers=_ALLOWED_HEADERS,
+                expose_headers=("mcp-session-id",),
+            )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer why not."""
+        """Check one request and pass it on, or refuse it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
         try:
             headers = read_headers(scope["headers"])
-            origin = self._check_door(scope, headers)
-            if is_preflight(scope, headers):
-                await send_preflight(send, origin)
-                return
-            scope[_PRINCIPAL] = self._principal(scope, headers)
+            self._check_origin(scope, headers)
         except Refused as refused:
             await refuse(scope, send, refused)
             return
         scope[_HEADERS] = headers
-        await self._app(
-            scope, receive, allow(send, origin) if origin in self._doors.origins else send
-        )
+        await self._next(scope, receive, send)
 
-    def _check_door(self, scope: Scope, headers: Headers) -> str | None:
-        origin = text_of(headers, b"origin")
+    async def _authenticate(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            scope[_PRINCIPAL] = self._principal(scope)
+        except Refused as refused:
+            await refuse(scope, send, refused)
+            return
+        await self._app(scope, receive, send)
+
+    def _check_origin(self, scope: Scope, headers: Headers) -> None:
         scheme: str = scope.get("scheme", "http")
-        told = headers.get(b"host"), headers.get(b"origin"), scheme
-        if told in self._let_in:
-            return origin
-        self._doors.check(
-            text_of(headers, b"host"), origin, scheme=_PAGE_SCHEMES.get(scheme, scheme)
-        )
-        if len(self._let_in) < _MOST_LET_IN:
-            self._let_in.add(told)
-        return origin
+        seen = headers.get(b"host"), headers.get(b"origin"), scheme
+        if seen in self._checked:
+            return
+        host, origin = header_text(headers, b"host"), header_text(headers, b"origin")
+        self._allowed.check(host, origin, scheme=_PAGE_SCHEMES.get(scheme, scheme))
+        if len(self._checked) < _MAX_CHECKED:
+            self._checked.add(seen)
 
-    def _principal(self, scope: Scope, headers: Headers) -> Principal:
-        secret = _secret(scope, headers)
-        found = None if secret is None else self._tokens[scope["type"]].principal_of(secret)
-        if found is None:
+    def _principal(self, scope: Scope) -> Principal:
+        secret = _secret(scope)
+        principal = None if secret is None else self._tokens[scope["type"]].principal_of(secret)
+        if principal is None:
             raise Refused(
-                "unauthorized", "a valid token is needed: send `Authorization: Bearer TOKEN`"
+                "unauthorized", "a valid token is required: send `Authorization: Bearer TOKEN`"
             )
-        return found
+        return principal
 
 
 def principal_of(scope: Scope) -> Principal:
-    """Who the gate let in."""
+    """The principal of an authenticated request."""
     return cast("Principal", scope[_PRINCIPAL])
 
 
 def headers_of(scope: Scope) -> Headers:
-    """The headers that the gate has read."""
+    """The headers that the middleware has read."""
     return cast("Headers", scope[_HEADERS])
 
 
 async def refuse(scope: Scope, send: Send, refused: Refused) -> None:
-    """Refuse a request, or a socket before it opens."""
+    """Refuse a request, or a WebSocket before it opens."""
     if scope["type"] == "http":
         await send_refusal(send, refused)
     elif "websocket.http.response" in scope.get("extensions", {}):
-        await send_refusal(_for_socket(send), refused)
+        await send_refusal(_websocket_send(send), refused)
     else:
         await send({"type": "websocket.close", "code": 1008, "reason": refused.kind})
 
 
-def _for_socket(send: Send) -> Send:
-    async def sending(message: Any) -> None:
+def _websocket_send(send: Send) -> Send:
+    async def send_to_websocket(message: Any) -> None:
         await send({**message, "type": f"websocket.{message['type']}"})
 
-    return sending
+    return send_to_websocket
 
 
-def _secret(scope: Scope, headers: Headers) -> bytes | None:
+def _secret(scope: Scope) -> bytes | None:
+    headers = headers_of(scope)
     scheme, _, secret = headers.get(b"authorization", b"").partition(b" ")
     if secret and scheme.lower() == b"bearer":
         return secret.strip()
     if scope["type"] != "websocket":
         return None
-    # A page cannot set headers of a socket, and a URL is written into logs: it names a protocol.
-    offered = headers.get(b"sec-websocket-protocol", b"").split(b",")
-    named = [each.strip() for each in offered]
-    found = [each for each in named if each.startswith(_SECRET_PROTOCOL)]
-    return found[0].removeprefix(_SECRET_PROTOCOL) if len(found) == 1 else None
+    # A page cannot set the headers of a WebSocket, and URLs end up in logs: the page names the
+    # token as one of its subprotocols.
+    protocols = [name.strip() for name in headers.get(b"sec-websocket-protocol", b"").split(b",")]
+    tokens = [name for name in protocols if name.startswith(_TOKEN_PROTOCOL)]
+    return tokens[0].removeprefix(_TOKEN_PROTOCOL) if len(tokens) == 1 else None

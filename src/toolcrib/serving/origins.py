@@ -1,4 +1,4 @@
-"""Which names a server answers to, and which pages may talk to it."""
+"""The hosts that a server answers to, and the origins whose pages may use it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Final
+from typing import Final, Self
 
 from toolcrib.errors import Refused, UsageError
 
@@ -15,44 +15,58 @@ LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
-    """The `Host` names that are answered, with any port, and the foreign origins that may ask.
-
-    A page of another name that resolves to this machine comes with that name, and is refused.
+class AllowedOrigins:
+    """The `Host` names that a server answers to, with any port, and the foreign origins that may
+    send requests. The check of `Host` is the defence against DNS rebinding.
     """
 
     hosts: frozenset[str]
     origins: frozenset[str]
 
+    @classmethod
+    def of(cls, hosts: Iterable[str] | None, origins: Iterable[str] | None) -> Self:
+        """Validated rules. Without hosts, the loopback names. Raises `UsageError` for a wildcard
+        or a malformed name.
+        """
+        names = frozenset(name.lower() for name in (hosts or LOOPBACK_HOSTS))
+        pages = frozenset(origins or ())
+        for name in (*names, *pages):
+            if "*" in name:
+                raise UsageError(f"wildcard {name!r} admits everybody; name each host and origin")
+        for page in pages:
+            scheme, _, rest = page.partition("://")
+            if scheme not in ("http", "https") or not rest or "/" in rest:
+                raise UsageError(f"invalid origin {page!r}; write scheme://host[:port]")
+        for name in names:
+            if _name(name) != name:
+                raise UsageError(f"invalid allowed host {name!r}; write it without scheme and port")
+        return cls(names, pages)
+
     def check(self, host: str | None, origin: str | None, *, scheme: str) -> None:
-        """Raise `Refused` unless both are let in. A program sends no origin."""
+        """Raise `Refused` (forbidden) unless both are allowed. Programs send no origin."""
         if host is None or _name(host) not in self.hosts:
-            raise Refused("forbidden", "this Host is not served here; see allowed_hosts")
+            raise Refused("forbidden", "this Host is not allowed; see allowed_hosts")
         if origin is None or origin in self.origins:
             return
         if origin.lower() != f"{scheme}://{host.lower()}":
-            raise Refused("forbidden", "pages of this Origin may not ask; see allowed_origins")
+            raise Refused("forbidden", "this Origin is not allowed; see allowed_origins")
 
 
-def doors(hosts: Iterable[str] | None, origins: Iterable[str] | None) -> Doors:
-    """Checked rules; without hosts, the names of loopback. A wildcard is refused."""
-    names = frozenset(name.lower() for name in (hosts or LOOPBACK_HOSTS))
-    pages = frozenset(origins or ())
-    for each in (*names, *pages):
-        if "*" in each:
-            raise UsageError(f"{each!r} lets anybody in; name each host and origin")
-    for each in pages:
-        scheme, _, rest = each.partition("://")
-        if scheme not in ("http", "https") or not rest or "/" in rest:
-            raise UsageError(f"an origin is scheme://host[:port], not {each!r}")
-    for each in names:
-        if _name(each) != each:
-            raise UsageError(f"an allowed host is a name without scheme and port, not {each!r}")
-    return Doors(names, pages)
+def own_hosts(host: str) -> tuple[str, ...]:
+    """The names of a server that listens on `host`: loopback, and `host` if it is an address. A
+    name is left out, because whoever owns it can make it resolve to this machine.
+    """
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return LOOPBACK_HOSTS
+    if address.is_unspecified:
+        return LOOPBACK_HOSTS
+    return (*LOOPBACK_HOSTS, f"[{host}]" if address.version == 6 else host)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server that listens there."""
+    """Whether a server that listens on `host` is reachable from this machine only."""
     if host.lower() == "localhost":
         return True
     try:
@@ -62,15 +76,15 @@ def is_loopback(host: str) -> bool:
 
 
 def check_bind(host: str, *, has_explicit_token: bool) -> None:
-    """Raise `UsageError` when others could reach a server that nobody chose a token for."""
+    """Raise `UsageError` when other machines could reach a server whose token nobody chose."""
     if not is_loopback(host) and not has_explicit_token:
         raise UsageError(
-            f"{host} can be reached from other machines, so a token must be given explicitly; "
-            "give one, or listen on 127.0.0.1"
+            f"{host} is reachable from other machines, so a token must be set explicitly; "
+            "set one, or listen on 127.0.0.1"
         )
 
 
 def _name(host: str) -> str | None:
-    """A `Host` header without its port; None when it is not a host."""
-    found = _HOST.fullmatch(host)
-    return found[1].lower() if found else None
+    """A `Host` header without its port; None when it is malformed."""
+    match = _HOST.fullmatch(host)
+    return match[1].lower() if match else None

@@ -1,7 +1,4 @@
-"""Answers and refusals as HTTP responses.
-
-How each kind of refusal is told, on every transport.
-"""
+"""Refusals as clients get them: the codes of each kind, and JSON responses over HTTP."""
 
 from __future__ import annotations
 
@@ -21,48 +18,50 @@ if TYPE_CHECKING:
 
 
 UNREADABLE_STATUS: Final = 400
-"""The HTTP status of a body that is not JSON at all."""
+"""The HTTP status of a body or query that cannot be parsed."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """The numbers of one kind of refusal."""
+class RefusalCodes:
+    """The codes of one kind of refusal."""
 
     code: int
-    """The error code of JSON-RPC."""
+    """The JSON-RPC error code."""
     status: int
-    """The status of HTTP."""
+    """The HTTP status."""
 
 
-REFUSALS: Final[dict[RefusalKind, Told]] = {
-    "unauthorized": Told(-32001, 401),
-    "forbidden": Told(-32002, 403),
-    "invalid": Told(-32602, 422),
-    "not_found": Told(-32004, 404),
-    "conflict": Told(-32009, 409),
-    "busy": Told(-32010, 409),
-    "too_large": Told(-32013, 413),
-    "unavailable": Told(-32011, 503),
-    "closing": Told(-32012, 503),
-    "internal": Told(-32603, 500),
+REFUSALS: Final[dict[RefusalKind, RefusalCodes]] = {
+    "unauthorized": RefusalCodes(-32001, 401),
+    "forbidden": RefusalCodes(-32002, 403),
+    "invalid": RefusalCodes(-32602, 422),
+    "not_found": RefusalCodes(-32004, 404),
+    "conflict": RefusalCodes(-32009, 409),
+    "busy": RefusalCodes(-32010, 409),
+    "too_large": RefusalCodes(-32013, 413),
+    "unavailable": RefusalCodes(-32011, 503),
+    "closing": RefusalCodes(-32012, 503),
+    "internal": RefusalCodes(-32603, 500),
 }
 
 
 def as_refused(error: Exception, operation: str) -> Refused:
-    """What is told of an exception. One that nobody foresaw is logged, and told without details:
-    its text may hold what the client must not see.
+    """The refusal that a client gets for an exception. An unexpected exception is logged and its
+    text withheld: it may contain what the client must not see.
     """
     if isinstance(error, Refused):
         return error
     _log.error("%s failed", operation[:80], exc_info=error)
-    return Refused("internal", f"{operation[:80]} failed inside; the log of the runtime says why")
+    return Refused(
+        "internal", f"{operation[:80]} failed unexpectedly; see the runtime's log for the cause"
+    )
 
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
-_ALWAYS: Final = (
+_JSON_HEADERS: Final = (
     (b"content-type", b"application/json"),
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
@@ -70,12 +69,12 @@ _ALWAYS: Final = (
 
 
 def as_bytes(answer: object) -> bytes:
-    """An answer as JSON, the same as `as_json` gives."""
+    """An answer as JSON."""
     return to_json(answer, inf_nan_mode="strings", fallback=str)
 
 
 def refusal_json(refused: Refused) -> dict[str, Any]:
-    """A refusal as every route tells it."""
+    """The JSON body of a refusal."""
     error = {"kind": refused.kind, "message": refused.message, "facts": refused.facts}
     return {"error": error}
 
@@ -86,13 +85,13 @@ def status_of(refused: Refused) -> int:
 
 
 async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders = ()) -> None:
-    """Send one whole JSON response."""
+    """Send one complete JSON response."""
     length = (b"content-length", str(len(body)).encode())
     await send(
         {
             "type": "http.response.start",
             "status": status,
-            "headers": [*_ALWAYS, length, *headers],
+            "headers": [*_JSON_HEADERS, length, *headers],
         }
     )
     await send({"type": "http.response.body", "body": body})
@@ -104,6 +103,6 @@ async def send_refusal(send: Send, refused: Refused) -> None:
     if refused.kind == "unauthorized":
         headers.append((b"www-authenticate", b"Bearer"))
     if refused.kind == "too_large":
-        # The rest of the body is not read, so the connection cannot carry another request.
+        # The rest of the body stays unread, so the connection cannot carry another request.
         headers.append((b"connection", b"close"))
     await send_json(send, status_of(refused), as_bytes(refusal_json(refused)), headers)

@@ -1,4 +1,4 @@
-"""The signals that ask a server to stop."""
+"""The signals that stop a server."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 @contextmanager
 def on_stop_signals(stop: Callable[[], None]) -> Generator[None]:
-    """Call `stop` in the running loop when the process is asked to stop, as long as this lasts.
+    """Call `stop` in the running loop on SIGTERM or SIGINT, for as long as the block lasts.
 
     A signal that the process ignores stays ignored: shells start background jobs with SIGINT
-    ignored, so that Ctrl-C reaches the foreground job alone. Only the main thread can hear signals;
-    in another one this does nothing.
+    ignored, so that Ctrl-C reaches the foreground job alone. Signals reach the main thread only; in
+    another thread this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -76,7 +76,7 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def read_or_make_tokens(path: Path) -> Tokens:
+def read_or_create_tokens(path: Path) -> Tokens:
     """The tokens of a file, which is made with one for the owner when it is not there."""
     if not path.exists():
         _make(path)

@@ -9,7 +9,7 @@ from toolcrib._lazy import lazy_exports
 if TYPE_CHECKING:
     from toolcrib.testing.clock import FakeClock
     from toolcrib.testing.recorder import Recorder
-    from toolcrib.testing.scripted import ScriptedOpenAI, calls, says
+    from toolcrib.testing.scripted_openai import ScriptedOpenAI, calls, says
     from toolcrib.testing.virtual_time import VirtualTimeLoop, run_in_virtual_time
 
 __all__ = [
@@ -28,7 +28,7 @@ if not TYPE_CHECKING:
         {
             "toolcrib.testing.clock": ("FakeClock",),
             "toolcrib.testing.recorder": ("Recorder",),
-            "toolcrib.testing.scripted": ("ScriptedOpenAI", "calls", "says"),
+            "toolcrib.testing.scripted_openai": ("ScriptedOpenAI", "calls", "says"),
             "toolcrib.testing.virtual_time": ("VirtualTimeLoop", "run_in_virtual_time"),
         },
     )

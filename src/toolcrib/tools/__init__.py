@@ -1,4 +1,4 @@
-"""What a tool is, in every way there is to write one."""
+"""What a tool is: declaration, identity, arguments, result; one package per hosted kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from toolcrib.tools.example import ToolExample
     from toolcrib.tools.fallback import Fallback
     from toolcrib.tools.identity import Place, ToolRef
-    from toolcrib.tools.prepared import PreparedTool, as_tool, prepare
+    from toolcrib.tools.prepared_tool import PreparedTool, as_tool, prepare
     from toolcrib.tools.provider_tools import (
         HostedTool,
         HostedToolConfig,
@@ -64,7 +64,7 @@ if not TYPE_CHECKING:
             "toolcrib.tools.example": ("ToolExample",),
             "toolcrib.tools.fallback": ("Fallback",),
             "toolcrib.tools.identity": ("Place", "ToolRef"),
-            "toolcrib.tools.prepared": ("PreparedTool", "as_tool", "prepare"),
+            "toolcrib.tools.prepared_tool": ("PreparedTool", "as_tool", "prepare"),
             "toolcrib.tools.provider_tools": (
                 "HostedTool",
                 "HostedToolConfig",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, overload
 from typing_extensions import TypeVar
 
 from toolcrib.errors import ControlFlow, UsageError
-from toolcrib.tools.prepared import Declaration
+from toolcrib.tools.prepared_tool import Declaration
 from toolcrib.toolsets.base_tool import BaseTool
 from toolcrib.toolsets.user_code import signal_of
 

@@ -14,10 +14,11 @@ from uuid import uuid4
 from pydantic import Field
 
 from toolcrib.errors import Refused
-from toolcrib.runtime.messages import Nothing, OneSession, Params
+from toolcrib.runtime.messages import Nothing, OneSession, OperationParams
 from toolcrib.runtime.operations import OPERATIONS, Operation
 from toolcrib.runtime.principal import OWNER
 from toolcrib.serving.refusals import as_refused
+from toolcrib.transports.client_requests import ClientRequests
 from toolcrib.transports.jsonrpc import (
     CANCELLED,
     INVALID_REQUEST,
@@ -34,8 +35,7 @@ from toolcrib.transports.jsonrpc import (
     refusal_frame,
     result_frame,
 )
-from toolcrib.transports.peer_client import Asked
-from toolcrib.transports.peer_events import Following, Outbox
+from toolcrib.transports.subscriptions import Outbox, Subscriptions
 
 if TYPE_CHECKING:
     from toolcrib.runtime.config import WhenBusy
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscribe(Params):
+class Subscribe(OperationParams):
     """The events of a session after a place in its ledger."""
 
     session_id: str
@@ -67,14 +67,14 @@ class Unsubscribed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneRequest(Params):
+class OneRequest(OperationParams):
     """A request that is in flight."""
 
     id: str | int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenUp:
+class RequestCancelled:
     """Whether the request was in flight."""
 
     was_running: bool
@@ -88,13 +88,13 @@ async def _ping(peer: Peer, asked: Nothing) -> Nothing:
 async def _subscribe(peer: Peer, asked: Subscribe) -> Subscribed:
     """Send the events of a session, what happened first and then what happens."""
     reader = peer.runtime.service.follow(asked.session_id, asked.after, peer.who)
-    peer.following.begin(asked.session_id, asked.after, reader)
+    peer.subscriptions.begin(asked.session_id, asked.after, reader)
     return Subscribed(session_id=asked.session_id, after=asked.after)
 
 
 async def _unsubscribe(peer: Peer, asked: OneSession) -> Unsubscribed:
     """Send no more events of a session."""
-    return Unsubscribed(was_subscribed=peer.following.end(asked.session_id))
+    return Unsubscribed(was_subscribed=peer.subscriptions.end(asked.session_id))
 
 
 async def _attach(peer: Peer, asked: OneSession) -> Nothing:
@@ -103,9 +103,9 @@ async def _attach(peer: Peer, asked: OneSession) -> Nothing:
     return Nothing()
 
 
-async def _cancel(peer: Peer, asked: OneRequest) -> GivenUp:
+async def _cancel(peer: Peer, asked: OneRequest) -> RequestCancelled:
     """Give up a request; a call or a prompt is cancelled."""
-    return GivenUp(was_running=await peer.cancel(asked.id))
+    return RequestCancelled(was_running=await peer.cancel(asked.id))
 
 
 _ALL: Final = (
@@ -115,30 +115,32 @@ _ALL: Final = (
         "events.unsubscribe", "read", OneSession, Unsubscribed, _unsubscribe, "Stop following."
     ),
     Operation("client.attach", "call", OneSession, Nothing, _attach, "Run a session's own tools."),
-    Operation("$/cancel", "read", OneRequest, GivenUp, _cancel, "Give up a request."),
+    Operation("$/cancel", "read", OneRequest, RequestCancelled, _cancel, "Give up a request."),
 )
 
 PEER_METHODS: Final[dict[str, Operation]] = {each.name: each for each in _ALL}
 
 
 @dataclass(frozen=True, slots=True)
-class Cancelling:
+class CancelOperation:
     """The operation that cancels the work of a request."""
 
     method: str
     params: dict[str, Any]
 
 
-def cancelling(method: str, params: Mapping[str, Any], when_busy: WhenBusy) -> Cancelling | None:
+def cancel_operation(
+    method: str, params: Mapping[str, Any], when_busy: WhenBusy
+) -> CancelOperation | None:
     """How to cancel the work of a request; None when it is left to end by itself."""
     session_id = params.get("session_id")
     match method:
         case "tools.call" if params.get("call_id") is not None:
             call = {"session_id": session_id, "call_id": params["call_id"]}
-            return Cancelling("tools.cancel", call)
+            return CancelOperation("tools.cancel", call)
         # A prompt that is enqueued must not take the running one, which is another's, with it.
         case "prompt.send" | "prompt.resume" if (params.get("when_busy") or when_busy) != "enqueue":
-            return Cancelling("prompt.cancel", {"session_id": session_id})
+            return CancelOperation("prompt.cancel", {"session_id": session_id})
         case _:
             return None
 
@@ -183,8 +185,8 @@ class Peer:
         self._outbox = Outbox(
             most_frames=most_frames, most_chars=2 * runtime.config.max_payload_bytes
         )
-        self.following = Following(self._outbox)
-        self.asked = Asked(self._outbox)
+        self.subscriptions = Subscriptions(self._outbox)
+        self.client_requests = ClientRequests(self._outbox)
         self._most_requests = most_requests
         self._in_flight: dict[RequestId, Request] = {}
         self._quick: set[asyncio.Task[None]] = set()
@@ -205,7 +207,7 @@ class Peer:
 
     def attach(self, session_id: str) -> None:
         """Have this client run the client-run tools of a session, in the place of any other."""
-        self.asked.attach(session_id, self.runtime.service, self.who)
+        self.client_requests.attach(session_id, self.runtime.service, self.who)
 
     def say_closing(self) -> None:
         """Tell the client that nothing new is taken."""
@@ -213,7 +215,7 @@ class Peer:
 
     def hang_up(self) -> None:
         """The client sends no more; what it has asked is still answered."""
-        self.asked.gone()
+        self.client_requests.gone()
 
     async def drain(self, seconds: float) -> None:
         """Wait until all that was asked is answered, or for `seconds`."""
@@ -222,8 +224,8 @@ class Peer:
 
     def close(self) -> None:
         """The client is gone. What it has begun goes on, and is answered to nobody."""
-        self.asked.gone()
-        self.following.close()
+        self.client_requests.gone()
+        self.subscriptions.close()
         self._outbox.close()
 
     async def cancel(self, request_id: RequestId) -> bool:
@@ -233,7 +235,7 @@ class Peer:
         request = self._in_flight.get(request_id)
         if request is None:
             return False
-        how = cancelling(request.method, request.params or {}, self.runtime.config.when_busy)
+        how = cancel_operation(request.method, request.params or {}, self.runtime.config.when_busy)
         if how is not None:
             await self.runtime.ask(how.method, how.params, self.who)
             return True
@@ -246,7 +248,7 @@ class Peer:
             case Malformed(code, text, request_id):
                 self._outbox.put(error_frame(request_id, code, text))
             case Response():
-                self.asked.answered(message)
+                self.client_requests.answered(message)
             case Notification():
                 # Who asks for no answer is not told that it was one too many.
                 if not self._is_full_for(message.method):

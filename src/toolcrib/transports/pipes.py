@@ -99,7 +99,7 @@ def _taken(reads: int) -> bytes:
         return b""
 
 
-class Writing:
+class PipeWriter:
     """Writes to a descriptor, waiting for the other side as long as it takes."""
 
     def __init__(self, writes: int) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from toolcrib.runtime.principal import OWNER
 from toolcrib.serving.stop_signals import on_stop_signals
 from toolcrib.transports.peer import Peer
-from toolcrib.transports.pipes import Lines, Pipes, Writing, chunks
+from toolcrib.transports.pipes import Lines, Pipes, PipeWriter, chunks
 
 if TYPE_CHECKING:
     from toolcrib.runtime.principal import Principal
@@ -59,7 +59,7 @@ async def _read(peer: Peer, reads: int, most_bytes: int) -> None:
 
 async def _write(peer: Peer, writes: int) -> None:
     """Ends when the client does not read any more; the frames left are for nobody."""
-    out = Writing(writes)
+    out = PipeWriter(writes)
     with suppress(OSError):
         async for frame in peer.frames():
             await out.write(frame.encode() + b"\n")

@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, cast
 
+from tests.helpers.patience import PATIENCE
+
 Json = dict[str, Any]
 
 
@@ -258,7 +260,7 @@ class _Handler(BaseHTTPRequestHandler):
             case Dropped():
                 pass
             case Silence():
-                self._provider().closing.wait(30)
+                self._provider().closing.wait(PATIENCE)
 
     def _send(
         self, number: int, status: int, text: str, kind: str, extra: Mapping[str, str]

@@ -14,6 +14,7 @@ import pytest
 
 from tests.adapters.openai.loopback_adapter import KEY, add, ask, bench, sdk_client
 from tests.adapters.openai.scripted_provider import Provider, call, message, response
+from tests.helpers.patience import PATIENCE
 from toolcrib import PromptEvaluationError, PromptResponse, Session, tool
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.errors import UsageError
@@ -165,7 +166,7 @@ async def test_evaluations_run_side_by_side() -> None:
 
     replies = [response(call("meet", {"who": "x"})), ANSWER]
     with bench(*replies) as (first, _), bench(*replies) as (second, _):
-        found = await asyncio.wait_for(asyncio.gather(one(first), one(second)), 30)
+        found = await asyncio.wait_for(asyncio.gather(one(first), one(second)), PATIENCE)
 
     assert [each.text for each in found] == ["Fine.", "Fine."]
 

@@ -20,6 +20,7 @@ from tests.adapters.openai.nested_prompt import (
     pay,
 )
 from tests.adapters.openai.scripted_provider import Silence, call, response
+from tests.helpers.patience import PATIENCE
 from toolcrib import (
     Approve,
     Hooks,
@@ -115,7 +116,7 @@ class TestTime:
                 adapter.evaluate(
                     outer_prompt(ask_again), session=session, budget=Budget(seconds=seconds)
                 )
-            assert ended.wait(30)
+            assert ended.wait(PATIENCE)
 
         assert [error.phase for error in errors] == ["budget"]
         (event,) = happened(session, ToolInvoked)

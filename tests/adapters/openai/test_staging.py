@@ -16,6 +16,7 @@ import pytest
 from tests.adapters.openai.files_server import Fault, FilesServer, Json, Said, opened
 from tests.adapters.openai.loopback_adapter import QUICK, add, ask, happened, sdk_client
 from tests.adapters.openai.scripted_provider import call, message, response
+from tests.helpers.patience import PATIENCE
 from toolcrib import MarkdownSection, Prompt, Session, tool
 from toolcrib.adapters.openai import Budget, Governance, OpenAIAdapter, Retry
 from toolcrib.approval.decision import Approve
@@ -272,7 +273,7 @@ def write_more(path: Path) -> None:
 
 
 def hold(released: threading.Event) -> None:
-    released.wait(30)
+    released.wait(PATIENCE)
 
 
 class TestRefused:

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from tests.adapters.pydantic_ai.codecs.loopback_server import Reply as Encoded
 from tests.adapters.pydantic_ai.wire.traffic import Json
+from tests.helpers.patience import PATIENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
             case Dropped():
                 pass
             case Silence():
-                book.closing.wait(30)
+                book.closing.wait(PATIENCE)
             case dict():
                 self._send(number, _encoded(book, asked, reply), {})
 

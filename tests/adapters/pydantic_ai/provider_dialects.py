@@ -29,6 +29,7 @@ from tests.adapters.pydantic_ai.wire.chat import ChatWire
 from tests.adapters.pydantic_ai.wire.google import GoogleWire
 from tests.adapters.pydantic_ai.wire.responses import ResponsesWire
 from tests.adapters.pydantic_ai.wire.traffic import Json, Wire
+from tests.helpers.patience import PATIENCE
 from toolcrib.adapters.json_fields import mapping_of, mappings_of, text_of
 
 KEY: Final = "sk-test-0123456789"
@@ -77,7 +78,7 @@ class Anthropic(Speech):
         return self.wire.encode(events)
 
     def model(self, url: str) -> Model:
-        client = httpx2.AsyncClient(verify=certificates(), timeout=60)
+        client = httpx2.AsyncClient(verify=certificates(), timeout=PATIENCE)
         provider = AnthropicProvider(api_key=KEY, base_url=url, http_client=client)
         # With more tokens the request would be streamed, whoever asks.
         few = ModelSettings(max_tokens=1000)
@@ -118,7 +119,7 @@ class Google(Speech):
     wire = GoogleWire()
 
     def model(self, url: str) -> Model:
-        client = httpx2.AsyncClient(verify=certificates(), timeout=60)
+        client = httpx2.AsyncClient(verify=certificates(), timeout=PATIENCE)
         provider = GoogleProvider(api_key=KEY, base_url=url, http_client=client)
         return GoogleModel("gemini-3-flash-preview", provider=provider)
 
@@ -191,7 +192,7 @@ class Groq(Chat):
     provider = "groq"
 
     def model(self, url: str) -> Model:
-        client = httpx.AsyncClient(verify=certificates(), timeout=60)
+        client = httpx.AsyncClient(verify=certificates(), timeout=PATIENCE)
         provider = GroqProvider(api_key=KEY, base_url=url, http_client=client)
         return GroqModel("openai/gpt-oss-120b", provider=provider)
 
@@ -238,7 +239,7 @@ def certificates() -> ssl.SSLContext:
 
 
 def _openai(url: str) -> OpenAIProvider:
-    client = httpx2.AsyncClient(verify=certificates(), timeout=60)
+    client = httpx2.AsyncClient(verify=certificates(), timeout=PATIENCE)
     return OpenAIProvider(api_key=KEY, base_url=url, http_client=client)
 
 

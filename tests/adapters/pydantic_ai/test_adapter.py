@@ -20,6 +20,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from tests.adapters.pydantic_ai.faulty_server import Server
 from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, GOOGLE, KEY, SPEECHES
 from tests.adapters.pydantic_ai.scripted_adapter import ask, bench, call, happened, scripted
+from tests.helpers.patience import PATIENCE
 from toolcrib import PromptEvaluationError, PromptResponse, Session, tool
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.errors import UsageError
@@ -232,7 +233,7 @@ async def test_evaluations_run_side_by_side() -> None:
 
     adapter = PydanticAIAdapter(FunctionModel(respond))
     work = [adapter.evaluate_async(ask(text=text)) for text in ("One?", "Two?")]
-    found: list[PromptResponse[Any]] = await asyncio.wait_for(asyncio.gather(*work), 30)
+    found: list[PromptResponse[Any]] = await asyncio.wait_for(asyncio.gather(*work), PATIENCE)
 
     assert [each.text for each in found] == ["## Task\n\nOne?", "## Task\n\nTwo?"]
 

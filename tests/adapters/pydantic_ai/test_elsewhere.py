@@ -20,7 +20,6 @@ from toolcrib.ledger.record import events
 
 CALLED, RESULT = searched(1)
 # The first process imports the SDK of every provider, which takes long on a busy machine.
-pytestmark = pytest.mark.timeout(180)
 both = pytest.mark.parametrize("stream", [False, True], ids=["blocking", "streamed"])
 
 

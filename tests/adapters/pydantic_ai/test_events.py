@@ -13,6 +13,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, SPEECHES
 from tests.adapters.pydantic_ai.scripted_adapter import add, ask, bench, call, happened, wire_bench
 from tests.adapters.pydantic_ai.wire.traffic import Json
+from tests.helpers.patience import PATIENCE
 from toolcrib import EventBus, Secret, Session, ToolInvoked, tool
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.ledger.events import (
@@ -235,7 +236,7 @@ async def test_a_piece_is_heard_before_the_next_is_there() -> None:
     session.bus.subscribe(TextDelta, lambda _: heard.set())
     adapter = PydanticAIAdapter(FunctionModel(stream_function=stream))
     found = await asyncio.wait_for(
-        adapter.evaluate_async(ask(), session=session, stream=True), timeout=30
+        adapter.evaluate_async(ask(), session=session, stream=True), timeout=PATIENCE
     )
 
     assert found.text == "It is fine."

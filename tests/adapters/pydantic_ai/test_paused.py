@@ -22,6 +22,7 @@ from tests.adapters.pydantic_ai.provider_dialects import (
 from tests.adapters.pydantic_ai.scripted_adapter import add, ask, happened, wire_bench
 from tests.adapters.pydantic_ai.test_events import searched
 from tests.adapters.pydantic_ai.wire.traffic import Json
+from tests.helpers.patience import PATIENCE
 from toolcrib import Approve, PromptEvaluationError, Session, ToolInvoked
 from toolcrib.adapters.options import Budget
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
@@ -146,7 +147,7 @@ def test_the_model_that_paused_is_the_one_that_goes_on(stream: bool) -> None:
 
 
 def provider_at(url: str) -> AnthropicProvider:
-    client = httpx2.AsyncClient(verify=certificates(), timeout=60)
+    client = httpx2.AsyncClient(verify=certificates(), timeout=PATIENCE)
     return AnthropicProvider(api_key=KEY, base_url=url, http_client=client)
 
 

@@ -12,6 +12,7 @@ from openai import AsyncOpenAI, BadRequestError, NotFoundError
 
 from tests.embedded.scripted_provider import Puppet, served
 from tests.embedded.tools.hosted_calls import Clock, python, until
+from tests.helpers.patience import PATIENCE
 from toolcrib.embedded import EmbeddedProvider
 
 
@@ -131,7 +132,7 @@ class Slow:
         import numpy as np
 
         self.begun.set()
-        assert self.go_on.wait(30)
+        assert self.go_on.wait(PATIENCE)
         return [np.array([1, 0]).astype("<f4").tobytes() for _ in texts]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pydantic_ai import DeferredToolResults, ModelMessagesTypeAdapter, ToolApproved
 
+from tests.helpers.patience import PATIENCE
 from tests.toolsets.agent_bridge.agent_process import SESSION, answer, ask
 from tests.toolsets.agent_bridge.agents import (
     Shell,
@@ -41,7 +42,7 @@ def shift(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         *arguments,
     ]
     return subprocess.run(
-        command, capture_output=True, text=True, cwd=ROOT, timeout=50, check=False
+        command, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE, check=False
     )
 
 

@@ -14,7 +14,7 @@ from tests.transports.acp.editor import Desk, TheEditor
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.transports.acp.line_transport import LineTransport
-from toolcrib.transports.acp.server import Served
+from toolcrib.transports.acp.server import AcpConnection
 from toolcrib.transports.pipes import Pipes
 
 
@@ -26,7 +26,7 @@ class Wired:
         self._writes = to_agent[1]
         self._pipes = Pipes(to_agent[0], self._to_editor[1])
         self._transport = LineTransport(self._pipes, runtime.config.max_payload_bytes)
-        self._served = Served(runtime, self._transport, who)
+        self._served = AcpConnection(runtime, self._transport, who)
         self._listening = asyncio.ensure_future(self._served.connection.main_loop())
         self._is_open = True
         self.editor = TheEditor()

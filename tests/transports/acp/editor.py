@@ -15,13 +15,14 @@ from acp.client.connection import ClientSideConnection
 from acp.exceptions import RequestError
 from acp.stdio import spawn_agent_process
 
+from tests.helpers.child_process import PYTHON_PATH
+from tests.helpers.patience import PATIENCE
 from tests.transports.stdio_host import ROOT
 
 SHOP = (sys.executable, "-m", "tests.transports.acp.shop_agent")
 ALL = schema.ClientCapabilities(
     fs=schema.FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=True
 )
-PATIENCE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ async def desk(
     """An agent in a process of its own, initialized."""
     editor = TheEditor()
     options = {"stderr": None, "limit": 50_000_000, "shutdown_timeout": PATIENCE}
-    env = {"PYTHONPATH": str(ROOT)}
+    env = {"PYTHONPATH": PYTHON_PATH}
     spawned = spawn_agent_process(
         editor,  # pyright: ignore[reportArgumentType]
         *command,

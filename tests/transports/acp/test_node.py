@@ -13,20 +13,21 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.child_process import PYTHON_PATH
+from tests.helpers.patience import PATIENCE
 from tests.node.peers import MODULES, command, environment, needs_node
 from tests.transports.stdio_host import ROOT
 
-pytestmark = [needs_node, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [needs_node, pytest.mark.slow]
 
 AGENT = (sys.executable, "-m", "tests.transports.acp.shop_agent")
 SDK = MODULES / "@agentclientprotocol" / "sdk" / "dist" / "v1" / "stable" / "acp.js"
 CLIENT = Path(__file__).with_name("client.mjs")
-PATIENCE = 120
 
 
 async def run(*words: str, home: Path, **more: str) -> tuple[int, str, str]:
     """Run a command to its end."""
-    env = environment(PYTHONPATH=str(ROOT), HOME=str(home), **more)
+    env = environment(PYTHONPATH=PYTHON_PATH, HOME=str(home), **more)
     process = await asyncio.create_subprocess_exec(
         *words, cwd=ROOT, env=env, stdout=-1, stderr=-1, stdin=-3
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
 from tests.transports.acp.connected_editor import connected, wired_desk
 from tests.transports.acp.editor import Desk, Question
 from tests.transports.shop import shop
@@ -27,7 +28,7 @@ async def waiting(at: Desk, session_id: str) -> tuple[Any, Question]:
 
 async def decided(at: Desk, approval_id: str) -> Any:
     """The request once it is decided."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while True:
             found = await at.ask("approvals.get", approval_id=approval_id)
             if found["state"] != "pending":
@@ -145,7 +146,7 @@ async def test_an_answer_that_is_not_clear_decides_nothing(
 
 async def heard(at: Desk, caplog: pytest.LogCaptureFixture, words: str) -> None:
     """Wait until the log says something of this."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not any(words in each.getMessage() for each in caplog.records):
             await at.ask("runtime.capabilities")
 

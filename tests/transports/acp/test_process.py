@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 from acp.exceptions import RequestError
 
+from tests.helpers.child_process import PYTHON_PATH
+from tests.helpers.patience import PATIENCE
 from tests.transports.acp.editor import SHOP, desk, why
 from tests.transports.stdio_host import ROOT
 
 pytestmark = pytest.mark.slow
 
-PATIENCE = 40.0
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
 
 
@@ -55,7 +56,7 @@ async def raw(*flags: str) -> AsyncGenerator[Raw]:
         *SHOP,
         *flags,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
         stdin=-1,
         stdout=-1,
         stderr=-1,

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from acp.exceptions import RequestError
 
+from tests.helpers.patience import PATIENCE
 from tests.transports.acp.connected_editor import wired_desk
 from tests.transports.acp.editor import why
 from tests.transports.acp.shop_agent import scripted
@@ -22,7 +23,6 @@ from toolcrib.transports.acp import server
 from toolcrib.transports.acp.server import serve_acp
 from toolcrib.transports.pipes import Pipes
 
-PATIENCE = 40.0
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
 
 

@@ -8,7 +8,7 @@ import pytest
 from acp.exceptions import RequestError
 
 from toolcrib.errors import EvaluationReason
-from toolcrib.runtime.envelope import Envelope
+from toolcrib.runtime.event_reader import Envelope
 from toolcrib.runtime.messages import PromptResult
 from toolcrib.transports.acp.prompts import response_to
 from toolcrib.transports.acp.tool_calls import kind_by_name, locations_of, title_of

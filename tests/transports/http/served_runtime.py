@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 
+from tests.helpers.patience import PATIENCE
 from toolcrib.host_tools import HostToolDefinition, HostToolRegistry, ToolContext
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.principal import OWNER, Principal
@@ -117,7 +118,7 @@ async def served(
             stall_seconds=stall_seconds,
         ) as server,
         httpx2.AsyncClient(
-            base_url=server.url, headers={"Authorization": f"Bearer {OWNERS}"}, timeout=20
+            base_url=server.url, headers={"Authorization": f"Bearer {OWNERS}"}, timeout=PATIENCE
         ) as client,
     ):
         yield Served(runtime, server, gates, client)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
 from tests.transports.http.served_runtime import CALLERS, served
 from toolcrib.runtime.operations import OPERATIONS
 from toolcrib.store.memory import MemoryStore
@@ -230,7 +231,7 @@ async def test_a_large_body_is_refused_while_it_is_sent() -> None:
 
 def _first_line_of_endless_body(host: str, port: int) -> bytes:
     """Send chunks without ever ending the body, and read what is answered."""
-    with socket.create_connection((host, port), timeout=10) as sock:
+    with socket.create_connection((host, port), timeout=PATIENCE) as sock:
         sock.sendall(
             b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\n"
             b"Authorization: Bearer owner-token-0123456789\r\n"

@@ -227,7 +227,7 @@ async def test_an_allowed_page_may_ask_and_no_other() -> None:
         evil = {"Origin": "https://evil.example", **asks}
         foreign = await crib.client.options("/v1/sessions", headers=evil)
 
-    assert (before.status_code, before.headers["access-control-allow-origin"]) == (204, PAGE)
+    assert (before.status_code, before.headers["access-control-allow-origin"]) == (200, PAGE)
     assert "authorization" in before.headers["access-control-allow-headers"]
     assert answer.headers["access-control-allow-origin"] == PAGE
     assert own.status_code == 200
@@ -255,7 +255,7 @@ async def test_a_page_names_its_token_as_a_protocol_of_the_socket() -> None:
 
 def test_a_header_that_decides_and_comes_twice_is_refused() -> None:
     """A proxy before the server may have looked at the other one."""
-    with pytest.raises(Refused, match="host was given twice"):
+    with pytest.raises(Refused, match="duplicate header host"):
         read_headers([(b"Host", b"localhost"), (b"accept", b"*/*"), (b"host", b"x.example")])
 
 

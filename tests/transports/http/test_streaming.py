@@ -178,7 +178,9 @@ async def test_a_closing_server_ends_a_streamed_call_with_its_answer() -> None:
             "POST", CALL.format("held_back"), json={"arguments": {"text": "x"}}, headers=STREAM
         ) as response:
             events = events_of(response)
-            following = asyncio.ensure_future(_follow_until(crib, "none"))
+            is_connected = asyncio.Event()
+            following = asyncio.ensure_future(_follow_until(crib, "none", is_connected))
+            await is_connected.wait()
             await crib.gates.entered.wait()
             crib.server.stop()
             await following
@@ -222,9 +224,13 @@ async def test_every_event_reaches_every_follower() -> None:
     assert all(places == list(range(1, len(places) + 1)) for places in seen)
 
 
-async def _follow_until(crib: Served, call_id: str) -> list[int]:
+async def _follow_until(
+    crib: Served, call_id: str, is_connected: asyncio.Event | None = None
+) -> list[int]:
     places: list[int] = []
     async with crib.client.stream("GET", "/v1/sessions/s/events", headers=STREAM) as response:
+        if is_connected is not None:
+            is_connected.set()
         async for sent in events_of(response):
             if sent.id:
                 places.append(int(sent.id))

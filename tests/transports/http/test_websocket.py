@@ -13,6 +13,7 @@ import websockets
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
+from tests.helpers.patience import PATIENCE
 from tests.transports.http.served_runtime import CALLERS, OWNERS, Served, served
 
 
@@ -184,7 +185,7 @@ async def test_a_closing_server_answers_what_the_socket_asked() -> None:
         crib.gates.open.set()
         answer = await speaker.hear(call)
         with pytest.raises(ConnectionClosed):
-            await asyncio.wait_for(speaker.socket.recv(), 10)
+            await asyncio.wait_for(speaker.socket.recv(), PATIENCE)
 
     assert closing["method"] == "runtime.closing"
     assert answer["result"]["value"] == "kept"

@@ -14,11 +14,13 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
+from tests.helpers.patience import PATIENCE
 from tests.transports.http.served_runtime import CALLERS, OWNERS, READERS, TOKENS, Served, served
 from tests.transports.mcp.connected_client import ERAS, HANDSHAKE, STATELESS, facts_of, text_of
 from tests.transports.shop import shop
 from toolcrib.runtime.principal import Principal
 from toolcrib.serving.tokens import Token, Tokens
+from toolcrib.transports.http import create_app
 from toolcrib.transports.http.server import HttpServer
 from toolcrib.transports.mcp import McpOptions, McpServer
 
@@ -52,7 +54,7 @@ async def mcp_client(
     server: HttpServer, era: str, token: str = OWNERS, **more: Any
 ) -> AsyncGenerator[Client]:
     headers = {"Authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=20) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http:
         transport = streamable_http_client(f"{server.url}/mcp", http_client=http)
         async with Client(transport, mode=era, **more) as client:
             yield client
@@ -252,7 +254,7 @@ class TestStreams:
         async with served() as bench:
             await bench.session("shared")
             headers = {"Authorization": f"Bearer {OWNERS}", "Toolcrib-Session": "shared"}
-            async with httpx2.AsyncClient(headers=headers, timeout=20) as http:
+            async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http:
                 transport = streamable_http_client(f"{bench.server.url}/mcp", http_client=http)
                 async with Client(transport, mode=HANDSHAKE) as client:
                     await client.call_tool("echo", {"text": "x"})
@@ -264,7 +266,7 @@ class TestStreams:
         """Behind the same gate, and ended by whoever serves it."""
         async with shop() as runtime:
             mine = McpServer(runtime)
-            transport = httpx2.ASGITransport(mine.app(tokens=TOKENS))
+            transport = httpx2.ASGITransport(create_app(runtime, tokens=TOKENS, mcp=mine))
             async with httpx2.AsyncClient(
                 transport=transport, base_url="http://localhost"
             ) as client:

@@ -9,11 +9,11 @@ from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from toolcrib.errors import UsageError
 from toolcrib.transports.mcp import McpOptions
-from toolcrib.transports.mcp.client_sessions import mark, mark_of, new_call_id
+from toolcrib.transports.mcp.client_sessions import call_fingerprint, fingerprint_of, new_call_id
 from toolcrib.transports.mcp.stdio import (
     MOST_IN_FLIGHT,
-    InFlight,
-    Unreadable,
+    InvalidLine,
+    RequestsInFlight,
     as_line,
     read_message,
 )
@@ -22,10 +22,10 @@ from toolcrib.transports.mcp.stdio import (
 class TestCallIds:
     def test_an_id_shows_what_was_called(self) -> None:
         """A retry is found by it, in whichever order its arguments come."""
-        sign = mark("write", {"a": 1, "b": {"c": 2, "d": [3]}})
+        sign = call_fingerprint("write", {"a": 1, "b": {"c": 2, "d": [3]}})
 
-        assert sign == mark("write", {"b": {"d": [3], "c": 2}, "a": 1})
-        assert mark_of(new_call_id(sign)) == sign
+        assert sign == call_fingerprint("write", {"b": {"d": [3], "c": 2}, "a": 1})
+        assert fingerprint_of(new_call_id(sign)) == sign
         assert new_call_id(sign) != new_call_id(sign)
 
     @pytest.mark.parametrize(
@@ -33,12 +33,12 @@ class TestCallIds:
     )
     def test_another_call_has_another_mark(self, name: str, arguments: dict[str, object]) -> None:
         """Another tool, another type of an argument, one argument less."""
-        assert mark(name, arguments) != mark("write", {"a": 1})
+        assert call_fingerprint(name, arguments) != call_fingerprint("write", {"a": 1})
 
     @pytest.mark.parametrize("call_id", ["call_1_2", "mine", "call_" + "f" * 31, ""])
     def test_ids_of_others_have_no_mark(self, call_id: str) -> None:
         """What a client or an executor chose says nothing about the call."""
-        assert mark_of(call_id) is None
+        assert fingerprint_of(call_id) is None
 
 
 class TestLines:
@@ -54,7 +54,7 @@ class TestLines:
     )
     def test_what_is_no_message_has_an_answer(self, line: bytes, code: int) -> None:
         """The client is told, without its line being repeated to it."""
-        with pytest.raises(Unreadable) as caught:
+        with pytest.raises(InvalidLine) as caught:
             read_message(line, 100)
 
         told = json.loads(as_line(caught.value.answer))
@@ -65,7 +65,7 @@ class TestLines:
 class TestInFlight:
     def test_what_was_asked_is_open_until_it_is_answered(self) -> None:
         """Notifications wait for nothing."""
-        open_requests = InFlight()
+        open_requests = RequestsInFlight()
         open_requests.begin(JSONRPCNotification(jsonrpc="2.0", method="notifications/initialized"))
         assert open_requests.is_empty.is_set()
 
@@ -77,7 +77,7 @@ class TestInFlight:
 
     def test_what_was_cancelled_is_not_waited_for(self) -> None:
         """It will not be answered."""
-        open_requests = InFlight()
+        open_requests = RequestsInFlight()
         open_requests.begin(JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call"))
         cancelled = JSONRPCNotification(
             jsonrpc="2.0", method="notifications/cancelled", params={"requestId": 1}
@@ -88,10 +88,10 @@ class TestInFlight:
 
     def test_nobody_asks_without_end(self) -> None:
         """A client that does not read its answers cannot have them pile up here."""
-        open_requests = InFlight()
+        open_requests = RequestsInFlight()
         for number in range(MOST_IN_FLIGHT):
             open_requests.begin(JSONRPCRequest(jsonrpc="2.0", id=number, method="ping"))
-        with pytest.raises(Unreadable) as caught:
+        with pytest.raises(InvalidLine) as caught:
             open_requests.begin(JSONRPCRequest(jsonrpc="2.0", id="more", method="ping"))
         open_requests.end(JSONRPCResponse(jsonrpc="2.0", id=0, result={}))
         open_requests.begin(JSONRPCRequest(jsonrpc="2.0", id="more", method="ping"))

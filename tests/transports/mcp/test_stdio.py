@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
+from tests.helpers.child_process import PYTHON_PATH
 from tests.transports.mcp.connected_client import ERAS, Person, facts_of, says, text_of
-from tests.transports.stdio_host import ROOT
 
 TOOLS = """\
 tools:
@@ -71,7 +71,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    return {**os.environ, "PYTHONPATH": PYTHON_PATH}
 
 
 @asynccontextmanager

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.session.session import Session
     from toolcrib.store.store import OpenCall
-    from toolcrib.tools.prepared import PreparedTool
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 
 async def approve(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pydantic_ai import RunContext
     from pydantic_ai.toolsets import AbstractToolset
 
-    from toolcrib.tools.prepared import PreparedTool
+    from toolcrib.tools.prepared_tool import PreparedTool
     from toolcrib.toolsets.agent_bridge.calls import AgentCalls
     from toolcrib.toolsets.base_toolset import HookableToolsetTool
 

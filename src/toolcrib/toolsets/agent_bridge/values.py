@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
     from toolcrib.failures import Failure
     from toolcrib.tools.context import ToolContext
-    from toolcrib.tools.prepared import PreparedTool
+    from toolcrib.tools.prepared_tool import PreparedTool
     from toolcrib.toolsets.base_tool import AsyncHandler
 
 

@@ -20,20 +20,20 @@ from toolcrib._version import __version__
 from toolcrib.errors import Refused
 from toolcrib.transports.acp.client_tools import capabilities_of, tools_of
 from toolcrib.transports.acp.extension import Extension
-from toolcrib.transports.acp.mcp_servers import CAN_MOUNT, ClientServers, Given
+from toolcrib.transports.acp.mcp_servers import CAN_MOUNT, ClientServers, OfferedServer
 from toolcrib.transports.acp.prompts import explained, response_to, text_of
-from toolcrib.transports.acp.sessions import JoinedSessions
+from toolcrib.transports.acp.sessions import EditorSessions
 
 if TYPE_CHECKING:
     from toolcrib.runtime.messages import SessionFacts
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.acp.editor import Editor
-    from toolcrib.transports.acp.sessions import Joined
+    from toolcrib.transports.acp.sessions import EditorSession
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class SessionOpener:
     """Opens sessions for a client that can do these things."""
 
     runtime: Runtime
@@ -145,10 +145,10 @@ class Agent:
         self._runtime = runtime
         self._who = who
         self._editor = editor
-        self._joined = JoinedSessions(runtime, who, editor)
+        self._sessions = EditorSessions(runtime, who, editor)
         self._servers = ClientServers(runtime, who)
-        self._opening: Opening | None = None
-        self.extension = Extension(runtime, who, editor, self._joined)
+        self._opening: SessionOpener | None = None
+        self.extension = Extension(runtime, who, editor, self._sessions)
 
     @property
     def is_initialized(self) -> bool:
@@ -157,13 +157,13 @@ class Agent:
 
     def close(self) -> None:
         """The client is gone. What it has begun goes on, and what waits for it stays undecided."""
-        self._joined.close()
+        self._sessions.close()
         self.extension.close()
 
     async def initialize(self, asked: schema.InitializeRequest) -> schema.InitializeResponse:
         """Agree on the protocol. There is one version: who speaks another may hang up."""
         client = asked.client_capabilities or schema.ClientCapabilities()
-        self._opening = Opening(self._runtime, self._who, capabilities_of(client))
+        self._opening = SessionOpener(self._runtime, self._who, capabilities_of(client))
         return schema.InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
             agent_capabilities=_CAPABILITIES,
@@ -184,8 +184,8 @@ class Agent:
         """Open a session again, and tell all that happened in it."""
         facts = await self._reopen(asked.session_id)
         meta = await self._mount(facts, asked.mcp_servers)
-        joined = self._join(facts, after=0, replay_until=facts.last_seq)
-        await joined.following.told(facts.last_seq)
+        editor_session = self._join(facts, after=0, replay_until=facts.last_seq)
+        await editor_session.updates.told(facts.last_seq)
         return schema.LoadSessionResponse(field_meta=meta)
 
     async def resume_session(
@@ -211,7 +211,7 @@ class Agent:
 
     async def close_session(self, asked: schema.CloseSessionRequest) -> schema.CloseSessionResponse:
         """Cancel what a session does and let go of it; it can be loaded again."""
-        self._joined.leave(asked.session_id)
+        self._sessions.leave(asked.session_id)
         await self._ask("session.close", session_id=asked.session_id)
         return schema.CloseSessionResponse()
 
@@ -219,19 +219,19 @@ class Agent:
         self, asked: schema.DeleteSessionRequest
     ) -> schema.DeleteSessionResponse:
         """Delete a session and everything it holds."""
-        self._joined.leave(asked.session_id)
+        self._sessions.leave(asked.session_id)
         await self._ask("session.delete", session_id=asked.session_id)
         return schema.DeleteSessionResponse()
 
     async def prompt(self, asked: schema.PromptRequest) -> schema.PromptResponse:
         """Have the model answer. What happens on the way is told before the answer is given."""
-        joined, text = self._joined.get(asked.session_id), text_of(asked.prompt)
+        editor_session, text = self._sessions.get(asked.session_id), text_of(asked.prompt)
         # Nothing is awaited up to here, so that a cancel that comes next finds the prompt.
         turn = asyncio.ensure_future(
             self._ask("prompt.send", session_id=asked.session_id, text=text)
         )
-        joined.turns.add(turn)
-        turn.add_done_callback(joined.turns.discard)
+        editor_session.turns.add(turn)
+        turn.add_done_callback(editor_session.turns.discard)
         try:
             result = await turn
         finally:
@@ -243,10 +243,10 @@ class Agent:
 
     async def cancel(self, asked: schema.CancelNotification) -> None:
         """Stop the prompt of a session: the model's request, its tools, and what it waits for."""
-        joined = self._joined.find(asked.session_id)
-        while joined is not None:
+        editor_session = self._sessions.find(asked.session_id)
+        while editor_session is not None:
             cancelled = await self._ask("prompt.cancel", session_id=asked.session_id)
-            if cancelled.was_running or not joined.turns:
+            if cancelled.was_running or not editor_session.turns:
                 return
             # Asked for, and not begun yet.
             await asyncio.sleep(0)
@@ -257,15 +257,17 @@ class Agent:
         except Refused:
             # Deleted, or closing: there is nothing more to tell.
             return
-        if (joined := self._joined.find(session_id)) is not None:
-            await joined.following.told(facts.last_seq)
+        if (editor_session := self._sessions.find(session_id)) is not None:
+            await editor_session.updates.told(facts.last_seq)
 
     async def _reopen(self, session_id: str) -> SessionFacts:
         if (await self._ask("session.get", session_id=session_id)).state == "closed":
             self._servers.forget(session_id)
         return await self._open.resume(session_id)
 
-    async def _mount(self, facts: SessionFacts, servers: Sequence[Given]) -> dict[str, Any] | None:
+    async def _mount(
+        self, facts: SessionFacts, servers: Sequence[OfferedServer]
+    ) -> dict[str, Any] | None:
         """Give a session the client's servers, and tell what it lacks all the same."""
         session_id, cwd = facts.session_id, facts.cwd or self._runtime.config.cwd
         unfit = await self._servers.mount(session_id, servers, cwd)
@@ -274,14 +276,14 @@ class Agent:
         told = {name: each for name, each in found.items() if each}
         return {"toolcrib": told} if told else None
 
-    def _join(self, facts: SessionFacts, *, after: int, replay_until: int = 0) -> Joined:
+    def _join(self, facts: SessionFacts, *, after: int, replay_until: int = 0) -> EditorSession:
         capabilities = self._open.capabilities
-        return self._joined.join(
+        return self._sessions.join(
             facts.session_id, capabilities, after=after, replay_until=replay_until
         )
 
     @property
-    def _open(self) -> Opening:
+    def _open(self) -> SessionOpener:
         if self._opening is None:
             raise Refused("invalid", "send initialize first")
         return self._opening

@@ -11,16 +11,16 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.runtime.client_tools import ClientGone
+from toolcrib.errors import ClientGone
 from toolcrib.runtime.service import as_json
 from toolcrib.transports.peer import PEER_METHODS, Subscribed, Unsubscribed
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.envelope import Reader
+    from toolcrib.runtime.event_reader import EventReader
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.acp.editor import Editor
-    from toolcrib.transports.acp.sessions import JoinedSessions
+    from toolcrib.transports.acp.sessions import EditorSessions
 
 PREFIX: Final = "_toolcrib/"
 EVENT: Final = "_toolcrib/event"
@@ -34,12 +34,12 @@ class Extension:
     """Answers the operations for one client, and sends it the events that it subscribes to."""
 
     def __init__(
-        self, runtime: Runtime, who: Principal, editor: Editor, joined: JoinedSessions
+        self, runtime: Runtime, who: Principal, editor: Editor, editor_session: EditorSessions
     ) -> None:
         self._runtime = runtime
         self._who = who
         self._editor = editor
-        self._joined = joined
+        self._sessions = editor_session
         self._sending: dict[str, asyncio.Task[None]] = {}
 
     async def answer(self, name: str, params: Mapping[str, Any]) -> Any:
@@ -61,12 +61,14 @@ class Extension:
     async def _ask_again(self, params: Mapping[str, Any]) -> None:
         """What a prompt waits for that was cut off, nobody is being asked any more."""
         session_id = params.get("session_id")
-        joined = self._joined.find(session_id) if isinstance(session_id, str) else None
-        if joined is None:
+        editor_session = self._sessions.find(session_id) if isinstance(session_id, str) else None
+        if editor_session is None:
             return
         waiting = await self._runtime.ask("approvals.list", {"session_id": session_id}, self._who)
         for each in waiting.approvals:
-            self._joined.permissions.ask(each.approval_id, joined.following.kind_of(each.tool))
+            self._sessions.permissions.ask(
+                each.approval_id, editor_session.updates.kind_of(each.tool)
+            )
 
     def _subscription(self, name: str, params: Mapping[str, Any]) -> Subscribed | Unsubscribed:
         asked = PEER_METHODS[name].read(dict(params))
@@ -82,7 +84,7 @@ class Extension:
         self._sending[session_id] = task
         return Subscribed(session_id=session_id, after=asked.after)
 
-    async def _send(self, session_id: str, reader: Reader) -> None:
+    async def _send(self, session_id: str, reader: EventReader) -> None:
         try:
             async for event in reader:
                 await self._editor.notify(EVENT, as_json(event))

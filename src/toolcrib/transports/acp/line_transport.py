@@ -20,8 +20,8 @@ from toolcrib.transports.jsonrpc import (
     is_request_id,
     read_message,
 )
-from toolcrib.transports.peer_events import Outbox
-from toolcrib.transports.pipes import Lines, Writing, chunks
+from toolcrib.transports.pipes import Lines, PipeWriter, chunks
+from toolcrib.transports.subscriptions import Outbox
 
 if TYPE_CHECKING:
     from toolcrib.transports.pipes import Pipes
@@ -108,7 +108,7 @@ class LineTransport:
                 return {"id": request_id, "error": {"code": _UNKNOWN, "message": error}}
 
     async def _write(self, writes: int) -> None:
-        out = Writing(writes)
+        out = PipeWriter(writes)
         with suppress(OSError):
             async for frame in self._outbox.frames():
                 await out.write(frame.encode() + b"\n")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CAN_MOUNT: Final = find_spec("mcp") is not None
 """Whether what speaks with MCP servers is installed."""
 
-Given: TypeAlias = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
+OfferedServer: TypeAlias = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 
 
 class ClientServers:
@@ -29,7 +29,9 @@ class ClientServers:
         self._who = who
         self._mounted: dict[str, set[str]] = {}
 
-    async def mount(self, session_id: str, given: Sequence[Given], cwd: str) -> dict[str, str]:
+    async def mount(
+        self, session_id: str, given: Sequence[OfferedServer], cwd: str
+    ) -> dict[str, str]:
         """Give a session the tools of these servers. Those that cannot be mounted at all are told
         with the reason; one that is only away brings its tools when it comes.
         """
@@ -57,7 +59,7 @@ class ClientServers:
         self._mounted.pop(session_id, None)
 
 
-def _config(given: Given, cwd: str) -> McpServerConfig:
+def _config(given: OfferedServer, cwd: str) -> McpServerConfig:
     """How to reach a server. Raises `InvalidTool`."""
     match given:
         case McpServerStdio(name=name, command=command, args=args):

@@ -16,9 +16,7 @@ from acp.schema import (
     ToolKind,
 )
 
-from toolcrib.errors import Refused
-from toolcrib.runtime.client_tools import ClientGone
-from toolcrib.transports.acp.editor import EditorFailed
+from toolcrib.errors import ClientGone, EditorFailed, Refused
 from toolcrib.transports.acp.tool_calls import (
     locations_of,
     proposed_edit,
@@ -37,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PermissionChoice:
     """One answer that a person may give, and what it comes to."""
 
     name: str
@@ -48,13 +46,15 @@ class Choice:
     """Whether later calls of the tool in the session are denied without asking."""
 
 
-CHOICES: Final[dict[str, Choice]] = {
-    "allow": Choice("Allow once", "allow_once", "approve"),
+CHOICES: Final[dict[str, PermissionChoice]] = {
+    "allow": PermissionChoice("Allow once", "allow_once", "approve"),
     # Before the grant without an end: who chooses by the kind alone gets the lesser one.
-    "allow_session": Choice("Allow for this session", "allow_always", "approve", "session"),
-    "allow_always": Choice("Always allow", "allow_always", "approve", "always"),
-    "reject": Choice("Reject", "reject_once", "deny"),
-    "reject_session": Choice(
+    "allow_session": PermissionChoice(
+        "Allow for this session", "allow_always", "approve", "session"
+    ),
+    "allow_always": PermissionChoice("Always allow", "allow_always", "approve", "always"),
+    "reject": PermissionChoice("Reject", "reject_once", "deny"),
+    "reject_session": PermissionChoice(
         "Reject for this session", "reject_always", "deny", is_for_session=True
     ),
 }
@@ -113,7 +113,7 @@ class Permissions:
         except Exception:
             _log.exception("asking for approval %s failed", approval_id)
 
-    async def _answer(self, asked: ApprovalFacts, kind: ToolKind) -> Choice | None:
+    async def _answer(self, asked: ApprovalFacts, kind: ToolKind) -> PermissionChoice | None:
         """What the person chose; None when the answer is not clear."""
         if (asked.session_id, asked.tool) in self._rejected:
             return CHOICES["reject_session"]
@@ -122,7 +122,7 @@ class Permissions:
             return CHOICES["reject"]
         return CHOICES.get(outcome.option_id)
 
-    async def _decide(self, asked: ApprovalFacts, choice: Choice | None) -> None:
+    async def _decide(self, asked: ApprovalFacts, choice: PermissionChoice | None) -> None:
         if choice is None:
             _log.warning(
                 "approval %s: the client chose nothing that was offered", asked.approval_id

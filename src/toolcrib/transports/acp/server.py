@@ -111,7 +111,7 @@ MOST_LONG: Final = 1_000
 """How many of those a client may have in flight; what ends them is always taken."""
 
 
-class Routing:
+class MethodRouter:
     """What the SDK's connection calls for each message. It raises nothing but `RequestError`: of
     any other exception the SDK would tell the client the text.
     """
@@ -230,7 +230,7 @@ async def serve_acp(runtime: Runtime, pipes: Pipes, who: Principal = OWNER) -> N
     """
     await runtime.start()
     transport = LineTransport(pipes, runtime.config.max_payload_bytes)
-    served = Served(runtime, transport, who)
+    served = AcpConnection(runtime, transport, who)
     stopped = asyncio.Event()
     listening = asyncio.ensure_future(served.connection.main_loop())
     waiting = asyncio.ensure_future(stopped.wait())
@@ -250,7 +250,7 @@ async def serve_acp(runtime: Runtime, pipes: Pipes, who: Principal = OWNER) -> N
         pipes.close()
 
 
-class Served:
+class AcpConnection:
     """An agent, and the connection to the client at the other end of the lines. Run the
     connection's `main_loop`; close both when it ends.
     """
@@ -259,7 +259,7 @@ class Served:
         lines = CancellingTransport(transport)
         self.connection = Connection(self._handle, lines, listening=False)
         self.agent = Agent(runtime, replace(who, transport="acp"), Editor(self.connection))
-        self.routing = Routing(self.agent)
+        self.routing = MethodRouter(self.agent)
 
     async def _handle(self, method: str, params: Any, is_notification: bool) -> Any:
         return await self.routing.handle(method, params, is_notification)

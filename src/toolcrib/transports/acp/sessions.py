@@ -1,4 +1,4 @@
-"""The sessions that a client has joined.
+"""The sessions that a client has editor_session.
 
 One session of a client, followed: what happens in it is told, and what waits is asked.
 """
@@ -11,9 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.errors import Refused
-from toolcrib.runtime.client_tools import ClientGone
-from toolcrib.runtime.envelope import GAP
+from toolcrib.errors import ClientGone, Refused
+from toolcrib.runtime.event_reader import GAP
 from toolcrib.transports.acp.client_tools import EditorLink, tools_of
 from toolcrib.transports.acp.permissions import Permissions
 from toolcrib.transports.acp.tool_calls import kind_by_name, kind_of
@@ -22,7 +21,7 @@ from toolcrib.transports.acp.updates import Transcript, object_in, text_in
 if TYPE_CHECKING:
     from acp.schema import ToolKind
 
-    from toolcrib.runtime.envelope import Envelope
+    from toolcrib.runtime.event_reader import Envelope
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.acp.editor import Editor
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Following:
+class SessionUpdates:
     """Tells a client the events of a session after `after`. Those up to `replay_until` happened
     before it came: they are told as history, and nothing is asked about them.
     """
@@ -135,15 +134,15 @@ class Following:
 
 
 @dataclass(slots=True)
-class Joined:
+class EditorSession:
     """A session that is followed for the client, and the prompts of it that are being answered."""
 
-    following: Following
+    updates: SessionUpdates
     detach: Callable[[], None]
     turns: set[asyncio.Future[Any]] = field(default_factory=set[asyncio.Future[Any]])
 
 
-class JoinedSessions:
+class EditorSessions:
     """Follows sessions for one client, and has it run their client-run tools, until it leaves."""
 
     def __init__(self, runtime: Runtime, who: Principal, editor: Editor) -> None:
@@ -151,11 +150,11 @@ class JoinedSessions:
         self._who = who
         self._editor = editor
         self.permissions = Permissions(runtime, who, editor)
-        self._joined: dict[str, Joined] = {}
+        self._sessions: dict[str, EditorSession] = {}
 
     def join(
         self, session_id: str, capabilities: list[str], *, after: int, replay_until: int = 0
-    ) -> Joined:
+    ) -> EditorSession:
         """Tell the client what happens in a session after a place. Who joins again may still have
         prompts there.
         """
@@ -165,7 +164,7 @@ class JoinedSessions:
         if tools_of(capabilities):
             link = EditorLink(session_id, self._editor)
             detach = self._runtime.service.attach(session_id, link, self._who)
-        following = Following(
+        updates = SessionUpdates(
             session_id,
             self._runtime,
             self._who,
@@ -174,38 +173,38 @@ class JoinedSessions:
             after=after,
             replay_until=replay_until,
         )
-        joined = Joined(following, detach)
+        editor_session = EditorSession(updates, detach)
         if earlier is not None:
-            joined.turns = earlier.turns
-        self._joined[session_id] = joined
-        return joined
+            editor_session.turns = earlier.turns
+        self._sessions[session_id] = editor_session
+        return editor_session
 
-    def get(self, session_id: str) -> Joined:
-        """Raises `Refused` (not_found) for a session that this client has not joined."""
-        joined = self.find(session_id)
-        if joined is None:
+    def get(self, session_id: str) -> EditorSession:
+        """Raises `Refused` (not_found) for a session that this client has not editor_session."""
+        editor_session = self.find(session_id)
+        if editor_session is None:
             raise Refused(
                 "not_found",
                 f"the session {session_id[:128]!r} is not open on this connection; "
                 "use session/new, session/load or session/resume",
             )
-        return joined
+        return editor_session
 
-    def find(self, session_id: str) -> Joined | None:
-        """The session, if this client has joined it."""
-        return self._joined.get(session_id)
+    def find(self, session_id: str) -> EditorSession | None:
+        """The session, if this client has editor_session it."""
+        return self._sessions.get(session_id)
 
     def leave(self, session_id: str) -> None:
         """Tell no more of a session. What runs in it goes on."""
-        joined = self._joined.pop(session_id, None)
-        if joined is not None:
-            joined.detach()
-            joined.following.close()
+        editor_session = self._sessions.pop(session_id, None)
+        if editor_session is not None:
+            editor_session.detach()
+            editor_session.updates.close()
 
     def close(self) -> None:
         """The client is gone."""
         self.permissions.close()
-        for session_id in list(self._joined):
+        for session_id in list(self._sessions):
             self.leave(session_id)
 
 

@@ -31,7 +31,7 @@ from toolcrib.transports.acp.tool_calls import (
 )
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.envelope import Envelope
+    from toolcrib.runtime.event_reader import Envelope
     from toolcrib.transports.acp.editor import Update
 
 

@@ -1,4 +1,4 @@
-"""The ASGI application: every route behind one gate."""
+"""The ASGI application of a runtime: every route behind one authentication."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from toolcrib.errors import Refused
-from toolcrib.serving.auth import Gate
-from toolcrib.serving.origins import doors
+from toolcrib.serving.auth import AuthMiddleware
+from toolcrib.serving.origins import AllowedOrigins
 from toolcrib.serving.refusals import (
     HttpRefused,
     as_bytes,
@@ -26,9 +26,8 @@ from toolcrib.transports.http.connections import Connections
 from toolcrib.transports.http.endpoint import OperationEndpoint
 from toolcrib.transports.http.mcp_mount import mcp_route
 from toolcrib.transports.http.openapi import openapi_document
-from toolcrib.transports.http.routes import ROUTES, OperationRoute
-from toolcrib.transports.http.shortcut import Shortcut
-from toolcrib.transports.http.websocket import SocketEndpoint
+from toolcrib.transports.http.routes import ROUTES
+from toolcrib.transports.http.websocket import WebSocketEndpoint
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -47,46 +46,38 @@ def create_app(
     connections: Connections | None = None,
     mcp: McpServer | None = None,
 ) -> Starlette:
-    """An application that serves a runtime to whoever holds a token. Without `allowed_hosts` it
-    answers to the names of loopback only. The runtime is started and closed by whoever made it.
-    `mcp` is what answers at `/mcp`, for who wants more of it than the defaults.
+    """An application that serves a runtime to the holders of `tokens`. Without `allowed_hosts` it
+    answers to the loopback names only. The caller starts and closes the runtime. `mcp` answers at
+    `/mcp`; without it, that is an `McpServer` with the defaults.
     """
-    served = connections or Connections()
-    operations = [(each, OperationEndpoint(runtime, each, served)) for each in ROUTES]
-    at_mcp = mcp_route(runtime, mcp, served)
-    shortcuts = [(at.verb, at.path, app) for at, app in operations]
+    open_connections = connections or Connections()
+    allowed = AllowedOrigins.of(allowed_hosts, allowed_origins)
     app = Starlette(
-        routes=[*_routes(runtime, operations, served), at_mcp],
-        middleware=[
-            Middleware(Gate, tokens=tokens, doors=doors(allowed_hosts, allowed_origins)),
-            Middleware(Shortcut, routes=[*shortcuts, ("POST", at_mcp.path, at_mcp.app)]),
-        ],
-        exception_handlers={404: _no_route, 405: _no_verb, Exception: _internal},
+        routes=[*_routes(runtime, open_connections), mcp_route(runtime, mcp, open_connections)],
+        middleware=[Middleware(AuthMiddleware, tokens=tokens, allowed=allowed)],
+        exception_handlers={404: _no_route, 405: _no_method, Exception: _internal},
     )
     app.router.redirect_slashes = False
     return app
 
 
-def _routes(
-    runtime: Runtime,
-    operations: Iterable[tuple[OperationRoute, OperationEndpoint]],
-    connections: Connections,
-) -> Iterable[BaseRoute]:
-    for at, endpoint in operations:
-        yield _route(at.path, endpoint, at.verb, at.name)
+def _routes(runtime: Runtime, connections: Connections) -> Iterable[BaseRoute]:
+    for route in ROUTES:
+        endpoint = OperationEndpoint(runtime, route, connections)
+        yield _route(route.path, endpoint, route.verb, route.name)
     yield _route("/openapi.json", OpenApiEndpoint(), "GET", "openapi")
-    yield WebSocketRoute("/v1/ws", SocketEndpoint(runtime, connections), name="socket")
+    yield WebSocketRoute("/v1/ws", WebSocketEndpoint(runtime, connections), name="socket")
 
 
 def _route(path: str, endpoint: Any, verb: str, name: str) -> Route:
     route = Route(path, endpoint, methods=[verb], name=name)
-    # A HEAD of a stream would never end.
+    # Starlette adds HEAD to GET, and a HEAD of an event stream would never end.
     route.methods = {verb}
     return route
 
 
 class OpenApiEndpoint:
-    """Gives the OpenAPI document. An ASGI application."""
+    """Serves the OpenAPI document. An ASGI application."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -97,17 +88,18 @@ def _no_route(request: Request, error: Exception) -> Response:
     return _refusal(Refused("not_found", "there is nothing at this path; see /openapi.json"))
 
 
-def _no_verb(request: Request, error: Exception) -> Response:
-    refused = HttpRefused(405, "not_found", f"{request.method} is not taken at this path")
+def _no_method(request: Request, error: Exception) -> Response:
+    refused = HttpRefused(405, "not_found", f"{request.method} is not allowed at this path")
     response = _refusal(refused)
-    response.headers["Allow"] = ", ".join(sorted(_verbs_at(request)))
+    response.headers["Allow"] = ", ".join(sorted(_methods_at(request)))
     return response
 
 
-def _verbs_at(request: Request) -> set[str]:
+def _methods_at(request: Request) -> set[str]:
     path = request.scope["path"]
-    routes = [each for each in request.app.routes if isinstance(each, Route)]
-    return {verb for each in routes if each.path_regex.match(path) for verb in each.methods or ()}
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    at_path = [route for route in routes if route.path_regex.match(path)]
+    return {method for route in at_path for method in route.methods or ()}
 
 
 def _internal(request: Request, error: Exception) -> Response:

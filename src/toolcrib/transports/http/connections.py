@@ -7,12 +7,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
-from toolcrib.transports.http.sse import client_left
+from toolcrib.serving.requests import wait_for_disconnect
 
 if TYPE_CHECKING:
     from starlette.types import Receive
 
-    from toolcrib.runtime.envelope import Reader
+    from toolcrib.runtime.event_reader import EventReader
     from toolcrib.transports.peer import Peer
 
 
@@ -26,7 +26,7 @@ class Connections:
     def __init__(self, *, heartbeat: float = 15.0, keeps_tasks: bool = False) -> None:
         self.heartbeat = heartbeat
         self.keeps_tasks = keeps_tasks
-        self._readers: set[Reader] = set()
+        self._readers: set[EventReader] = set()
         self._peers: set[Peer] = set()
         self._ends: list[Callable[[float], Awaitable[None]]] = []
 
@@ -36,10 +36,10 @@ class Connections:
 
     @asynccontextmanager
     async def reading(
-        self, reader: Reader, receive: Receive
+        self, reader: EventReader, receive: Receive
     ) -> AsyncGenerator[asyncio.Future[None]]:
         """Read until the client leaves; the future is done when it has."""
-        gone = asyncio.ensure_future(client_left(receive))
+        gone = asyncio.ensure_future(wait_for_disconnect(receive))
         gone.add_done_callback(lambda _: reader.close())
         self._readers.add(reader)
         try:

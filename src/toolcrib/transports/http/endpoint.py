@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 from pydantic_core import from_json
 
 from toolcrib.errors import Refused
-from toolcrib.serving.auth import Headers, headers_of, principal_of, text_of, wants_stream
+from toolcrib.serving.auth import Headers, accepts_events, header_text, headers_of, principal_of
 from toolcrib.serving.refusals import (
     UNREADABLE_STATUS,
     HttpRefused,
@@ -21,12 +21,13 @@ from toolcrib.serving.refusals import (
     send_json,
     send_refusal,
 )
-from toolcrib.transports.http.sse import Question, stream_answer, stream_events
+from toolcrib.serving.requests import body_too_large, read_body
+from toolcrib.transports.http.sse import StreamedOperation, stream_answer, stream_events
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from toolcrib.runtime.envelope import Reader
+    from toolcrib.runtime.event_reader import EventReader
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.http.connections import Connections
@@ -44,10 +45,10 @@ async def read_params(
     if route.verb == "POST":
         if told:
             raise Refused("invalid", "parameters of a POST go into its body, not the URL")
-        told = await _read_body(receive, headers, limit)
+        told = await _read_json(receive, headers, limit)
         if "idempotency_key" in told:
             raise Refused("invalid", "send the key as the header Idempotency-Key")
-    key = text_of(headers, b"idempotency-key")
+    key = header_text(headers, b"idempotency-key")
     known: dict[str, Any] = scope["path_params"]
     if key is not None and route.verb != "GET":
         if not route.takes_key:
@@ -77,42 +78,20 @@ def query_of(scope: Scope) -> dict[str, Any]:
     return found
 
 
-async def _read_body(receive: Receive, headers: Headers, limit: int) -> dict[str, Any]:
-    kind = headers.get(b"content-type", b"")
-    if kind != _JSON and kind.partition(b";")[0].strip().lower() != _JSON:
+async def _read_json(receive: Receive, headers: Headers, limit: int) -> dict[str, Any]:
+    media_type = headers.get(b"content-type", b"")
+    if media_type != _JSON and media_type.partition(b";")[0].strip().lower() != _JSON:
         raise HttpRefused(415, "invalid", "send JSON, with `Content-Type: application/json`")
-    body = await _whole(receive, headers, limit)
-    try:
-        told = from_json(body, allow_inf_nan=False)
-    except ValueError:
-        raise HttpRefused(UNREADABLE_STATUS, "invalid", "the body is not JSON") from None
-    if not isinstance(told, dict):
-        raise Refused("invalid", "the body must be a JSON object")
-    return cast("dict[str, Any]", told)
-
-
-async def _whole(receive: Receive, headers: Headers, limit: int) -> bytes:
-    """The body, read no further than the limit: it may say that it is small and not be."""
     length = headers.get(b"content-length", b"0")
     if length.isdigit() and int(length) > limit:
-        raise _too_large(limit)
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Refused("invalid", "the client left before it had sent the body")
-        chunk: bytes = message.get("body", b"")
-        size += len(chunk)
-        if size > limit:
-            raise _too_large(limit)
-        chunks.append(chunk)
-        if not message.get("more_body", False):
-            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-
-def _too_large(limit: int) -> Refused:
-    return Refused("too_large", f"the body has more than {limit} bytes, which is the most taken")
+        raise body_too_large(limit)
+    try:
+        body = from_json(await read_body(receive, limit), allow_inf_nan=False)
+    except ValueError:
+        raise HttpRefused(UNREADABLE_STATUS, "invalid", "the body is not JSON") from None
+    if not isinstance(body, dict):
+        raise Refused("invalid", "the body must be a JSON object")
+    return cast("dict[str, Any]", body)
 
 
 class OperationEndpoint:
@@ -128,12 +107,12 @@ class OperationEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         route, headers, who = self._route, headers_of(scope), principal_of(scope)
-        prepared: bytes | Reader | Question
+        prepared: bytes | EventReader | StreamedOperation
         try:
             params = await read_params(route, scope, receive, headers, self._limit)
             if b"last-event-id" in headers and route.streams != "never":
                 _place(headers[b"last-event-id"].decode("latin-1"))
-            if route.streams == "never" or not wants_stream(headers):
+            if route.streams == "never" or not accepts_events(headers):
                 prepared = as_bytes(await self._ask(route.name, params, who))
             elif route.streams == "events":
                 prepared = self._follow(params, headers, who)
@@ -144,28 +123,30 @@ class OperationEndpoint:
             return
         if isinstance(prepared, bytes):
             await send_json(send, route.status, prepared)
-        elif isinstance(prepared, Question):
+        elif isinstance(prepared, StreamedOperation):
             await stream_answer(self._runtime, self._connections, prepared, receive, send)
         else:
             await stream_events(self._connections, prepared, receive, send)
 
-    def _follow(self, params: dict[str, Any], headers: Headers, who: Principal) -> Reader:
+    def _follow(self, params: dict[str, Any], headers: Headers, who: Principal) -> EventReader:
         who.check(self._route.operation.scope, self._route.name)
-        if (last := text_of(headers, b"last-event-id")) is not None:
+        if (last := header_text(headers, b"last-event-id")) is not None:
             # A browser that comes back sends it with the address that it began with.
             params["after"] = _place(last)
         asked = self._route.operation.read(params)
         return self._runtime.service.follow(asked.session_id, max(0, asked.after), who)
 
-    async def _question(self, params: dict[str, Any], headers: Headers, who: Principal) -> Question:
+    async def _question(
+        self, params: dict[str, Any], headers: Headers, who: Principal
+    ) -> StreamedOperation:
         runtime, session_id = self._runtime, params["session_id"]
-        last = text_of(headers, b"last-event-id")
+        last = header_text(headers, b"last-event-id")
         session = await runtime.ask("session.get", {"session_id": session_id}, who)
         after = session.last_seq if last is None else _place(last)
         reader = runtime.service.follow(session_id, after, who)
         asking = asyncio.ensure_future(runtime.ask(self._route.name, params, who))
         asking.add_done_callback(_noticed)
-        return Question(self._route.name, session_id, after, reader, asking)
+        return StreamedOperation(self._route.name, session_id, after, reader, asking)
 
 
 def _place(told: str) -> int:

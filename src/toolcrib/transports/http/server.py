@@ -1,7 +1,4 @@
-"""A runtime served over HTTP on a real socket.
-
-What is open on one server, so that closing can end it.
-"""
+"""A runtime served over HTTP on a socket."""
 
 from __future__ import annotations
 
@@ -10,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from toolcrib.serving.listener import STALL_SECONDS, Listener, own_names
-from toolcrib.serving.origins import check_bind
-from toolcrib.serving.tokens import Tokens, default_token_file, read_or_make_tokens
+from toolcrib.serving.listener import STALL_SECONDS, Listener
+from toolcrib.serving.origins import check_bind, own_hosts
+from toolcrib.serving.tokens import Tokens, default_token_file, read_or_create_tokens
 from toolcrib.transports.http.app import create_app
 from toolcrib.transports.http.connections import Connections
 
@@ -25,10 +22,11 @@ DEFAULT_PORT: Final = 8420
 
 
 class HttpServer(Listener):
-    """Listens from `async with` on, and drains at its end. The runtime stays its maker's.
+    """Serves a started runtime from `async with` on, and drains when the block ends. The caller
+    closes the runtime.
 
-    Without `tokens` those of `token_file` are taken, which is made when it is not there; then only
-    loopback may be listened on.
+    Without `tokens`, the tokens are those of `token_file`, which is created if it is missing, and
+    the server may listen on loopback only.
     """
 
     def __init__(
@@ -49,8 +47,8 @@ class HttpServer(Listener):
         connections = Connections(heartbeat=heartbeat, keeps_tasks=True)
         app = create_app(
             runtime,
-            tokens=tokens or read_or_make_tokens(token_file or default_token_file()),
-            allowed_hosts=allowed_hosts or own_names(host),
+            tokens=tokens or read_or_create_tokens(token_file or default_token_file()),
+            allowed_hosts=allowed_hosts or own_hosts(host),
             allowed_origins=allowed_origins,
             connections=connections,
             mcp=mcp,

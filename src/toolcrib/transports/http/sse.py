@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from toolcrib.runtime.envelope import GAP, Envelope
+from toolcrib.runtime.event_reader import GAP, Envelope
 from toolcrib.runtime.principal import OWNER
 from toolcrib.serving.refusals import as_bytes, as_refused, refusal_json, send_refusal
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
     from toolcrib.errors import Refused
-    from toolcrib.runtime.envelope import Reader
+    from toolcrib.runtime.event_reader import EventReader
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.http.connections import Connections
 
@@ -102,7 +102,7 @@ class EventStream:
         await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
 
 
-async def paced(reader: Reader, seconds: float) -> AsyncIterator[Envelope | Literal["quiet"]]:
+async def paced(reader: EventReader, seconds: float) -> AsyncIterator[Envelope | Literal["quiet"]]:
     """The events of a reader, and "quiet" whenever none came for so long."""
     events = aiter(reader)
     upcoming = asyncio.ensure_future(_next(events))
@@ -126,18 +126,12 @@ async def _next(events: AsyncIterator[Envelope]) -> Envelope | None:
     return await anext(events, None)
 
 
-async def client_left(receive: Receive) -> None:
-    """Wait until the client closes the connection."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 MOST_LEFT = 10_000
 """How many events are sent between the last one read and the answer."""
 
 
 async def stream_events(
-    connections: Connections, reader: Reader, receive: Receive, send: Send
+    connections: Connections, reader: EventReader, receive: Receive, send: Send
 ) -> None:
     """Send what happens in a session until the client leaves, falls too far behind, or the server
     closes.
@@ -154,39 +148,39 @@ async def stream_events(
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class StreamedOperation:
     """An operation on a session, whose events are shown from `after` until it is answered."""
 
     operation: str
     session_id: str
     after: int
-    reader: Reader
+    reader: EventReader
     asking: asyncio.Future[Any]
 
 
 async def stream_answer(
     runtime: Runtime,
     connections: Connections,
-    question: Question,
+    streamed: StreamedOperation,
     receive: Receive,
     send: Send,
 ) -> None:
     """Send the session's events until the answer, and then the answer. When the client leaves, the
     work goes on.
     """
-    stream, asking = EventStream(send), question.asking
-    asking.add_done_callback(lambda _: question.reader.close())
+    stream, asking = EventStream(send), streamed.asking
+    asking.add_done_callback(lambda _: streamed.reader.close())
     try:
-        async with connections.reading(question.reader, receive) as gone:
-            seen = await _send_all(stream, question.reader, connections.heartbeat)
+        async with connections.reading(streamed.reader, receive) as gone:
+            seen = await _send_all(stream, streamed.reader, connections.heartbeat)
             await _wait(stream, asking, gone, connections.heartbeat)
         if gone.done() and not gone.cancelled():
             return
         answer = asking.result()
         if seen is not None:
-            await _send_rest(runtime, stream, question, max(seen, question.after))
+            await _send_rest(runtime, stream, streamed, max(seen, streamed.after))
     except Exception as error:
-        await stream.refusal(as_refused(error, question.operation))
+        await stream.refusal(as_refused(error, streamed.operation))
         return
     await stream.result(answer)
 
@@ -205,15 +199,17 @@ async def _wait(
             await stream.heartbeat()
 
 
-async def _send_rest(runtime: Runtime, stream: EventStream, question: Question, seen: int) -> None:
+async def _send_rest(
+    runtime: Runtime, stream: EventStream, streamed: StreamedOperation, seen: int
+) -> None:
     """What was written while the reader was being closed."""
-    params = {"session_id": question.session_id, "after": seen, "limit": MOST_LEFT}
+    params = {"session_id": streamed.session_id, "after": seen, "limit": MOST_LEFT}
     rest = await runtime.ask("events.list", params, OWNER)
     for told in rest.events:
         await stream.envelope(Envelope(**told))
 
 
-async def _send_all(stream: EventStream, reader: Reader, heartbeat: float) -> int | None:
+async def _send_all(stream: EventStream, reader: EventReader, heartbeat: float) -> int | None:
     """Send until the reader ends: the last place sent, or None when it was cut with a gap."""
     seen = 0
     async for each in paced(reader, heartbeat):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 UNSUPPORTED: Final = 1003
 
 
-class SocketEndpoint:
+class WebSocketEndpoint:
     """Serves one client for as long as it stays. What it has begun goes on when it leaves; it comes
     back and subscribes after the last event it has. An ASGI application.
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
     from toolcrib.runtime.runtime import Runtime
-    from toolcrib.transports.mcp.tool_list import Offering
+    from toolcrib.transports.mcp.tool_list import ToolList
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
-    from toolcrib.transports.mcp.tool_list import Offering
+    from toolcrib.transports.mcp.tool_list import ToolList
 
 SESSION_HEADER: Final = "toolcrib-session"
 """The header of HTTP that names the session to work in."""
@@ -46,7 +46,7 @@ OPEN_STATES: Final = ("pending", "decided")
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingCall:
     """A call, and the request for approval that it waits for."""
 
     call_id: str
@@ -54,14 +54,14 @@ class Waiting:
 
 
 @dataclass(slots=True, eq=False)
-class Seat:
+class ClientSession:
     """One session and the principal who calls in it."""
 
     session_id: str
     who: Principal
-    waiting: dict[str, Waiting] = field(default_factory=dict[str, "Waiting"])
+    waiting: dict[str, PendingCall] = field(default_factory=dict[str, "PendingCall"])
     """The calls that wait for a decision, by what was called with which arguments."""
-    offering: Offering | None = None
+    offering: ToolList | None = None
     """The tools as they are told, until they change."""
     abilities: tuple[str, ...] = ()
     """What the client can do."""
@@ -73,7 +73,7 @@ class Seat:
     """Whether the session ends with the connection; what waits in it is then found elsewhere."""
 
 
-class Seats:
+class ClientSessions:
     """Finds the seat of a request. A connection of the handshake protocol has one of its own; the
     stateless protocol has one for each principal and what its client can do, also after a restart.
     """
@@ -84,9 +84,9 @@ class Seats:
         self._session = session
         self._shared: dict[str, Any] = {}
         self._principals: dict[Principal, Principal] = {}
-        self._taken: set[Seat] = set()
+        self._taken: set[ClientSession] = set()
 
-    def __iter__(self) -> Iterator[Seat]:
+    def __iter__(self) -> Iterator[ClientSession]:
         return iter(tuple(self._taken))
 
     def who_asks(self, ctx: ServerRequestContext[Any, Any]) -> Principal:
@@ -99,11 +99,11 @@ class Seats:
             known = self._principals[principal] = replace(principal, transport="mcp")
         return known
 
-    async def of(self, ctx: ServerRequestContext[Any, Any]) -> Seat:
+    async def of(self, ctx: ServerRequestContext[Any, Any]) -> ClientSession:
         """The seat of a request, taken when it is first needed. Raises `Refused`."""
         places, key = self._place(ctx)
         found = places.get(key)
-        if isinstance(found, Seat):
+        if isinstance(found, ClientSession):
             return found
         if found is None:
             if places is not self._shared:
@@ -115,7 +115,7 @@ class Seats:
         # Who leaves must not take the seat from others who wait for the same one.
         return await asyncio.shield(found)
 
-    def forget(self, ctx: ServerRequestContext[Any, Any], seat: Seat) -> None:
+    def forget(self, ctx: ServerRequestContext[Any, Any], seat: ClientSession) -> None:
         """The session was closed by somebody else: the next request takes a new seat."""
         places, key = self._place(ctx)
         if places.get(key) is seat:
@@ -138,17 +138,17 @@ class Seats:
 
     async def _take(
         self, ctx: ServerRequestContext[Any, Any], places: dict[str, Any], key: str
-    ) -> Seat:
+    ) -> ClientSession:
         who, named = self.who_asks(ctx), self._named(ctx)
         asked, abilities = _asked(ctx, who), _abilities(ctx)
         if places is self._shared:
             session_id = named or _id_for(who.name, abilities)
             opened = await self._open(session_id, asked, who, is_named=bool(named))
-            seat = Seat(opened, who, abilities=abilities)
+            seat = ClientSession(opened, who, abilities=abilities)
             await self._recall(seat)
         else:
             session = await self._runtime.ask("session.create", asked, who)
-            seat = Seat(session.session_id, who, abilities=abilities, is_passing=True)
+            seat = ClientSession(session.session_id, who, abilities=abilities, is_passing=True)
         places[key] = seat
         self._taken.add(seat)
         return seat
@@ -170,18 +170,18 @@ class Seats:
                 raise
         return session_id
 
-    async def _recall(self, seat: Seat) -> None:
+    async def _recall(self, seat: ClientSession) -> None:
         """Find again what waited in the session before this process."""
         asked = ListApprovals(session_id=seat.session_id, is_all=True)
         inbox = await self._runtime.service.list_approvals(asked, seat.who)
         for each in inbox.approvals:
-            mark = mark_of(each.call_id)
-            if mark is not None and each.state in OPEN_STATES:
-                seat.waiting[mark] = Waiting(each.call_id, each.approval_id)
+            call_fingerprint = fingerprint_of(each.call_id)
+            if call_fingerprint is not None and each.state in OPEN_STATES:
+                seat.waiting[call_fingerprint] = PendingCall(each.call_id, each.approval_id)
 
     async def _leave(self, places: dict[str, Any], key: str) -> None:
         """The connection is over, and its session with it."""
-        found: Seat | asyncio.Future[Seat] | None = places.get(key)
+        found: ClientSession | asyncio.Future[ClientSession] | None = places.get(key)
         with suppress(Refused):
             seat = await found if isinstance(found, asyncio.Future) else found
             if seat is not None:
@@ -208,7 +208,7 @@ def _abilities(ctx: ServerRequestContext[Any, Any]) -> tuple[str, ...]:
     return tuple(each for each in _CAPABILITIES if getattr(found, each, None) is not None)
 
 
-def _forget_failed(places: dict[str, Any], key: str, done: asyncio.Future[Seat]) -> None:
+def _forget_failed(places: dict[str, Any], key: str, done: asyncio.Future[ClientSession]) -> None:
     if places.get(key) is done:
         del places[key]
     if not done.cancelled():
@@ -222,17 +222,17 @@ _encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _OURS: Final = re.compile(r"call_([0-9a-f]{16})[0-9a-f]{16}")
 
 
-def mark(name: str, arguments: Mapping[str, Any]) -> str:
+def call_fingerprint(name: str, arguments: Mapping[str, Any]) -> str:
     """The same for every call of a tool with the same arguments, in whichever order they come."""
     return blake2b(_encode([name, arguments]).encode(), digest_size=8).hexdigest()
 
 
-def new_call_id(mark: str) -> str:
+def new_call_id(call_fingerprint: str) -> str:
     """An id that no other call has."""
-    return f"call_{mark}{token_hex(8)}"
+    return f"call_{call_fingerprint}{token_hex(8)}"
 
 
-def mark_of(call_id: str) -> str | None:
+def fingerprint_of(call_id: str) -> str | None:
     """What an id was made for; None when it is not one of ours."""
     found = _OURS.fullmatch(call_id)
     return found[1] if found else None

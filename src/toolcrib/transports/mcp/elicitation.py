@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from toolcrib.runtime.messages import ApprovalFacts
     from toolcrib.runtime.runtime import Runtime
-    from toolcrib.transports.mcp.client_sessions import Seat
+    from toolcrib.transports.mcp.client_sessions import ClientSession
     from toolcrib.transports.mcp.options import ElicitedApproval
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ _FORM: Final[dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ShownApproval:
     """What the person was shown, so that the answer is about that and nothing else."""
 
     call_id: str
@@ -60,23 +60,23 @@ class Asked:
         return f"{_STATE} {self.approval_id} {self.digest} {self.call_id}"
 
 
-def asked_in(state: str | None) -> Asked | None:
+def asked_in(state: str | None) -> ShownApproval | None:
     """What a client was asked before; None when it carries no question of ours."""
     kind, *rest = (state or "").split(" ", 3)
     if kind != _STATE or len(rest) != 3:
         return None
     approval_id, digest, call_id = rest
-    return Asked(call_id, approval_id, digest)
+    return ShownApproval(call_id, approval_id, digest)
 
 
-class Approving:
+class ElicitedApprovals:
     """Asks the person at the client, where that is allowed and possible."""
 
     def __init__(self, runtime: Runtime, mode: ElicitedApproval) -> None:
         self._runtime = runtime
         self._mode = mode
 
-    def may_ask(self, ctx: ServerRequestContext[Any, Any], seat: Seat) -> bool:
+    def may_ask(self, ctx: ServerRequestContext[Any, Any], seat: ClientSession) -> bool:
         """Whether an answer would count, and the client can show the form."""
         trusted = self._mode == "always" or (self._mode == "scope" and seat.who.may("approve"))
         found = ctx.session.client_capabilities
@@ -84,17 +84,19 @@ class Approving:
         # A client that names no mode has forms; that was all there was when modes came.
         return trusted and able is not None and (able.form is not None or able.url is None)
 
-    async def question(self, seat: Seat, approval_id: str) -> tuple[Asked, str] | None:
+    async def question(
+        self, seat: ClientSession, approval_id: str
+    ) -> tuple[ShownApproval, str] | None:
         """What to ask and how to put it; None when it is too long for a form."""
         facts = await self._runtime.ask(
             "approvals.get", {"approval_id": approval_id}, _decider(seat.who)
         )
         text = _text(facts)
-        asked = Asked(facts.call_id, approval_id, facts.digest)
+        asked = ShownApproval(facts.call_id, approval_id, facts.digest)
         return (asked, text) if len(text) <= _LONGEST else None
 
     async def elicit(
-        self, ctx: ServerRequestContext[Any, Any], seat: Seat, approval_id: str
+        self, ctx: ServerRequestContext[Any, Any], seat: ClientSession, approval_id: str
     ) -> bool:
         """Ask over a connection that can be asked; True when somebody has decided."""
         found = await self.question(seat, approval_id)
@@ -108,7 +110,9 @@ class Approving:
             return False
         return await self.decide(seat, asked, answer)
 
-    async def input_required(self, seat: Seat, approval_id: str) -> InputRequiredResult | None:
+    async def input_required(
+        self, seat: ClientSession, approval_id: str
+    ) -> InputRequiredResult | None:
         """The question as the answer of a stateless request; the client calls again with both."""
         found = await self.question(seat, approval_id)
         if found is None:
@@ -119,7 +123,7 @@ class Approving:
             input_requests={_KEY: ElicitRequest(params=form)}, request_state=asked.to_state()
         )
 
-    async def decide(self, seat: Seat, asked: Asked, answer: object) -> bool:
+    async def decide(self, seat: ClientSession, asked: ShownApproval, answer: object) -> bool:
         """Take an answer for a decision; False when it is none. Somebody may have been faster,
         and then theirs counts.
         """

@@ -14,7 +14,8 @@ from toolcrib.errors import Refused
 from toolcrib.runtime.live_session import wait_at_most
 from toolcrib.serving.auth import principal_of
 from toolcrib.serving.refusals import send_refusal
-from toolcrib.transports.mcp.stateless import answer_once, is_stateless, read_body, wants_stream
+from toolcrib.serving.requests import read_body
+from toolcrib.transports.mcp.stateless import Body, answer_once, is_stateless, wants_stream
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -81,7 +82,7 @@ class McpEndpoint:
             await self._streams.handle_request(scope, receive, send)
             return
         try:
-            body = await read_body(scope, receive, self._limit)
+            body = Body(await read_body(receive, self._limit))
         except Refused as refused:
             await send_refusal(send, refused)
             return

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _HEARS: Final = "toolcrib.hears"
 
 
-class Telling:
+class Notifications:
     """Tells who listens (`subscriptions/listen`, the stateless protocol) and every connection of
     the handshake protocol that has asked for a list.
     """

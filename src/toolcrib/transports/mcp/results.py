@@ -162,7 +162,7 @@ if TYPE_CHECKING:
     from mcp_types import PaginatedRequestParams, ReadResourceRequestParams
 
     from toolcrib.runtime.runtime import Runtime
-    from toolcrib.transports.mcp.client_sessions import Seats
+    from toolcrib.transports.mcp.client_sessions import ClientSessions
 
     ReadResource = Callable[
         ["ServerRequestContext[Any, Any]", ReadResourceRequestParams], Awaitable[HandlerResult]
@@ -174,7 +174,7 @@ class ArtifactReader:
     to the author's handler.
     """
 
-    def __init__(self, runtime: Runtime, seats: Seats) -> None:
+    def __init__(self, runtime: Runtime, seats: ClientSessions) -> None:
         self._runtime = runtime
         self._seats = seats
         self.others: ReadResource | None = None

@@ -13,14 +13,14 @@ from mcp_types import ReadResourceRequestParams, SetLevelRequestParams
 from pydantic import BaseModel
 
 from toolcrib.runtime.principal import Principal
-from toolcrib.transports.mcp.client_sessions import Seats
-from toolcrib.transports.mcp.elicitation import Approving
+from toolcrib.transports.mcp.client_sessions import ClientSessions
+from toolcrib.transports.mcp.elicitation import ElicitedApprovals
 from toolcrib.transports.mcp.errors import without_details
-from toolcrib.transports.mcp.notifications import Telling, set_level
+from toolcrib.transports.mcp.notifications import Notifications, set_level
 from toolcrib.transports.mcp.options import McpOptions
 from toolcrib.transports.mcp.results import ArtifactReader, no_resources
-from toolcrib.transports.mcp.tool_calls import Calling
-from toolcrib.transports.mcp.tool_list import Listing
+from toolcrib.transports.mcp.tool_calls import ToolCallHandler
+from toolcrib.transports.mcp.tool_list import ToolListHandler
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from mcp.server.context import HandlerResult, ServerRequestContext
     from mcp.server.models import InitializationOptions
     from mcp.server.subscriptions import ServerEvent
-    from starlette.applications import Starlette
 
     from toolcrib.runtime.runtime import Runtime
-    from toolcrib.serving.tokens import Tokens
     from toolcrib.transports.mcp.endpoint import McpEndpoint
     from toolcrib.transports.pipes import Pipes
 
@@ -56,12 +54,12 @@ class McpServer:
     ) -> None:
         self.runtime = runtime
         self.options = options = options or McpOptions()
-        self._seats = Seats(runtime, who, options.session)
-        self._telling = Telling()
-        self._listing = Listing(runtime, self._seats, self._telling)
+        self._seats = ClientSessions(runtime, who, options.session)
+        self._telling = Notifications()
+        self._listing = ToolListHandler(runtime, self._seats, self._telling)
         self._artifacts = ArtifactReader(runtime, self._seats)
         self._endpoint: McpEndpoint | None = None
-        approving = Approving(runtime, options.approve_by_elicitation)
+        approving = ElicitedApprovals(runtime, options.approve_by_elicitation)
         self.sdk: Server[Any] = _Sdk(
             options.name,
             version=options.version,
@@ -71,7 +69,9 @@ class McpServer:
             lifespan=self._lifespan,
             get_tool_input_schema=self._listing.input_schema,
             on_list_tools=cast("Any", self._listing),
-            on_call_tool=cast("Any", Calling(runtime, self._seats, self._listing, approving)),
+            on_call_tool=cast(
+                "Any", ToolCallHandler(runtime, self._seats, self._listing, approving)
+            ),
             on_list_resources=no_resources,
             on_read_resource=cast("Any", self._artifacts),
             on_subscriptions_listen=self._telling.listen,
@@ -111,8 +111,8 @@ class McpServer:
 
     @property
     def endpoint(self) -> McpEndpoint:
-        """Streamable HTTP as an ASGI application, without a gate: `app` and `create_app` have one
-        before it.
+        """Streamable HTTP as an ASGI application without authentication: `create_app` serves it at
+        `/mcp`, behind the authentication of the runtime.
         """
         from toolcrib.transports.mcp.endpoint import McpEndpoint
 
@@ -120,14 +120,8 @@ class McpServer:
             self._endpoint = McpEndpoint(self)
         return self._endpoint
 
-    def app(self, *, tokens: Tokens, **doors: Any) -> Starlette:
-        """The ASGI application of a whole server: REST, and MCP at `/mcp`, behind one gate."""
-        from toolcrib.transports.http.app import create_app
-
-        return create_app(self.runtime, tokens=tokens, mcp=self, **doors)
-
     async def close(self) -> None:
-        """End Streamable HTTP. `HttpServer` does so; this is for who serves `app` otherwise."""
+        """End Streamable HTTP. `HttpServer` does so; an application on another server has to."""
         if self._endpoint is not None:
             await self._endpoint.close(self.runtime.config.drain_seconds)
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from toolcrib.errors import Refused
-from toolcrib.transports.http.sse import client_left
+from toolcrib.serving.requests import wait_for_disconnect
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -60,29 +59,12 @@ def is_stateless(scope: Scope) -> bool:
     return version is not None and version not in _HANDSHAKE
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int) -> Body:
-    """The body, read no further than the limit. Raises `Refused`."""
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise Refused("invalid", "the client left before it had sent the body")
-        part: bytes = message.get("body", b"")
-        size += len(part)
-        if size > limit:
-            raise Refused("too_large", f"the body has more than {limit} bytes, the most taken")
-        parts.append(part)
-        if not message.get("more_body", False):
-            return Body(parts[0] if len(parts) == 1 else b"".join(parts))
-
-
 def wants_stream(body: Body) -> bool:
     """Whether anything but the answer may have to be sent."""
     return any(each in body.content for each in _STREAMED)
 
 
-def watch_of(ctx: ServerRequestContext[Any, Any]) -> Watch | None:
+def watch_of(ctx: ServerRequestContext[Any, Any]) -> ClientWatch | None:
     """What looks after the client of a request, where its task is kept; None where it is not."""
     return None if ctx.request is None else ctx.request.scope.get(_WATCH)
 
@@ -99,7 +81,7 @@ async def answer_once(
     """Answer with one JSON document. A client that hangs up before has cancelled the request.
     `is_kept` says that nobody else cancels the task that answers.
     """
-    watch = Watch(receive)
+    watch = ClientWatch(receive)
     if is_kept:
         scope[_WATCH] = watch
     try:
@@ -114,7 +96,7 @@ async def answer_once(
         watch.end()
 
 
-class Watch:
+class ClientWatch:
     """Cancels the task that answers when the client leaves, or does `on_leave` in its place. It
     begins to look after a while: most answers are there before, and a task beside each of them
     would cost as much as a call.
@@ -145,7 +127,7 @@ class Watch:
         self._task.uncancel()
 
     def _begin(self) -> None:
-        self._leaving = asyncio.ensure_future(client_left(self._receive))
+        self._leaving = asyncio.ensure_future(wait_for_disconnect(self._receive))
         self._leaving.add_done_callback(self._left)
 
     def _left(self, leaving: asyncio.Task[None]) -> None:

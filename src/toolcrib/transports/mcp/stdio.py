@@ -28,7 +28,7 @@ from pydantic import ValidationError
 
 from toolcrib.runtime.live_session import wait_at_most
 from toolcrib.serving.stop_signals import on_stop_signals
-from toolcrib.transports.pipes import Lines, Pipes, Writing, chunks
+from toolcrib.transports.pipes import Lines, Pipes, PipeWriter, chunks
 from toolcrib.transports.stdio import FLUSH_SECONDS
 
 _CANCELLED: Final = "notifications/cancelled"
@@ -38,7 +38,7 @@ MOST_IN_FLIGHT: Final = 1_000
 """How many requests may wait for an answer: a client that asks and does not read is held up."""
 
 
-class Unreadable(Exception):
+class InvalidLine(Exception):
     """A line is no message, or one that is not taken; `answer` says so to the client."""
 
     def __init__(self, code: int, message: str, request_id: RequestId | None = None) -> None:
@@ -48,17 +48,17 @@ class Unreadable(Exception):
 
 
 def read_message(line: bytes, most_bytes: int) -> JSONRPCMessage:
-    """The message of a line. Raises `Unreadable`."""
+    """The message of a line. Raises `InvalidLine`."""
     if len(line) > most_bytes:
-        raise Unreadable(INVALID_REQUEST, f"a message has at most {most_bytes} bytes here")
+        raise InvalidLine(INVALID_REQUEST, f"a message has at most {most_bytes} bytes here")
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError as error:
         is_json = all(each["type"] != "json_invalid" for each in error.errors())
         if is_json:
             text = "the line is not a message of JSON-RPC 2.0"
-            raise Unreadable(INVALID_REQUEST, text) from None
-        raise Unreadable(PARSE_ERROR, "the line is not JSON") from None
+            raise InvalidLine(INVALID_REQUEST, text) from None
+        raise InvalidLine(PARSE_ERROR, "the line is not JSON") from None
 
 
 def as_line(message: JSONRPCMessage) -> bytes:
@@ -66,7 +66,7 @@ def as_line(message: JSONRPCMessage) -> bytes:
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
-class InFlight:
+class RequestsInFlight:
     """The requests of a client that wait for an answer."""
 
     def __init__(self) -> None:
@@ -75,11 +75,11 @@ class InFlight:
         self.is_empty.set()
 
     def begin(self, message: JSONRPCMessage) -> None:
-        """A message came in. Raises `Unreadable` when there are too many."""
+        """A message came in. Raises `InvalidLine` when there are too many."""
         if isinstance(message, JSONRPCRequest):
             if len(self._ids) >= MOST_IN_FLIGHT:
                 text = f"{MOST_IN_FLIGHT} requests wait for their answers, and no more may"
-                raise Unreadable(INTERNAL_ERROR, text, message.id)
+                raise InvalidLine(INTERNAL_ERROR, text, message.id)
             self._ids.add(message.id)
             self.is_empty.clear()
         elif isinstance(message, JSONRPCNotification) and message.method == _CANCELLED:
@@ -122,7 +122,7 @@ class _Connection:
     def __init__(self, server: McpServer, pipes: Pipes) -> None:
         self._server = server
         self._pipes = pipes
-        self._in_flight = InFlight()
+        self._in_flight = RequestsInFlight()
         self._stopped = asyncio.Event()
 
     async def serve(self) -> None:
@@ -178,14 +178,14 @@ class _Connection:
             try:
                 message = read_message(line, most)
                 self._in_flight.begin(message)
-            except Unreadable as unreadable:
+            except InvalidLine as unreadable:
                 await answers.send(SessionMessage(unreadable.answer))
                 return
             await incoming.send(SessionMessage(message))
 
     async def _write(self, outgoing: Outgoing) -> None:
         """Ends when the client does not read any more; the messages left are for nobody."""
-        out = Writing(self._pipes.writes)
+        out = PipeWriter(self._pipes.writes)
         with suppress(OSError):
             async with outgoing:
                 async for message in outgoing:

@@ -26,27 +26,27 @@ from toolcrib.ledger.events import ToolProgress
 from toolcrib.runtime.messages import ListApprovals, OneApproval, OneSession
 from toolcrib.transports.mcp.client_sessions import (
     OPEN_STATES,
-    Seat,
-    Seats,
-    Waiting,
-    mark,
-    mark_of,
+    ClientSession,
+    ClientSessions,
+    PendingCall,
+    call_fingerprint,
+    fingerprint_of,
     new_call_id,
 )
 from toolcrib.transports.mcp.elicitation import answer_in, asked_in
 from toolcrib.transports.mcp.request import HERE, McpRequest
 from toolcrib.transports.mcp.results import CALL_META, meta_of, told, told_waiting
-from toolcrib.transports.mcp.stateless import Watch, watch_of
+from toolcrib.transports.mcp.stateless import ClientWatch, watch_of
 
 if TYPE_CHECKING:
     from mcp.server.context import HandlerResult, ServerRequestContext
     from mcp_types import CallToolRequestParams
 
-    from toolcrib.runtime.envelope import Reader
+    from toolcrib.runtime.event_reader import EventReader
     from toolcrib.runtime.messages import ApprovalFacts, CallResult
     from toolcrib.runtime.runtime import Runtime
-    from toolcrib.transports.mcp.elicitation import Approving
-    from toolcrib.transports.mcp.tool_list import Listing, Offering
+    from toolcrib.transports.mcp.elicitation import ElicitedApprovals
+    from toolcrib.transports.mcp.tool_list import ToolList, ToolListHandler
 
 
 def wants_progress(ctx: ServerRequestContext[Any, Any]) -> bool:
@@ -56,7 +56,7 @@ def wants_progress(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 @asynccontextmanager
 async def told_progress(
-    runtime: Runtime, ctx: ServerRequestContext[Any, Any], seat: Seat, call_id: str
+    runtime: Runtime, ctx: ServerRequestContext[Any, Any], seat: ClientSession, call_id: str
 ) -> AsyncGenerator[None]:
     """Tell the progress of a call that is made in this block; all of it, before the block ends."""
     session = await runtime.service.get_session(OneSession(session_id=seat.session_id), seat.who)
@@ -71,7 +71,7 @@ async def told_progress(
         telling.cancel()
 
 
-async def _tell(reader: Reader, ctx: ServerRequestContext[Any, Any], call_id: str) -> None:
+async def _tell(reader: EventReader, ctx: ServerRequestContext[Any, Any], call_id: str) -> None:
     told = float("-inf")
     async for event in reader:
         if event.kind != ToolProgress.kind or event.data["call_id"] != call_id:
@@ -83,35 +83,35 @@ async def _tell(reader: Reader, ctx: ServerRequestContext[Any, Any], call_id: st
             await ctx.session.report_progress(told, data["total"], data["message"])
 
 
-class Earlier:
+class PendingCalls:
     """Looks through the inbox for the same call of the same principal, in a session of MCP that is
     over, or whose client has gone without a word. Only what waits is ever looked for, so that
     other calls cost nothing.
     """
 
-    def __init__(self, runtime: Runtime, seats: Seats) -> None:
+    def __init__(self, runtime: Runtime, seats: ClientSessions) -> None:
         self._runtime = runtime
         self._seats = seats
 
-    async def take(self, seat: Seat, sign: str) -> Seat | None:
+    async def take(self, seat: ClientSession, sign: str) -> ClientSession | None:
         """The seat where the call waits, its session open again; None when there is none."""
         service = self._runtime.service
         for each in (await service.list_approvals(ListApprovals(is_all=True), seat.who)).approvals:
-            if each.state in OPEN_STATES and mark_of(each.call_id) == sign:
+            if each.state in OPEN_STATES and fingerprint_of(each.call_id) == sign:
                 found = self._idle(each, seat, sign) or await self._opened(each, seat)
                 if found is not None:
-                    found.waiting[sign] = Waiting(each.call_id, each.approval_id)
+                    found.waiting[sign] = PendingCall(each.call_id, each.approval_id)
                     return found
         return None
 
-    async def leave(self, seat: Seat) -> None:
+    async def leave(self, seat: ClientSession) -> None:
         """Let go of the session; what waits in it goes on waiting."""
         if seat in self._seats:
             return
         with suppress(Refused):
             await self._runtime.ask("session.close", {"session_id": seat.session_id}, seat.who)
 
-    def _idle(self, filed: ApprovalFacts, seat: Seat, sign: str) -> Seat | None:
+    def _idle(self, filed: ApprovalFacts, seat: ClientSession, sign: str) -> ClientSession | None:
         """The seat of another connection that nobody asks about this call at now. Many clients
         leave without ending their session, which then stays for a while.
         """
@@ -121,7 +121,7 @@ class Earlier:
                 return other
         return None
 
-    async def _opened(self, filed: ApprovalFacts, seat: Seat) -> Seat | None:
+    async def _opened(self, filed: ApprovalFacts, seat: ClientSession) -> ClientSession | None:
         asked = OneSession(session_id=filed.session_id)
         try:
             facts = await self._runtime.service.get_session(asked, seat.who)
@@ -133,24 +133,28 @@ class Earlier:
         except Refused:
             # Another process works in it, or somebody deleted it.
             return None
-        return Seat(filed.session_id, seat.who, abilities=seat.abilities)
+        return ClientSession(filed.session_id, seat.who, abilities=seat.abilities)
 
 
 CALL_ID_META: Final = "toolcrib/call_id"
 """Where a client may name its call in `_meta`, or the one that waits."""
 
 
-class Calling:
+class ToolCallHandler:
     """Answers `tools/call`. Failures are results; what is not done at all is an error."""
 
     def __init__(
-        self, runtime: Runtime, seats: Seats, listing: Listing, approving: Approving
+        self,
+        runtime: Runtime,
+        seats: ClientSessions,
+        listing: ToolListHandler,
+        approving: ElicitedApprovals,
     ) -> None:
         self._runtime = runtime
         self._seats = seats
         self._listing = listing
         self._approving = approving
-        self._earlier = Earlier(runtime, seats)
+        self._earlier = PendingCalls(runtime, seats)
         self._cancelling: set[asyncio.Future[Any]] = set()
 
     async def __call__(
@@ -175,9 +179,9 @@ class Calling:
         self._seats.forget(request.context, seat)
         return await self._answer_at(await self._seats.of(request.context), request)
 
-    async def _answer_at(self, seat: Seat, request: McpRequest) -> HandlerResult:
+    async def _answer_at(self, seat: ClientSession, request: McpRequest) -> HandlerResult:
         params = request.params
-        sign = mark(params.name, params.arguments or {})
+        sign = call_fingerprint(params.name, params.arguments or {})
         earlier = await self._earlier.take(seat, sign) if sign in seat.earlier else None
         if earlier is not None:
             return await self._answer_earlier(seat, earlier, request, sign)
@@ -187,7 +191,9 @@ class Calling:
         finally:
             seat.answering.discard(sign)
 
-    async def _answer_here(self, seat: Seat, request: McpRequest, sign: str) -> HandlerResult:
+    async def _answer_here(
+        self, seat: ClientSession, request: McpRequest, sign: str
+    ) -> HandlerResult:
         params = request.params
         asked = asked_in(params.request_state)
         if asked is None:
@@ -206,7 +212,7 @@ class Calling:
         return await self._settle(seat, request, result, sign, answered)
 
     async def _answer_earlier(
-        self, seat: Seat, earlier: Seat, request: McpRequest, sign: str
+        self, seat: ClientSession, earlier: ClientSession, request: McpRequest, sign: str
     ) -> HandlerResult:
         """Go on with the call that has waited for longer; nobody need be asked a second time."""
         try:
@@ -217,12 +223,17 @@ class Calling:
             await self._earlier.leave(earlier)
 
     async def _settle(
-        self, seat: Seat, request: McpRequest, result: CallResult, sign: str, answered: str | None
+        self,
+        seat: ClientSession,
+        request: McpRequest,
+        result: CallResult,
+        sign: str,
+        answered: str | None,
     ) -> HandlerResult:
         """Have what waits decided if that can be, and say what came of it."""
         while result.status == "waiting":
             assert result.approval_id is not None, "what waits, waits for an approval"
-            seat.waiting[sign] = Waiting(result.call_id, result.approval_id)
+            seat.waiting[sign] = PendingCall(result.call_id, result.approval_id)
             if result.approval_id == answered:
                 return told_waiting(result)
             answered = result.approval_id
@@ -233,7 +244,7 @@ class Calling:
         seat.waiting.pop(sign, None)
         return self._told(result, request, await self._listing.of(seat))
 
-    async def _call_id(self, params: CallToolRequestParams, seat: Seat, sign: str) -> str:
+    async def _call_id(self, params: CallToolRequestParams, seat: ClientSession, sign: str) -> str:
         """That of the call that the client names, or of the same call if it waits."""
         given = params.meta.get(CALL_ID_META) if params.meta else None
         if isinstance(given, str):
@@ -247,7 +258,7 @@ class Calling:
         return new_call_id(sign)
 
     async def _ask(
-        self, seat: Seat, request: McpRequest, result: CallResult
+        self, seat: ClientSession, request: McpRequest, result: CallResult
     ) -> HandlerResult | None:
         """Have the person at the client decide; None when somebody has, else what to answer."""
         ctx, approving = request.context, self._approving
@@ -260,7 +271,7 @@ class Calling:
         is_decided = await approving.elicit(ctx, seat, result.approval_id)
         return None if is_decided else told_waiting(result)
 
-    async def _run(self, seat: Seat, request: McpRequest, call_id: str) -> CallResult:
+    async def _run(self, seat: ClientSession, request: McpRequest, call_id: str) -> CallResult:
         params, runtime = request.params, self._runtime
         asked = {
             "session_id": seat.session_id,
@@ -280,7 +291,9 @@ class Calling:
             self._cancel(seat, call_id)
             raise
 
-    async def _run_here(self, watch: Watch, seat: Seat, asked: dict[str, Any]) -> CallResult:
+    async def _run_here(
+        self, watch: ClientWatch, seat: ClientSession, asked: dict[str, Any]
+    ) -> CallResult:
         """Run the call in the task of its request. With tasks of their own, the calls of many
         clients are all half done at once, and the garbage collector goes through them every time.
         """
@@ -290,7 +303,7 @@ class Calling:
         finally:
             watch.on_leave = None
 
-    def _cancel(self, seat: Seat, call_id: str) -> None:
+    def _cancel(self, seat: ClientSession, call_id: str) -> None:
         """Stop a call that the client gave up. Not awaited: whoever is cancelled cannot wait."""
         asked = {"session_id": seat.session_id, "call_id": call_id}
         cancelling = asyncio.ensure_future(self._runtime.ask("tools.cancel", asked, seat.who))
@@ -303,7 +316,7 @@ class Calling:
             # A session that was closed meanwhile has ended its calls itself.
             done.exception()
 
-    def _told(self, result: CallResult, request: McpRequest, offering: Offering) -> HandlerResult:
+    def _told(self, result: CallResult, request: McpRequest, offering: ToolList) -> HandlerResult:
         failure = result.failure
         if failure is not None and failure.kind == "not_found":
             facts = {**meta_of(result), "failure": asdict(failure)}

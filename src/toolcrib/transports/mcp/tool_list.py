@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from toolcrib.runtime.messages import ToolFacts, Tools
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.tools.tool import Tool
-    from toolcrib.transports.mcp.client_sessions import Seat, Seats
-    from toolcrib.transports.mcp.notifications import Telling
+    from toolcrib.transports.mcp.client_sessions import ClientSession, ClientSessions
+    from toolcrib.transports.mcp.notifications import Notifications
 
 
 TOOL_META: Final = "toolcrib/tool"
@@ -39,7 +39,7 @@ TOOL_META: Final = "toolcrib/tool"
 
 
 @dataclass(frozen=True, slots=True)
-class Offering:
+class ToolList:
     """The tools of one session, ready to be sent, and what the typed ones promise to give."""
 
     tools: list[dict[str, Any]]
@@ -48,7 +48,7 @@ class Offering:
     """Tools of other MCP servers, whose results may be parts as MCP writes them."""
 
 
-def offering(told: Tools, registry: HostToolRegistry, session_id: str) -> Offering:
+def tool_list(told: Tools, registry: HostToolRegistry, session_id: str) -> ToolList:
     """Make it of what `tools.list` gives; the registry knows the types of results."""
     tools: list[dict[str, Any]] = []
     outputs: dict[str, Draft202012Validator] = {}
@@ -63,7 +63,7 @@ def offering(told: Tools, registry: HostToolRegistry, session_id: str) -> Offeri
         is_told = schema is not None and schema.get("type") == "object"
         tools.append(_tool(facts, schema if is_told else None))
     mounted = frozenset(facts.name for facts in told.tools if is_mounted(facts.source))
-    return Offering(tools, outputs, mounted)
+    return ToolList(tools, outputs, mounted)
 
 
 def is_mounted(source: str) -> bool:
@@ -113,10 +113,10 @@ def _identity(facts: ToolFacts) -> dict[str, Any]:
     }
 
 
-class Listing:
+class ToolListHandler:
     """Answers `tools/list`, and knows what the tools promise to give."""
 
-    def __init__(self, runtime: Runtime, seats: Seats, telling: Telling) -> None:
+    def __init__(self, runtime: Runtime, seats: ClientSessions, telling: Notifications) -> None:
         self._runtime = runtime
         self._seats = seats
         self._telling = telling
@@ -136,13 +136,13 @@ class Listing:
         found = await self.of(await self._seats.of(ctx))
         return {"resultType": "complete", "tools": found.tools}
 
-    async def of(self, seat: Seat) -> Offering:
+    async def of(self, seat: ClientSession) -> ToolList:
         """The tools of a seat."""
         found = seat.offering
         if found is None:
             asked = ListTools(session_id=seat.session_id)
             told = await self._runtime.service.list_tools(asked, seat.who)
-            found = offering(told, self._runtime.registry, seat.session_id)
+            found = tool_list(told, self._runtime.registry, seat.session_id)
             seat.offering = found
         return found
 

@@ -163,7 +163,7 @@ async def test_no_item_breaks_the_reader(items: Any) -> None:
 @pytest.mark.parametrize("path", recordings("openai", "azure", "xai"))
 def test_recorded_calls_are_read(path: Path) -> None:
     """H48: in real traffic each call for this process is one whose arguments are valid."""
-    from toolcrib.tools.prepared import prepare
+    from toolcrib.tools.prepared_tool import prepare
 
     for items in recorded_outputs(path):
         for codec, tool in TOOLS.items():

@@ -46,7 +46,6 @@ ITEMS = [
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "google", "openai-responses", "openrouter"])
-@pytest.mark.timeout(240)
 @settings(max_examples=30)
 @given(items=mangled(ITEMS))
 def test_nothing_that_a_provider_sends_is_too_odd(items: Any, provider: str) -> None:

@@ -19,7 +19,7 @@ from toolcrib.adapters.json_fields import (
     text_of,
 )
 from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCall, ClientCodec
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.tool_search import (
     KIND,

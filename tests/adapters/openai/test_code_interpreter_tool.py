@@ -15,7 +15,7 @@ from toolcrib.tools.code_interpreter import (
     NetworkPolicy,
 )
 from toolcrib.tools.context import ToolContext
-from toolcrib.tools.prepared import prepare
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.provider_tools import ProviderTool
 from toolcrib.tools.result import ToolResult
 

@@ -10,7 +10,7 @@ from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.host_tools.definition import HostToolDefinition
 from toolcrib.tools.context import ToolContext
 from toolcrib.tools.identity import tool_digest
-from toolcrib.tools.prepared import as_tool, prepare
+from toolcrib.tools.prepared_tool import as_tool, prepare
 from toolcrib.tools.secrets import Secret
 from toolcrib.tools.tool import Tool
 

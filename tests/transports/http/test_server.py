@@ -40,7 +40,7 @@ async def test_a_server_makes_a_token_and_asks_for_it(tmp_path: Path) -> None:
 async def test_a_server_that_others_reach_needs_an_explicit_token(tmp_path: Path) -> None:
     """Nothing is opened or written before that is refused."""
     path = tmp_path / "token"
-    with pytest.raises(UsageError, match="token must be given"):
+    with pytest.raises(UsageError, match="token must be set"):
         HttpServer(create_runtime(), host="0.0.0.0", port=0, token_file=path)
 
     assert not path.exists()

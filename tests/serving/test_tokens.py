@@ -1,4 +1,4 @@
-"""Tokens, the file they are kept in, and the names a server answers to."""
+"""Tokens, and the file that they are stored in."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.errors import Refused, UsageError
+from toolcrib.errors import UsageError
 from toolcrib.runtime.principal import OWNER
-from toolcrib.serving.origins import Doors, check_bind, doors, is_loopback
 from toolcrib.serving.tokens import (
     Token,
     Tokens,
     new_token,
     owner_token,
-    read_or_make_tokens,
+    read_or_create_tokens,
     read_tokens,
 )
 
@@ -34,7 +33,7 @@ def test_a_token_file_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "state" / "token"
     before = os.umask(0)
     try:
-        tokens = read_or_make_tokens(path)
+        tokens = read_or_create_tokens(path)
     finally:
         os.umask(before)
     secret = owner_token(path)
@@ -43,7 +42,7 @@ def test_a_token_file_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert len(secret) >= 43
     assert tokens.principal_of(secret.encode()) is OWNER
-    assert read_or_make_tokens(path).principal_of(secret.encode()) is OWNER
+    assert read_or_create_tokens(path).principal_of(secret.encode()) is OWNER
     assert os.listdir(path.parent) == ["token"]
 
 
@@ -112,59 +111,3 @@ def test_a_token_does_not_show() -> None:
     assert new_token() != new_token()
     with pytest.raises(UsageError, match="no token"):
         Tokens([])
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "::1", "[::1]"])
-def test_loopback_needs_no_token_of_ones_own(host: str) -> None:
-    """Only this machine reaches it."""
-    check_bind(host, has_explicit_token=False)
-
-    assert is_loopback(host)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.168.1.5", "crib.example"])
-def test_other_machines_need_a_token_that_somebody_chose(host: str) -> None:
-    """A server that others reach is not opened with a token nobody was told of."""
-    with pytest.raises(UsageError, match="token must be given"):
-        check_bind(host, has_explicit_token=False)
-    check_bind(host, has_explicit_token=True)
-
-
-def test_names_are_answered_with_any_port_and_case() -> None:
-    """A Host is a name that was allowed; the port is the client's way in."""
-    rules = doors(None, None)
-    for host in ("localhost", "LocalHost:80", "127.0.0.1:8420", "[::1]:8420"):
-        rules.check(host, None, scheme="http")
-    for host in (None, "", "localhost:x", "user@localhost", "localhost.", "[::1", "a b"):
-        with pytest.raises(Refused, match="Host"):
-            rules.check(host, None, scheme="http")
-
-
-def test_a_page_comes_from_the_server_itself_or_an_allowed_origin() -> None:
-    """Scheme, name and port must be the same, or named."""
-    rules = doors(None, ["https://inbox.example"])
-    for origin in (None, "http://localhost:1", "https://inbox.example"):
-        rules.check("localhost:1", origin, scheme="http")
-    for origin in ("https://localhost:1", "http://localhost", "null", "", "http://inbox.example"):
-        with pytest.raises(Refused, match="Origin"):
-            rules.check("localhost:1", origin, scheme="http")
-
-
-@pytest.mark.parametrize(
-    ("hosts", "origins"),
-    [
-        (["*"], None),
-        (["*.example"], None),
-        (["http://x.example"], None),
-        (["x.example:80"], None),
-        (None, ["*"]),
-        (None, ["inbox.example"]),
-        (None, ["https://inbox.example/page"]),
-    ],
-)
-def test_a_rule_that_lets_anybody_in_is_refused(
-    hosts: list[str] | None, origins: list[str] | None
-) -> None:
-    """No wildcard, and nothing that would never match."""
-    with pytest.raises(UsageError):
-        assert isinstance(doors(hosts, origins), Doors)

@@ -1,20 +1,52 @@
-"""Clients on real sockets that stop reading."""
+"""The parts of uvicorn that are subclassed, and the clients that they cut off."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import inspect
 import json
 import select
 import socket
 from contextlib import closing
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from tests.transports.http.served_runtime import OWNERS, STREAM, Served, events_of, served
 from toolcrib.calls.outcome import Limits
 
 BIG = "x" * 1_000_000
 ROOMY = Limits(max_arguments_bytes=2_000_000, max_result_chars=2_000_000)
+PROTOCOL_METHODS = ("connection_made", "connection_lost", "pause_writing", "resume_writing")
 _HUNG_UP = select.POLLERR | select.POLLHUP
+
+
+@pytest.mark.parametrize("protocol", [HttpToolsProtocol, WebSocketsSansIOProtocol])
+def test_uvicorn_still_has_the_protocol_methods_that_are_extended(protocol: type[Any]) -> None:
+    """A version of uvicorn without one of them would leave slow clients connected for ever."""
+    missing = [name for name in PROTOCOL_METHODS if not callable(getattr(protocol, name, None))]
+
+    assert missing == [], f"{protocol.__name__} of uvicorn {uvicorn.__version__} lacks {missing}"
+    source = inspect.getsource(protocol.connection_made)
+    assert "self.transport = " in source, f"{protocol.__name__} no longer keeps its transport"
+
+
+def test_uvicorn_still_has_the_server_methods_that_are_overridden() -> None:
+    """A renamed method would never be called: the server would not report that it listens."""
+    methods = ("capture_signals", "startup", "shutdown", "serve")
+    missing = [name for name in methods if not callable(getattr(uvicorn.Server, name, None))]
+
+    assert missing == [], f"uvicorn {uvicorn.__version__} lacks Server.{missing}"
+    for name in ("startup", "shutdown"):
+        parameters = list(inspect.signature(getattr(uvicorn.Server, name)).parameters)
+        assert parameters == ["self", "sockets"], f"the parameters of Server.{name} have changed"
+    source = inspect.getsource(uvicorn.Server)
+    assert "self.servers" in source, "Server no longer keeps its listening sockets in servers"
+    assert "with self.capture_signals()" in source, "Server.serve no longer calls capture_signals"
 
 
 def head(it: Served, path: str, *more: str) -> bytes:

@@ -6,25 +6,21 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.runtime.client_tools import ClientGone
+from toolcrib.errors import ClientFailed, ClientGone
 from toolcrib.transports.jsonrpc import notification_frame, request_frame
 
 if TYPE_CHECKING:
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.service import Service
     from toolcrib.transports.jsonrpc import Response
-    from toolcrib.transports.peer_events import Outbox
+    from toolcrib.transports.subscriptions import Outbox
 
 CALL = "client.call"
 """The request to run one call; the result is the tool's value, an error its failure."""
 CANCEL = "$/cancel"
 
 
-class ClientFailed(Exception):
-    """The client ran a call and says that it failed."""
-
-
-class Asked:
+class ClientRequests:
     """Requests of ours that a client has not answered yet."""
 
     def __init__(self, outbox: Outbox) -> None:
@@ -80,9 +76,9 @@ class Asked:
 class SessionLink:
     """The way to the client for one session's calls."""
 
-    def __init__(self, session_id: str, asked: Asked) -> None:
+    def __init__(self, session_id: str, asked: ClientRequests) -> None:
         self._session_id = session_id
-        self._asked = asked
+        self._requests = asked
 
     async def run(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> Any:
         params = {
@@ -91,4 +87,4 @@ class SessionLink:
             "name": name,
             "arguments": arguments,
         }
-        return await self._asked.ask(CALL, params)
+        return await self._requests.ask(CALL, params)

@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.runtime.envelope import GAP, Envelope
+from toolcrib.runtime.event_reader import GAP, Envelope
 from toolcrib.transports.jsonrpc import notification_frame
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.envelope import Reader
+    from toolcrib.runtime.event_reader import EventReader
 
 
 EVENT = "event"
@@ -26,7 +26,7 @@ ENDED = "events.ended"
 _log = logging.getLogger(__name__)
 
 
-class Following:
+class Subscriptions:
     """Sends the events of sessions to one client, each session once.
 
     While the client does not read, nothing is fetched for it; the reader cuts who falls too far
@@ -37,7 +37,7 @@ class Following:
         self._outbox = outbox
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def begin(self, session_id: str, after: int, reader: Reader) -> None:
+    def begin(self, session_id: str, after: int, reader: EventReader) -> None:
         """Follow a session; an earlier subscription to it ends."""
         self.end(session_id)
         task = asyncio.ensure_future(self._follow(session_id, after, reader))
@@ -55,12 +55,12 @@ class Following:
         for session_id in list(self._tasks):
             self.end(session_id)
 
-    def _forget(self, session_id: str, reader: Reader, done: asyncio.Task[None]) -> None:
+    def _forget(self, session_id: str, reader: EventReader, done: asyncio.Task[None]) -> None:
         reader.close()
         if self._tasks.get(session_id) is done:
             del self._tasks[session_id]
 
-    async def _follow(self, session_id: str, after: int, reader: Reader) -> None:
+    async def _follow(self, session_id: str, after: int, reader: EventReader) -> None:
         seen, is_cut = after, False
         try:
             async for envelope in reader:

@@ -39,7 +39,7 @@ class Envelope:
     is_kept: bool = True
 
 
-def kept(record: Record) -> Envelope:
+def envelope_of(record: Record) -> Envelope:
     """A record of the ledger. Deleted payloads are empty."""
     data: dict[str, Any] = json.loads(record.payload) if record.payload is not None else {}
     if record.kind == ToolInvoked.kind and record.payload is not None and "message" not in data:
@@ -49,7 +49,7 @@ def kept(record: Record) -> Envelope:
     return Envelope(record.session_id, record.seq, record.kind, record.at, data)
 
 
-class Reader:
+class EventReader:
     """Follows one session: what happened after `after`, then what happens.
 
     Kept events come from the ledger, so that none is missed and none comes twice. A reader that
@@ -63,7 +63,7 @@ class Reader:
         after: int,
         backlog: int,
         *,
-        on_close: Callable[[Reader], None] | None = None,
+        on_close: Callable[[EventReader], None] | None = None,
     ) -> None:
         self._session = session
         self._seen = after
@@ -155,7 +155,7 @@ class Reader:
 
     def _given(self, record: Record) -> Envelope:
         self._seen = record.seq
-        return kept(record)
+        return envelope_of(record)
 
     def _hear(self, event: Event) -> None:
         """Called in whichever thread the event happens in."""
