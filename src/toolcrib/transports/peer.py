@@ -301,7 +301,7 @@ class Peer:
             self.who.check(own.scope, name)
             return await own.run(self, own.read(params))
         # In this task, which nobody cancels: not even a client that leaves.
-        result = await self.runtime.ask_here(name, params, self.who)
+        result = await self.runtime.ask_inline(name, params, self.who)
         if name in OPENING and (params or {}).get("client_tools"):
             self.attach(result.session_id)
         return result

@@ -102,7 +102,7 @@ class OperationEndpoint:
         self._route = route
         self._connections = connections
         self._limit = runtime.config.max_payload_bytes
-        self._ask = runtime.ask_here if connections.keeps_tasks else runtime.ask
+        self._ask = runtime.ask_inline if connections.keeps_tasks else runtime.ask
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
