@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic_core import from_json
 
 from toolcrib.calls.halt import Halt
-from toolcrib.errors import InvalidTool, Refused
+from toolcrib.errors import InvalidTool, Refused, ToolcribError
 from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.tool import Tool
 
@@ -24,7 +24,7 @@ SOURCE = "client"
 """The source of every client tool."""
 
 
-class ClientGone(Exception):
+class ClientGone(ToolcribError):
     """The client that should run a call has disconnected."""
 
 

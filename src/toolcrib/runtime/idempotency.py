@@ -48,7 +48,7 @@ class _KeyedRun:
 
 
 class IdempotencyKeys:
-    """The keyed operations of one runtime, remembered for `seconds` and for at most `limit` keys."""
+    """The keyed operations of a runtime, remembered for `seconds` and at most `limit` keys."""
 
     def __init__(
         self, clock: Callable[[], float], *, seconds: float = 86_400, limit: int = 10_000
