@@ -5,7 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.adapters.answer import annotations_of, answer_text, told_apart
+from tests.adapters.openai.response_samples import read_items
+from toolcrib.adapters.answer import answer_text, codec_view
+from toolcrib.adapters.openai.items import RESPONSES_FORMAT, annotations_of, message_text
 
 
 def message(*parts: tuple[str, list[Any]]) -> dict[str, Any]:
@@ -27,14 +29,15 @@ def test_the_text_is_every_text_part_in_order() -> None:
         message(("three", [])),
     ]
 
-    assert answer_text(items) == "one two three"
+    assert answer_text(read_items(items)) == "one two three"
+    assert message_text(items) == "one two three"
 
 
 def test_only_annotations_of_the_type_are_given() -> None:
     """E4: unknown types are passed over."""
     items = [message(("text", [note(0, 1), {"type": "other"}, "junk"]))]
 
-    assert [each.facts["type"] for each in annotations_of(items, "mark")] == ["mark"]
+    assert [each.annotation.kind for each in annotations_of(items, "mark")] == ["mark"]
 
 
 def test_an_annotation_knows_its_item() -> None:
@@ -59,7 +62,7 @@ def test_spans_are_shifted_by_all_text_before_them(texts: list[list[str]], data:
                 marked.append(text[start:end])
         items.append(message(*made))
 
-    whole = answer_text(items)
+    whole = message_text(items)
     spans = [each.span() for each in annotations_of(items, "mark")]
 
     assert [whole[slice(*span)] for span in spans if span] == marked
@@ -84,11 +87,12 @@ def test_what_is_not_the_answer_has_no_text_and_no_place(
         end = data.draw(st.integers(start, len(text)))
         items.append(message((text, [note(start, end)])))
         marked.append(text[start:end] if is_answer and start < end else None)
-    answer = [item for item, (is_answer, _) in zip(items, said, strict=True) if is_answer]
+    read = read_items(items)
+    answer = [item for item, (is_answer, _) in zip(read, said, strict=True) if is_answer]
 
-    told = told_apart(items, answer)
+    told = codec_view(read, answer, RESPONSES_FORMAT)
 
-    whole = answer_text(told)
+    whole = message_text(told)
     notes = list(annotations_of(told, "mark"))
     spans = [each.span() for each in notes]
     assert whole == answer_text(answer)
@@ -96,13 +100,14 @@ def test_what_is_not_the_answer_has_no_text_and_no_place(
     assert [each.point() is None for each in notes] == [not is_answer for is_answer, _ in said]
 
 
-def test_only_what_was_said_is_told_apart() -> None:
+def test_only_messages_outside_the_answer_lose_their_text() -> None:
     """E2: calls, refusals and the answer itself are handed on as they are."""
     refusal = {"type": "message", "content": [{"type": "refusal", "refusal": "no"}, "junk"]}
     call = {"type": "web_search_call", "content": [{"type": "output_text", "text": "x"}]}
     answer = message(("a", [note(0, 1)]))
 
-    told = told_apart([call, refusal, {"type": "message"}, answer], [answer])
+    items = read_items([call, refusal, {"type": "message"}, answer])
+    told = codec_view(items, [items[-1]], RESPONSES_FORMAT)
 
     assert told[0] is call
     assert told[1]["content"] == [{"type": "refusal", "refusal": "no"}]

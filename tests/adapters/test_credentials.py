@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.adapters.openai.loopback_adapter import KEY, add, ask, bench
+from tests.adapters.openai.response_samples import read_items
 from tests.adapters.openai.scripted_provider import (
     Body,
     Events,
@@ -227,9 +228,9 @@ def test_no_fact_about_a_request_shows_a_credential() -> None:
     """A fact that is logged or shown in a debugger says what it is about, not with what."""
     hosted = HostedDeclaration(server(), default_codecs()["mcp"])
     declared = declare([], [], [hosted], prompt_name="p")
-    heard = ReplyItems([CALLED], Usage())
+    reply = ReplyItems(read_items([CALLED]), Usage())
     conversation = Conversation("client")
-    conversation.hear(heard)
+    conversation.add_reply(reply)
 
     assert declared.tools[0]["authorization"] == TOKEN
     held = Contribution((), body={"token": TOKEN})
@@ -239,7 +240,8 @@ def test_no_fact_about_a_request_shows_a_credential() -> None:
         hosted.contribute(),
         held,
         ResponsesReply({"echo": ALL}, None),
-        heard,
+        reply,
+        *reply.items,
         conversation,
     ]
     assert leaks(*shown) == []

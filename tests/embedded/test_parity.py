@@ -11,6 +11,7 @@ import pytest
 
 from tests.adapters.openai.loopback_adapter import ask
 from tests.adapters.openai.recordings import recorded
+from tests.adapters.openai.response_samples import read_items
 from tests.adapters.openai.test_replay import (
     UNKNOWN,
     marked_texts,
@@ -83,7 +84,7 @@ def test_every_citation_points_into_the_answer(
     replayed = replay(recordings[form], tmp_path, stream=form == "streamed", is_offered=True)
     [found], [answer] = replayed.responses, replayed.answers
     cut = [found.text[slice(*each.span)] if each.span else None for each in found.citations]
-    assert cut == list(marked_texts(answer_items(answer)))
+    assert cut == list(marked_texts([item.raw for item in answer_items(read_items(answer))]))
     assert "[Opening hours](https://shop.example/hours.html)" in cut
 
 

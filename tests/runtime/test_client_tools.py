@@ -19,8 +19,7 @@ from tests.runtime.host_runtime import (
     refusal,
     serving,
 )
-from toolcrib.errors import Refused
-from toolcrib.runtime.client_tools import ClientGone
+from toolcrib.errors import ClientGone, Refused
 from toolcrib.runtime.principal import Principal
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.testing import calls, run_in_virtual_time, says

@@ -8,7 +8,12 @@ from pydantic import BaseModel, Field, SecretStr, field_validator, model_validat
 
 from toolcrib.failures import Fault
 from toolcrib.tools.faults import HIDDEN, pointer_of
-from toolcrib.tools.params import Params, params_of_function, params_of_schema, params_of_type
+from toolcrib.tools.params import (
+    PreparedParams,
+    params_of_function,
+    params_of_schema,
+    params_of_type,
+)
 from toolcrib.tools.secrets import Secret
 
 
@@ -44,7 +49,7 @@ SOUND = '"text": "a", "inner": {"size": 1}, "many": [], "table": {}'
 PARAMS = params_of_type("t", Outer)
 
 
-def faults(params: Params, raw: str) -> tuple[Fault, ...]:
+def faults(params: PreparedParams, raw: str) -> tuple[Fault, ...]:
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         params.parse(raw)
     return params.faults(caught.value)

@@ -9,9 +9,9 @@ from tests.calls.runs import run
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.mcp import (
     ApprovalFilter,
-    McpAnswer,
+    McpCall,
+    McpCallResult,
     McpConfig,
-    McpRequest,
     McpResult,
     ToolFilter,
     mcp_gate,
@@ -226,11 +226,13 @@ async def test_the_gate_waits_for_a_yes_and_does_nothing() -> None:
     )
 
     assert (gate.name, waiting.outcome.status) == ("library", "waiting")
-    assert passed.outcome.value == McpRequest("Library", "find", {"a": 1})
+    assert passed.outcome.value == McpCall("Library", "find", {"a": 1})
 
 
 def test_results_render_what_came_back() -> None:
     """H6: outputs and errors, in order."""
-    result = McpResult((McpAnswer("a", "1"), McpAnswer("b", "", "down")), error="not listed")
+    result = McpResult(
+        (McpCallResult("a", "1"), McpCallResult("b", "", "down")), error="not listed"
+    )
 
     assert result.render() == "not listed\n1\ndown"

@@ -12,7 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.params import Params, params_of_function, params_of_schema, params_of_type
+from toolcrib.tools.params import (
+    PreparedParams,
+    params_of_function,
+    params_of_schema,
+    params_of_type,
+)
 
 
 @dataclass
@@ -76,7 +81,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def refuses(params: Params, raw: str) -> bool:
+def refuses(params: PreparedParams, raw: str) -> bool:
     try:
         params.parse(raw)
     except ValueError:

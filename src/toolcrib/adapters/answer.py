@@ -1,7 +1,4 @@
-"""The text of an answer, and what its annotations point at.
-
-The typed value of an answer, however the model wrapped its JSON.
-"""
+"""The answer in the items of a reply: its text, its citations and its typed value."""
 
 from __future__ import annotations
 
@@ -9,117 +6,111 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.adapters.codec import RawItem
-from toolcrib.adapters.json_fields import mappings_of, maybe_int, text_of, text_parts
-from toolcrib.prompt.output import OutputMismatch, OutputSchema
+from toolcrib.adapters.items import Annotation, Item, ModelMessage, ReplyItem
+from toolcrib.errors import OutputMismatch
+from toolcrib.prompt.output import OutputSchema
 from toolcrib.tools.web_search import Citation
 
-_PLACES: Final = frozenset({"start_index", "end_index", "index"})
+if TYPE_CHECKING:
+    from toolcrib.adapters.codec import RawItem
+    from toolcrib.adapters.item_classifier import ItemFormat
 
 
 @dataclass(frozen=True, slots=True)
-class Annotation:
-    """A note on one part of the answer. Its own indexes count from the start of that part."""
+class PlacedAnnotation:
+    """An annotation with its place in the text of a whole answer."""
 
-    facts: RawItem
+    annotation: Annotation
     item_index: int
-    """Which of the items the note was found in."""
+    """The index of the message that it belongs to."""
     offset: int
-    """Where the part starts in the whole text."""
+    """Where the annotated text starts in the answer."""
     length: int
 
     def span(self) -> tuple[int, int] | None:
-        """Start and end (exclusive) in the whole text; None when no text is marked.
+        """Start and end (exclusive) in the answer; None when no text is marked.
 
         Pictures and files that the text does not mention come with an empty span at zero.
         """
-        start, end = maybe_int(self.facts, "start_index"), maybe_int(self.facts, "end_index")
+        start, end = self.annotation.start, self.annotation.end
         if start is None or end is None or not 0 <= start < end <= self.length:
             return None
         return self.offset + start, self.offset + end
 
     def point(self) -> int | None:
-        """The place in the whole text; None when there is none or it lies outside."""
-        index = maybe_int(self.facts, "index")
+        """The place in the answer; None when there is none or it lies outside."""
+        index = self.annotation.index
         if index is None or not 0 <= index <= self.length:
             return None
         return self.offset + index
 
 
-def answer_items(items: Sequence[RawItem]) -> list[RawItem]:
-    """The items of a response that make up its answer: without remarks on the way to it, where
-    the model tells the two apart.
-    """
-    has_final = any(item.get("phase") == "final_answer" for item in items)
-    return [item for item in items if not (has_final and item.get("phase") == "commentary")]
+def answer_items(items: Sequence[ReplyItem]) -> list[ReplyItem]:
+    """The items that make up the answer: without commentary, where the model marks it as such."""
+    has_final = any(_phase(item) == "final_answer" for item in items)
+    return [item for item in items if not (has_final and _phase(item) == "commentary")]
 
 
-def told_apart(items: Sequence[RawItem], answer: Sequence[RawItem]) -> list[RawItem]:
-    """The items as codecs read them: what was said on the way to the answer comes without its
-    text, and what is noted there without its place.
+def _phase(item: ReplyItem) -> str | None:
+    return item.phase if isinstance(item, ModelMessage) else None
+
+
+def codec_view(
+    items: Sequence[ReplyItem], answer: Sequence[ReplyItem], item_format: ItemFormat
+) -> list[RawItem]:
+    """The items as codecs read them: messages outside the answer without text, and annotations on
+    them without places.
 
     So the text of all these items is the text of the answer, and every place lies in it.
     """
     kept = {id(item) for item in answer}
     return [
-        _without_text(item) if item.get("type") == "message" and id(item) not in kept else item
+        item_format.without_text(item.raw)
+        if isinstance(item, ModelMessage) and id(item) not in kept
+        else item.raw
         for item in items
     ]
 
 
-def _without_text(message: RawItem) -> RawItem:
-    return {**message, "content": [_emptied(part) for part in mappings_of(message, "content")]}
-
-
-def _emptied(part: RawItem) -> RawItem:
-    if part.get("type") != "output_text":
-        return part
-    notes = [
-        {key: value for key, value in note.items() if key not in _PLACES}
-        for note in mappings_of(part, "annotations")
-    ]
-    return {**part, "text": "", "annotations": notes}
-
-
-def last_text(items: Sequence[RawItem]) -> str:
+def last_text(items: Sequence[ReplyItem]) -> str:
     """The text of the last message. A structured answer is whole in each message."""
-    messages = [item for item in items if item.get("type") == "message"]
-    return answer_text(messages[-1:])
+    messages = [item for item in items if isinstance(item, ModelMessage)]
+    return messages[-1].text if messages else ""
 
 
-def answer_text(items: Sequence[RawItem]) -> str:
-    """All text of all messages, in order."""
-    return "".join(text_of(part, "text") for part in text_parts(items))
+def answer_text(items: Sequence[Item]) -> str:
+    """All text of all messages of the model, in order."""
+    return "".join(item.text for item in items if isinstance(item, ModelMessage))
 
 
-def annotations_of(items: Sequence[RawItem], kind: str) -> Iterator[Annotation]:
-    """Every annotation of this type, placed in the text that `answer_text` gives."""
+def placed_annotations(items: Sequence[Item | None]) -> Iterator[PlacedAnnotation]:
+    """Every annotation, placed in the text that `answer_text` gives."""
     offset = 0
     for index, item in enumerate(items):
-        for part in text_parts((item,)):
-            length = len(text_of(part, "text"))
-            for facts in mappings_of(part, "annotations"):
-                if facts.get("type") == kind:
-                    yield Annotation(facts, index, offset, length)
-            offset += length
+        if not isinstance(item, ModelMessage):
+            continue
+        for part in item.texts:
+            for annotation in part.annotations:
+                yield PlacedAnnotation(annotation, index, offset, len(part.text))
+            offset += len(part.text)
 
 
-def citations(items: Sequence[RawItem]) -> list[Citation]:
-    """What the answer cites on the web; spans are offsets into its text."""
+def citations(items: Sequence[Item | None]) -> list[Citation]:
+    """The pages that the answer cites; spans are offsets into its text."""
     return [
-        Citation(url, text_of(note.facts, "title"), note.span())
-        for note in annotations_of(items, "url_citation")
-        if (url := text_of(note.facts, "url"))
+        Citation(source.url, source.title, placed.span())
+        for placed in placed_annotations(items)
+        if (source := placed.annotation.source) is not None and source.url
     ]
 
 
 _FENCED: Final = re.compile(r"```[\w-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
 
 
-def structured(items: Sequence[RawItem], schema: OutputSchema[Any]) -> Any:
-    """The value in an answer. Raises `OutputMismatch` for what the last message says."""
+def structured(items: Sequence[ReplyItem], schema: OutputSchema[Any]) -> Any:
+    """The typed value of an answer. Raises `OutputMismatch` for the text of the last message."""
     first: OutputMismatch | None = None
     for text in _candidates(items):
         try:
@@ -130,13 +121,12 @@ def structured(items: Sequence[RawItem], schema: OutputSchema[Any]) -> Any:
     raise first
 
 
-def _candidates(items: Sequence[RawItem]) -> Iterator[str]:
+def _candidates(items: Sequence[ReplyItem]) -> Iterator[str]:
     """Where the JSON may be: in the last message; in all messages at the end, because some
     providers begin a new one wherever a source is cited; and in either within a code fence, which
     models without a schema like to write.
     """
-    whole = [last_text(items), answer_text(_at_the_end(items))]
-    texts = list(dict.fromkeys(whole))
+    texts = list(dict.fromkeys([last_text(items), answer_text(_final_messages(items))]))
     yield from texts
     for text in texts:
         fenced = _FENCED.findall(text)
@@ -144,6 +134,6 @@ def _candidates(items: Sequence[RawItem]) -> Iterator[str]:
             yield fenced[0]
 
 
-def _at_the_end(items: Sequence[RawItem]) -> list[RawItem]:
-    last = takewhile(lambda item: item.get("type") == "message", reversed(items))
-    return list(last)[::-1]
+def _final_messages(items: Sequence[ReplyItem]) -> list[ReplyItem]:
+    messages = takewhile(lambda item: isinstance(item, ModelMessage), reversed(items))
+    return list(messages)[::-1]

@@ -1,7 +1,4 @@
-"""One evaluation of a prompt: opened, asked, answered or left waiting.
-
-A rendered prompt as the first message.
-"""
+"""The evaluation of one prompt, from its first message to the response."""
 
 from __future__ import annotations
 
@@ -12,7 +9,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from toolcrib.adapters.answer import answer_items, answer_text, citations, structured, told_apart
+from toolcrib.adapters.answer import (
+    answer_items,
+    answer_text,
+    citations,
+    codec_view,
+    structured,
+)
 from toolcrib.adapters.credentials import Credentials
 from toolcrib.adapters.governance import record_withheld
 from toolcrib.adapters.history import (
@@ -25,13 +28,21 @@ from toolcrib.adapters.history import (
     steps_of,
     take_up,
 )
-from toolcrib.adapters.loop import Turn, told_to_end
+from toolcrib.adapters.items import (
+    InlineFile,
+    PromptContent,
+    ReplyItem,
+    TextContent,
+    UploadedFile,
+    UserMessage,
+    tool_calls,
+)
+from toolcrib.adapters.loop import Turn, announced
 from toolcrib.adapters.nested_prompts import PromptScope, around, evaluating
 from toolcrib.adapters.response import PromptResponse
-from toolcrib.errors import CallFailed, PromptEvaluationError
+from toolcrib.errors import CallFailed, OutputMismatch, PromptEvaluationError
 from toolcrib.ledger.events import PromptAnswered, PromptResumed, PromptStarted
 from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
-from toolcrib.prompt.output import OutputMismatch
 from toolcrib.session.turns import call_here, turn_here
 from toolcrib.store.store import ask_store
 
@@ -55,7 +66,7 @@ class PromptRequest(Generic[O]):
     """A rendered prompt as it is sent; `digest` is of all that it shows to the model."""
 
     prompt: RenderedPrompt[O]
-    message: RawItem
+    message: UserMessage
     digest: str
 
 
@@ -67,28 +78,28 @@ class Evaluation(Generic[O]):
 
     def __init__(
         self,
-        question: PromptRequest[O],
+        request: PromptRequest[O],
         session: Session,
-        opening: TurnTools,
+        tools: TurnTools,
         options: TurnOptions,
-        make_line: MakeClient,
+        make_client: MakeClient,
         *,
         history: History,
         secrets: Sequence[str] = (),
     ) -> None:
-        self._question = question
-        self._prompt = question.prompt
+        self._request = request
+        self._prompt = request.prompt
         self._session = session
-        self._opening = opening
+        self._tools = tools
         self._options = options
-        self._make_line = make_line
+        self._make_client = make_client
         self._history: History = history
-        self._credentials = Credentials([*opening.declared.secrets, *secrets])
-        self._evaluating = PromptScope(
+        self._credentials = Credentials([*tools.declared.secrets, *secrets])
+        self._scope = PromptScope(
             session,
             self._prompt.name,
             options.budget,
-            opening.executor.governance,
+            tools.executor.governance,
             around(session),
         )
 
@@ -97,24 +108,24 @@ class Evaluation(Generic[O]):
         with self._credentials.hidden_in_errors():
             return await self._start()
 
-    async def go_on(self) -> PromptResponse[O]:
+    async def resume(self) -> PromptResponse[O]:
         """Go on where the session's ledger says that this prompt stopped."""
         with self._credentials.hidden_in_errors():
-            return await self._go_on()
+            return await self._resume()
 
     async def _start(self) -> PromptResponse[O]:
         await self._plan()
         with ExitStack() as stack:
-            number = self._enter(stack, self._opening.executor.turn())
+            number = self._enter(stack, self._tools.executor.turn())
             await self._record_start(number)
-            return await told_to_end(self._session, number, self._begin(number))
+            return await announced(self._session, number, self._run(number))
 
-    async def _begin(self, number: int) -> PromptResponse[O]:
+    async def _run(self, number: int) -> PromptResponse[O]:
         await self._prepare(number)
         turn = self._turn(await self._conversation_after(number), number)
         return await self._respond(turn, await turn.run())
 
-    async def _go_on(self) -> PromptResponse[O]:
+    async def _resume(self) -> PromptResponse[O]:
         session = self._session
         call = call_here(session)
         started, happened = await ask_store(
@@ -122,37 +133,37 @@ class Evaluation(Generic[O]):
             read_open_prompt,
             session,
             self._prompt.name,
-            self._question.digest,
+            self._request.digest,
             call.call_id if call else None,
         )
         with ExitStack() as stack:
-            again = self._opening.executor.turn_again(
+            again = self._tools.executor.turn_again(
                 started.turn,
                 parent_call_id=started.parent_call_id,
                 parent_turn=started.parent_turn,
             )
             self._enter(stack, again)
-            self._evaluating.tokens = spent_within(happened, started.turn)
+            self._scope.tokens = spent_within(happened, started.turn)
             await self._record_resumption(started)
-            return await told_to_end(session, started.turn, self._take_up(happened, started))
+            return await announced(session, started.turn, self._take_up(happened, started))
 
     async def _take_up(
         self, happened: Sequence[Event], started: PromptStarted
     ) -> PromptResponse[O]:
         await self._prepare_again(happened, started.turn)
-        taken = await take_up(
+        state = await take_up(
             steps_of(happened, started),
             await self._conversation_after(started.turn),
-            self._opening,
+            self._tools,
             started.turn,
         )
-        self._evaluating.tokens += taken.conversation.usage.total_tokens
-        turn = self._turn(taken.conversation, started.turn)
-        if not taken.is_open:
+        self._scope.tokens += state.conversation.usage.total_tokens
+        turn = self._turn(state.conversation, started.turn)
+        if not state.is_open:
             return await self._respond(turn, await turn.run())
-        if not self._opening.sorter.asked(taken.conversation.last_items):
+        if not tool_calls(state.conversation.last_items):
             return await self._respond(turn, [])
-        waiting = await turn.take_up(taken.ended)
+        waiting = await turn.take_up(state.ends)
         return await self._respond(turn, waiting or await turn.run())
 
     def _enter(self, stack: ExitStack, turn: AbstractContextManager[T]) -> T:
@@ -165,7 +176,7 @@ class Evaluation(Generic[O]):
             raise PromptEvaluationError(
                 error.failure.message, prompt_name=self._prompt.name, phase="budget"
             ) from error
-        stack.enter_context(evaluating(self._evaluating))
+        stack.enter_context(evaluating(self._scope))
         return entered
 
     async def _plan(self) -> None:
@@ -184,7 +195,7 @@ class Evaluation(Generic[O]):
             self._session.store,
             read_earlier_turns,
             self._session,
-            self._opening.provider,
+            self._tools.provider,
             self._history,
             turn,
         )
@@ -194,24 +205,24 @@ class Evaluation(Generic[O]):
         """A conversation that begins with this prompt, after the earlier ones if it follows."""
         conversation = Conversation(self._history)
         if self._options.follows:
-            follow(conversation, earlier, self._opening.provider, self._opening.sorter)
-        conversation.say(self._question.message)
+            follow(conversation, earlier, self._tools.provider, self._tools.classifier)
+        conversation.add(self._request.message)
         return conversation
 
     def _turn(self, conversation: Conversation, number: int) -> Turn[O]:
-        line = self._make_line(self._opening, self._prompt)
+        client = self._make_client(self._tools, self._prompt)
         return Turn(
             self._prompt,
-            self._opening,
-            line,
+            self._tools,
+            client,
             self._options,
             conversation,
             number,
-            self._evaluating,
+            self._scope,
         )
 
     async def _record_start(self, turn: int) -> None:
-        session, caller = self._session, self._opening.executor.governance.caller
+        session, caller = self._session, self._tools.executor.governance.caller
         here = turn_here(session)
         await session.record(
             PromptStarted(
@@ -220,8 +231,8 @@ class Evaluation(Generic[O]):
                 turn=turn,
                 prompt_name=self._prompt.name,
                 text=self._prompt.text,
-                digest=self._question.digest,
-                adapter=self._opening.provider,
+                digest=self._request.digest,
+                adapter=self._tools.provider,
                 model=self._options.model,
                 parent_call_id=here.parent_call_id if here else None,
                 parent_turn=here.parent_turn if here else None,
@@ -230,17 +241,17 @@ class Evaluation(Generic[O]):
                 transport=caller.transport if caller else None,
             )
         )
-        await record_withheld(session, turn, self._opening.withheld)
+        await record_withheld(session, turn, self._tools.withheld)
 
     async def _record_resumption(self, started: PromptStarted) -> None:
-        session, caller = self._session, self._opening.executor.governance.caller
+        session, caller = self._session, self._tools.executor.governance.caller
         await session.record(
             PromptResumed(
                 session_id=session.session_id,
                 at=session.clock(),
                 turn=started.turn,
                 prompt_name=self._prompt.name,
-                adapter=self._opening.provider,
+                adapter=self._tools.provider,
                 model=self._options.model,
                 parent_call_id=started.parent_call_id,
                 principal=caller.principal if caller else None,
@@ -249,21 +260,21 @@ class Evaluation(Generic[O]):
         )
 
     async def _respond(self, turn: Turn[O], waiting: Sequence[Outcome]) -> PromptResponse[O]:
-        conversation, hosted = turn.conversation, self._opening.hosted
+        conversation, hosted = turn.conversation, self._tools.hosted
         if not waiting:
             await hosted.settle(turn.number)
         answer = [] if waiting else answer_items(conversation.last_items)
-        told = told_apart(conversation.items, answer)
+        raws = codec_view(conversation.items, answer, self._tools.classifier.format)
         response = PromptResponse[O](
             prompt_name=self._prompt.name,
             status="waiting" if waiting else "completed",
             output=None if waiting else self._output(answer, conversation),
             text=answer_text(answer),
-            hosted_outputs=MappingProxyType(self._hosted_outputs(told)),
+            hosted_outputs=MappingProxyType(self._hosted_outputs(raws)),
             invocations=tuple((ran.name, ran.invocation) for ran in hosted.ran),
             citations=tuple(citations(answer)),
             usage=conversation.usage,
-            pending=tuple(each.approval for each in waiting if each.approval is not None),
+            pending=tuple(outcome.approval for outcome in waiting if outcome.approval is not None),
             model=conversation.model,
             request_ids=tuple(conversation.request_ids),
             skipped=MappingProxyType(dict(hosted.skipped)),
@@ -272,7 +283,7 @@ class Evaluation(Generic[O]):
             await self._record_answer(response.text, turn.number)
         return response
 
-    def _output(self, answer: Sequence[RawItem], conversation: Conversation) -> Any:
+    def _output(self, answer: Sequence[ReplyItem], conversation: Conversation) -> Any:
         schema = self._prompt.output
         if schema is None:
             return answer_text(answer)
@@ -281,11 +292,11 @@ class Evaluation(Generic[O]):
         except OutputMismatch as error:
             raise self._unreadable(str(error), conversation) from error
 
-    def _hosted_outputs(self, items: Sequence[RawItem]) -> dict[str, Any]:
+    def _hosted_outputs(self, raws: Sequence[RawItem]) -> dict[str, Any]:
         outputs: dict[str, Any] = {}
-        for hosted in self._opening.declared.hosted:
+        for hosted in self._tools.declared.hosted:
             try:
-                found = hosted.codec.parse_output(items, hosted.tool)
+                output = hosted.codec.parse_output(raws, hosted.tool)
             except PromptEvaluationError:
                 raise
             except Exception as error:
@@ -295,8 +306,8 @@ class Evaluation(Generic[O]):
                     prompt_name=self._prompt.name,
                     phase="parse",
                 ) from error
-            if found is not None:
-                outputs[hosted.tool.name] = found
+            if output is not None:
+                outputs[hosted.tool.name] = output
         return outputs
 
     async def _record_answer(self, text: str, turn: int) -> None:
@@ -324,30 +335,21 @@ class Evaluation(Generic[O]):
 MAX_ATTACHMENT_BYTES = 20_000_000
 
 
-def first_message(prompt: RenderedPrompt[Any]) -> dict[str, Any]:
-    """The prompt and its attachments as one user message."""
-    content: list[dict[str, Any]] = [{"type": "input_text", "text": prompt.text}]
-    content += [_part(attachment) for attachment in prompt.attachments]
-    return {"type": "message", "role": "user", "content": content}
+def first_message(prompt: RenderedPrompt[Any]) -> UserMessage:
+    """The prompt and its attachments as one message. Raises `InvalidPrompt` for a file that cannot
+    be read or is too large.
+    """
+    return UserMessage((TextContent(prompt.text), *map(_content, prompt.attachments)))
 
 
-def _part(attachment: Attachment) -> dict[str, Any]:
+def _content(attachment: Attachment) -> PromptContent:
     match attachment:
         case TextAttachment(text=text, title=title):
-            return {"type": "input_text", "text": f"{title}\n\n{text}" if title else text}
+            return TextContent(f"{title}\n\n{text}" if title else text)
         case FileAttachment(file_id=str(file_id)):
-            kind = "input_image" if attachment.is_image else "input_file"
-            return {"type": kind, "file_id": file_id}
-        case FileAttachment() if attachment.is_image:
-            return {"type": "input_image", "detail": "auto", "image_url": _data_url(attachment)}
+            return UploadedFile(file_id, attachment.is_image)
         case FileAttachment():
-            return {
-                "type": "input_file",
-                "filename": attachment.file_name,
-                "file_data": _data_url(attachment),
-            }
-
-
-def _data_url(attachment: FileAttachment) -> str:
-    data = base64.b64encode(attachment.read(MAX_ATTACHMENT_BYTES)).decode()
-    return f"data:{attachment.kind};base64,{data}"
+            data = base64.b64encode(attachment.read(MAX_ATTACHMENT_BYTES)).decode()
+            return InlineFile(
+                attachment.file_name, attachment.kind, data, is_image=attachment.is_image
+            )

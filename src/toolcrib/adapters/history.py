@@ -1,8 +1,7 @@
-"""The items of one turn: what is sent, and what came back.
+"""The conversation of a turn, and how it is rebuilt from the ledger.
 
-A turn taken up from the ledger: no request and no call is made again.
-
-What was said in the earlier turns of a session, for a prompt that follows them.
+A turn that is resumed repeats no request and no call: its steps come from the ledger. A prompt that
+follows earlier turns starts with their items.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.items import Item, ReplyItem, TextContent, UserMessage, tool_calls
 from toolcrib.adapters.response import Usage
 from toolcrib.adapters.tool_calls import ToolCallEnd
 from toolcrib.errors import InvalidState
@@ -30,15 +29,15 @@ History = Literal["server", "client"]
 
 @dataclass(frozen=True, slots=True)
 class ReplyItems:
-    """One answer of the provider."""
+    """The content of one reply."""
 
-    items: list[RawItem] = field(repr=False)
+    items: list[ReplyItem] = field(repr=False)
     usage: Usage
     response_id: str | None = None
     request_id: str | None = None
     model: str | None = None
     is_paused: bool = False
-    """Whether the provider paused: asked again, it goes on with the same answer."""
+    """Whether the provider paused: the next request continues the same answer."""
 
 
 @dataclass(slots=True)
@@ -46,51 +45,52 @@ class Conversation:
     """Grows by appending, never by copying: a step costs the same however long the history is."""
 
     history: History
-    unsent: list[RawItem] = field(default_factory=list[RawItem], repr=False)
+    unsent: list[Item] = field(default_factory=list[Item], repr=False)
     """What the next request must bring; with a client-kept history, everything so far. It only
     grows, until another list takes its place.
     """
-    items: list[RawItem] = field(default_factory=list[RawItem], repr=False)
+    items: list[ReplyItem] = field(default_factory=list[ReplyItem], repr=False)
     """Every item the provider has sent, over all steps."""
-    previous_response_id: str | None = None
+    last_response_id: str | None = None
+    """The response that the provider continues, where it keeps the history."""
     steps: int = 0
     calls: int = 0
-    """How many calls of ours the model has asked for."""
+    """How many calls the model has asked this process to run."""
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
     request_ids: list[str] = field(default_factory=list[str])
-    last_items: list[RawItem] = field(default_factory=list[RawItem], repr=False)
-    """What the provider sent since we last said something."""
+    last_items: list[ReplyItem] = field(default_factory=list[ReplyItem], repr=False)
+    """What the provider sent since the last item of this side."""
     is_paused: bool = False
 
-    def say(self, item: RawItem) -> None:
-        """Add an item of ours: the prompt, or the output of a call."""
+    def add(self, item: Item) -> None:
+        """Add an item of this side: the prompt, or the output of a call."""
         self.unsent.append(item)
 
-    def hear(self, heard: ReplyItems) -> None:
-        """Add what the provider answered, verbatim."""
+    def add_reply(self, reply: ReplyItems) -> None:
+        """Add a reply of the provider."""
         self.steps += 1
-        self.spend(heard)
-        self.last_items = [*self.last_items, *heard.items] if self.is_paused else heard.items
-        self.is_paused = heard.is_paused
-        self.items.extend(heard.items)
-        if self.history == "server" and heard.response_id is not None:
-            self.previous_response_id = heard.response_id
+        self.count(reply)
+        self.last_items = [*self.last_items, *reply.items] if self.is_paused else reply.items
+        self.is_paused = reply.is_paused
+        self.items.extend(reply.items)
+        if self.history == "server" and reply.response_id is not None:
+            self.last_response_id = reply.response_id
             self.unsent = []
         else:
-            self.unsent.extend(heard.items)
+            self.unsent.extend(reply.items)
 
-    def spend(self, heard: ReplyItems) -> None:
-        """Count what an answer cost, also one that is of no use."""
-        self.usage += heard.usage
-        self.model = heard.model or self.model
-        if heard.request_id:
-            self.request_ids.append(heard.request_id)
+    def count(self, reply: ReplyItems) -> None:
+        """Count the usage of a reply, also of one that is of no use."""
+        self.usage += reply.usage
+        self.model = reply.model or self.model
+        if reply.request_id:
+            self.request_ids.append(reply.request_id)
 
 
 @dataclass(slots=True)
 class TurnStep:
-    """An answer of the provider, and the calls that ended before the next one, by id."""
+    """A recorded reply, and the calls that ended before the next one, by id."""
 
     response: ModelResponded
     invoked: dict[str, ToolInvoked] = field(default_factory=dict[str, ToolInvoked])
@@ -98,14 +98,14 @@ class TurnStep:
 
 @dataclass(slots=True)
 class TurnState:
-    """Where a turn stands. `is_open` means that nothing of ours follows the last answer yet:
+    """Where a turn stands. `is_open` means that nothing of this side follows the last reply yet:
     either its calls are to be answered, or it is the prompt's answer.
     """
 
     conversation: Conversation
     is_open: bool = False
-    ended: dict[str, ToolCallEnd] = field(default_factory=dict[str, ToolCallEnd])
-    """The calls of the last step that are over."""
+    ends: dict[str, ToolCallEnd] = field(default_factory=dict[str, ToolCallEnd])
+    """How the calls of the last step ended that are over, by id."""
 
 
 def open_prompt(
@@ -233,44 +233,44 @@ def spent_within(happened: Iterable[Event], turn: int) -> int:
 
 
 async def take_up(
-    steps: Iterable[TurnStep], conversation: Conversation, opening: TurnTools, turn: int
+    steps: Iterable[TurnStep], conversation: Conversation, tools: TurnTools, turn: int
 ) -> TurnState:
     """Bring a conversation to where it stood. Provider-run calls are accounted for, and recorded
     where a process died before it could.
     """
-    taken = TurnState(conversation)
+    state = TurnState(conversation)
     for step in steps:
-        heard = _heard(step.response)
-        _close(taken, opening)
+        reply = _recorded_reply(step.response, tools.classifier)
+        _answer_calls(state)
         if step.response.status in ("completed", "paused"):
-            conversation.hear(heard)
-            taken.is_open = step.response.status == "completed"
-            taken.ended = {key: ToolCallEnd.recorded(event) for key, event in step.invoked.items()}
+            conversation.add_reply(reply)
+            state.is_open = step.response.status == "completed"
+            state.ends = {key: ToolCallEnd.recorded(event) for key, event in step.invoked.items()}
         else:
-            # Nothing can follow from such an answer: it is asked for again.
-            conversation.spend(heard)
-        await opening.hosted.record(heard.items, turn, step.response.status, step.invoked)
-    if taken.is_open:
-        asked = opening.sorter.asked(conversation.last_items)
-        conversation.calls += sum(each.call_id in taken.ended for each in asked)
-    return taken
+            # Nothing can follow from such a reply: the request is made again.
+            conversation.count(reply)
+        await tools.hosted.record(reply.items, turn, step.response.status, step.invoked)
+    if state.is_open:
+        calls = tool_calls(conversation.last_items)
+        conversation.calls += sum(call.call_id in state.ends for call in calls)
+    return state
 
 
-def _close(taken: TurnState, opening: TurnTools) -> None:
-    """Say what was said after the last answer."""
-    if not taken.is_open:
+def _answer_calls(state: TurnState) -> None:
+    """Add the outputs that were sent after the last reply."""
+    if not state.is_open:
         return
-    conversation = taken.conversation
-    asked = opening.sorter.asked(conversation.last_items)
-    conversation.calls += len(asked)
-    for each in asked:
-        conversation.say(each.answer(taken.ended.get(each.call_id, LOST)))
-    taken.is_open = False
+    conversation = state.conversation
+    calls = tool_calls(conversation.last_items)
+    conversation.calls += len(calls)
+    for call in calls:
+        conversation.add(call.output(state.ends.get(call.call_id, LOST)))
+    state.is_open = False
 
 
-def _heard(event: ModelResponded) -> ReplyItems:
+def _recorded_reply(event: ModelResponded, classifier: ItemClassifier) -> ReplyItems:
     return ReplyItems(
-        items=list(event.items),
+        items=classifier.items(event.items),
         usage=Usage(requests=1, **event.usage),
         response_id=event.response_id,
         request_id=event.request_id,
@@ -285,31 +285,34 @@ LOST = ToolCallEnd(
     success=False,
     failure="unavailable",
 )
-"""How a call ends that never started, when the ledger does not have what it would need."""
+"""The end of a call that never started, when the ledger does not have what it would need."""
 
 
 def follow(
-    conversation: Conversation, happened: Sequence[Event], provider: str, sorter: ItemClassifier
+    conversation: Conversation,
+    happened: Sequence[Event],
+    provider: str,
+    classifier: ItemClassifier,
 ) -> None:
-    """Let a conversation go on from the turns that were answered. A provider that keeps what was
-    said is told where to go on; else all of it is said again, as the ledger has it.
+    """Continue a conversation from the turns that were answered. A provider that keeps the history
+    gets the id of its last response; else all items are sent again, as the ledger has them.
     """
-    turns = _answered(happened, provider)
+    turns = _answered_prompts(happened, provider)
     if not turns:
         return
     if conversation.history == "server":
         responses = [step.response.response_id for step in steps_of(happened, turns[-1])]
         if responses and responses[-1] is not None:
-            conversation.previous_response_id = responses[-1]
+            conversation.last_response_id = responses[-1]
             return
     for started in turns:
-        for item in _said(happened, started, sorter):
-            conversation.say(item)
+        for item in _items_of(happened, started, classifier):
+            conversation.add(item)
 
 
-def _answered(happened: Sequence[Event], provider: str) -> list[PromptStarted]:
-    """The prompts of people that this provider answered, in order. What calls asked on the way
-    belongs to the calls.
+def _answered_prompts(happened: Sequence[Event], provider: str) -> list[PromptStarted]:
+    """The prompts of people that this provider answered, in order. A prompt that a call evaluated
+    belongs to the call.
     """
     answered = {event.turn for event in happened if isinstance(event, PromptAnswered)}
     return [
@@ -322,16 +325,17 @@ def _answered(happened: Sequence[Event], provider: str) -> list[PromptStarted]:
     ]
 
 
-def _said(
-    happened: Sequence[Event], started: PromptStarted, sorter: ItemClassifier
-) -> list[RawItem]:
-    content = [{"type": "input_text", "text": started.text}]
-    said: list[RawItem] = [{"type": "message", "role": "user", "content": content}]
+def _items_of(
+    happened: Sequence[Event], started: PromptStarted, classifier: ItemClassifier
+) -> list[Item]:
+    """The items of an earlier turn: its prompt, its replies and the outputs of its calls."""
+    items: list[Item] = [UserMessage((TextContent(started.text),))]
     for step in steps_of(happened, started):
         if step.response.status not in ("completed", "paused"):
             continue
-        said.extend(step.response.items)
-        for asked in sorter.asked(step.response.items):
-            event = step.invoked.get(asked.call_id)
-            said.append(asked.answer(ToolCallEnd.recorded(event) if event else LOST))
-    return said
+        reply = classifier.items(step.response.items)
+        items.extend(reply)
+        for call in tool_calls(reply):
+            event = step.invoked.get(call.call_id)
+            items.append(call.output(ToolCallEnd.recorded(event) if event else LOST))
+    return items

@@ -1,6 +1,6 @@
-"""Provider-run calls: every item that is one becomes an invocation and a record, in order.
+"""Provider-run calls: each becomes an invocation and a record, in order.
 
-A tool's own say in what the provider's output of it means.
+Before it is recorded, the tool's output hook (`handle_provider_output`) may replace its result.
 """
 
 from __future__ import annotations
@@ -11,14 +11,21 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, assert_never, cast
 
-from toolcrib.adapters.answer import answer_items, told_apart
-from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
-from toolcrib.adapters.item_classifier import ItemClassifier
-from toolcrib.adapters.json_fields import maybe_text, text_of
+from toolcrib.adapters.answer import answer_items, codec_view
+from toolcrib.adapters.codec import Codec, Invocation, RawItem
+from toolcrib.adapters.items import (
+    ContextItem,
+    HostedCallItem,
+    ModelMessage,
+    ReasoningItem,
+    ReplyItem,
+    ToolCallItem,
+    UnknownItem,
+    tool_calls,
+)
 from toolcrib.adapters.tool_calls import is_sound_id
-from toolcrib.adapters.tool_declarations import HostedDeclaration
 from toolcrib.adapters.type_fit import as_declared
 from toolcrib.approval.decision import Actor
 from toolcrib.calls.provider_calls import ProviderCall, in_provider_call, record_provider_call
@@ -29,6 +36,7 @@ from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
     from toolcrib.adapters.credentials import Credentials
+    from toolcrib.adapters.item_classifier import ItemFormat
     from toolcrib.calls.call import Call, Caller
     from toolcrib.ledger.events import ModelStatus, ToolInvoked
     from toolcrib.session.session import Session
@@ -39,8 +47,8 @@ logger = logging.getLogger(__name__)
 
 
 async def hooked(call: Call, invocation: Invocation) -> Invocation:
-    """The invocation as the tool's hook makes it; as it was where there is no hook, nothing to
-    give it, or it returns None. A hook that fails makes a failed call, not a failed prompt.
+    """The invocation after the tool's output hook; unchanged without a hook, without a value, and
+    when the hook returns None. A hook that fails makes a failed call, not a failed prompt.
     """
     tool, context = call.tool.tool, call.context
     hook = (
@@ -52,21 +60,21 @@ async def hooked(call: Call, invocation: Invocation) -> Invocation:
         return invocation
     try:
         # In a thread, so that a hook may evaluate another prompt and wait for it.
-        found: Any = await asyncio.to_thread(hook, invocation.value, context)
-        if inspect.isawaitable(found):
-            found = await found
-        if found is None:
+        result: Any = await asyncio.to_thread(hook, invocation.value, context)
+        if inspect.isawaitable(result):
+            result = await result
+        if result is None:
             return invocation
-        if not isinstance(found, ToolResult):
-            raise TypeError(f"it returned {type(found).__name__}, not a ToolResult or None")
+        if not isinstance(result, ToolResult):
+            raise TypeError(f"it returned {type(result).__name__}, not a ToolResult or None")
     except Exception as error:
         logger.exception("handle_provider_output of %s failed", tool.name)
         text = f"handle_provider_output failed: {type(error).__name__}: {error}"
         return replace(invocation, success=False, error=text, message=text)
-    return _as_said(invocation, cast("ToolResult[Any]", found))
+    return _with_result(invocation, cast("ToolResult[Any]", result))
 
 
-def _as_said(invocation: Invocation, result: ToolResult[Any]) -> Invocation:
+def _with_result(invocation: Invocation, result: ToolResult[Any]) -> Invocation:
     return replace(
         invocation,
         value=result.value,
@@ -93,7 +101,7 @@ class HostedCalls:
     def __init__(
         self,
         session: Session,
-        sorter: ItemClassifier,
+        item_format: ItemFormat,
         *,
         provider: str,
         prompt_name: str,
@@ -103,102 +111,102 @@ class HostedCalls:
         caller: Caller | None = None,
     ) -> None:
         self._session = session
-        self._sorter = sorter
+        self._format = item_format
         self._provider = provider
         self._prompt_name = prompt_name
         self._offered = offered
         self._make_call = make_call
         self._credentials = credentials
         self._caller = caller
-        self._before: list[RawItem] = []
-        self._open: list[tuple[HostedDeclaration, RawItem]] = []
+        self._paused: list[ReplyItem] = []
+        self._open: list[HostedCallItem] = []
         self.ran: list[HostedInvocation] = []
         self.skipped: Counter[str] = Counter()
 
     async def record(
         self,
-        items: Sequence[RawItem],
+        items: Sequence[ReplyItem],
         turn: int,
         status: ModelStatus,
         known: Mapping[str, ToolInvoked],
     ) -> None:
-        """Account for every item of one step, and for calls of earlier steps that end in it. What
-        is `known`, by call id, is in the ledger already and is not recorded again.
+        """Account for every item of one step, and for calls of earlier steps that end in it. Calls
+        in `known`, by call id, are in the ledger already and are not recorded again.
         """
-        whole = [*self._before, *items]
-        self._before = whole if status == "paused" else []
-        # A step that asks for calls of ours, or that is asked for again, has no answer in it.
-        is_last = status == "completed" and not self._sorter.asked(whole)
-        placed = told_apart(whole, answer_items(whole) if is_last else [])
-        await self._end_open(placed, turn, known)
+        whole = [*self._paused, *items]
+        self._paused = whole if status == "paused" else []
+        # A step that asks for calls, or whose request is made again, holds no answer.
+        is_last = status == "completed" and not tool_calls(whole)
+        raws = codec_view(whole, answer_items(whole) if is_last else [], self._format)
+        await self._end_open(raws, turn, known)
         for item in items:
-            owner = self._sorter.owner(item, whole)
-            if self._sorter.is_unknown(item, owner):
-                self.skipped[text_of(item, "type") or "unknown"] += 1
-            if not isinstance(owner, HostedDeclaration):
-                continue
-            if owner.is_over(item, items):
-                await self._account(owner, item, placed, turn, known)
-            else:
-                self._open.append((owner, item))
+            match item:
+                case HostedCallItem():
+                    if item.unknown_type is not None:
+                        self.skipped[item.unknown_type] += 1
+                    if item.declaration.is_over(item.raw, [each.raw for each in items]):
+                        await self._account(item, raws, turn, known)
+                    else:
+                        self._open.append(item)
+                case UnknownItem():
+                    self.skipped[item.type] += 1
+                case ModelMessage() | ReasoningItem() | ToolCallItem() | ContextItem():
+                    pass
+                case _:
+                    assert_never(item)
 
     async def settle(self, turn: int) -> None:
         """Account for the calls whose results never came."""
-        for hosted, item in self._open:
-            await self._account(hosted, item, [item], turn, {})
+        for item in self._open:
+            await self._account(item, [item.raw], turn, {})
         self._open = []
 
     async def _end_open(
-        self, items: Sequence[RawItem], turn: int, known: Mapping[str, ToolInvoked]
+        self, raws: Sequence[RawItem], turn: int, known: Mapping[str, ToolInvoked]
     ) -> None:
         """Account for the calls that began in an earlier step and whose results are here."""
-        still_open: list[tuple[HostedDeclaration, RawItem]] = []
-        for hosted, item in self._open:
-            if hosted.is_over(item, items):
-                await self._account(hosted, item, [item, *items], turn, known)
+        still_open: list[HostedCallItem] = []
+        for item in self._open:
+            if item.declaration.is_over(item.raw, raws):
+                await self._account(item, [item.raw, *raws], turn, known)
             else:
-                still_open.append((hosted, item))
+                still_open.append(item)
         self._open = still_open
 
     async def _account(
         self,
-        hosted: HostedDeclaration,
-        item: RawItem,
-        items: Sequence[RawItem],
+        item: HostedCallItem,
+        raws: Sequence[RawItem],
         turn: int,
         known: Mapping[str, ToolInvoked],
     ) -> None:
-        invocation = self._invocation(hosted, item, items)
-        prepared = self._offered.get(hosted.tool.name)
+        tool_name = item.declaration.tool.name
+        invocation = self._invocation(item, raws)
+        prepared = self._offered.get(tool_name)
         if prepared is not None:
             invocation = as_declared(prepared.tool, invocation)
         call_id = self._call_id(invocation, turn)
         recorded = known.get(call_id)
         if recorded is not None:
-            self._keep(hosted, _as_recorded(invocation, recorded))
+            self.ran.append(HostedInvocation(tool_name, _as_recorded(invocation, recorded)))
             return
         if prepared is not None:
             call = self._make_call(prepared, call_id, turn)
             with in_provider_call(call):
                 invocation = await hooked(call, invocation)
-        self._keep(hosted, invocation)
+        self.ran.append(HostedInvocation(tool_name, invocation))
         await record_provider_call(
-            self._session, self._call(hosted, invocation, call_id), Actor("rule", "declared")
+            self._session, self._call(tool_name, invocation, call_id), Actor("rule", "declared")
         )
 
-    def _keep(self, hosted: HostedDeclaration, invocation: Invocation) -> None:
-        self.ran.append(HostedInvocation(hosted.tool.name, invocation))
-
-    def _call(
-        self, hosted: HostedDeclaration, invocation: Invocation, call_id: str
-    ) -> ProviderCall:
-        prepared = self._offered.get(hosted.tool.name)
-        unoffered = ToolRef(hosted.tool.name, self._provider, "0.0.0", "", "provider")
-        # Whatever a server was told may come back in any call: the model hears it too.
+    def _call(self, tool_name: str, invocation: Invocation, call_id: str) -> ProviderCall:
+        prepared = self._offered.get(tool_name)
+        undeclared = ToolRef(tool_name, self._provider, "0.0.0", "", "provider")
+        # A server's credentials may be repeated in any call: the model reads them too.
         hide = self._credentials.hide
         return ProviderCall(
             call_id=call_id,
-            tool=prepared.ref if prepared else unoffered,
+            tool=prepared.ref if prepared else undeclared,
             provider=self._provider,
             capability=invocation.kind,
             params=self._credentials.hide_typed(invocation.params),
@@ -211,47 +219,42 @@ class HostedCalls:
         )
 
     def _call_id(self, invocation: Invocation, turn: int) -> str:
-        """The provider's id, or one by the call's place where that cannot be written down."""
-        given = invocation.item_id
-        by_place = f"{invocation.kind}_{turn}_{len(self.ran) + 1}"
-        return given if is_sound_id(given) else by_place
+        """The provider's id, or one from the call's position where the ledger cannot keep that."""
+        by_position = f"{invocation.kind}_{turn}_{len(self.ran) + 1}"
+        return invocation.item_id if is_sound_id(invocation.item_id) else by_position
 
-    def _invocation(
-        self, hosted: HostedDeclaration, item: RawItem, items: Sequence[RawItem]
-    ) -> Invocation:
+    def _invocation(self, item: HostedCallItem, raws: Sequence[RawItem]) -> Invocation:
+        codec, tool = item.declaration.codec, item.declaration.tool
         try:
-            if isinstance(hosted.codec, Codec):
-                return hosted.codec.invocation(item, items, hosted.tool)
-            return _least(hosted, item)
+            if isinstance(codec, Codec):
+                return codec.invocation(item.raw, raws, tool)
+            return _minimal_invocation(item)
         except PromptEvaluationError:
             raise
         except Exception as error:
             raise PromptEvaluationError(
-                f"the codec of {hosted.tool.kind} could not read a call: "
-                f"{type(error).__name__}: {error}",
+                f"the codec of {tool.kind} could not read a call: {type(error).__name__}: {error}",
                 prompt_name=self._prompt_name,
                 phase="parse",
             ) from error
 
 
-def _least(hosted: HostedDeclaration, item: RawItem) -> Invocation:
-    """The invocation for a codec of the least kind: it knows only whole outputs, so it is shown
-    this call alone.
-    """
-    failure = failure_of(item)
+def _minimal_invocation(item: HostedCallItem) -> Invocation:
+    """The invocation for a codec that only parses whole outputs: it gets this call alone."""
+    codec, tool = item.declaration.codec, item.declaration.tool
     return Invocation(
-        item_id=text_of(item, "id"),
-        kind=hosted.tool.kind,
+        item_id=item.item_id,
+        kind=tool.kind,
         params=None,
-        value=None if failure else hosted.codec.parse_output([item], hosted.tool),
-        message=failure or maybe_text(item, "status") or "completed",
-        success=failure is None,
-        error=failure,
-        raw=item,
+        value=None if item.failure else codec.parse_output([item.raw], tool),
+        message=item.failure or item.status or "completed",
+        success=item.failure is None,
+        error=item.failure,
+        raw=item.raw,
     )
 
 
 def _as_recorded(invocation: Invocation, event: ToolInvoked) -> Invocation:
-    """The invocation as a hook may have left it, when it was recorded."""
+    """The invocation as it was recorded, after an output hook may have changed it."""
     error = event.failure.message if event.failure else None
     return replace(invocation, message=event.message, success=event.success, error=error)

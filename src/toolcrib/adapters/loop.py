@@ -1,11 +1,8 @@
-"""One prompt and all that follows from it: requests, calls, and the answer.
+"""The loop of a turn: requests, tool calls and the answer.
 
-`run` is the loop. Everything it learns goes into the ledger before it is acted on, so that a turn
-can go on in another process without repeating a request or a call.
-
-Items as the ledger may keep them: verbatim, but for secrets.
-
-What can be seen while an answer is produced, put on the bus as it comes.
+`Turn.run` is the loop. Every reply goes into the ledger before it is acted on, so that a turn can
+be resumed in another process without repeating a request or a call. What streams in meanwhile is
+announced on the bus; only the whole reply counts.
 """
 
 from __future__ import annotations
@@ -13,16 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pydantic_core import to_json
-
-from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.credentials import Credentials, Pieces
 from toolcrib.adapters.history import LOST
-from toolcrib.adapters.json_fields import maybe_text
+from toolcrib.adapters.items import ReplyItem, ToolCallItem, tool_calls
 from toolcrib.adapters.nested_prompts import deadline_here
-from toolcrib.adapters.tool_calls import ToolCallEnd, ToolCallItem, is_sound_id
+from toolcrib.adapters.tool_calls import ToolCallEnd, is_sound_id
 from toolcrib.calls.outcome import run_all
 from toolcrib.errors import EvaluationPhase, PromptEvaluationError, UsageError
 from toolcrib.ledger.events import (
@@ -33,9 +27,9 @@ from toolcrib.ledger.events import (
     TurnEnded,
     TurnOutcome,
 )
-from toolcrib.tools.secrets import SECRET
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.codec import RawItem
     from toolcrib.adapters.history import Conversation
     from toolcrib.adapters.model_client import ModelClient, ModelReply
     from toolcrib.adapters.nested_prompts import PromptScope
@@ -48,41 +42,29 @@ if TYPE_CHECKING:
     from toolcrib.tools.prepared_tool import PreparedTool
 
 
-_HARMLESS: Final = frozenset({"type", "id", "call_id", "name", "status"})
-"""What may be shown of a call in a shape whose secrets nobody can point at."""
-
-
 def recordable(
-    items: Sequence[RawItem],
-    asked: Sequence[ToolCallItem],
-    tools: Mapping[str, PreparedTool],
-    credentials: Credentials,
-) -> list[Any]:
-    """The items without the secret arguments of our tools and the credentials of the provider's."""
-    hidden = {id(each.item): _redacted(each, tools) for each in asked if _has_secrets(each, tools)}
-    return [credentials.hide(hidden.get(id(item), item)) for item in items]
+    items: Sequence[ReplyItem], tools: Mapping[str, PreparedTool], credentials: Credentials
+) -> list[RawItem]:
+    """The items as the ledger keeps them: verbatim, without the secret arguments of local tools and
+    the credentials of hosted ones.
+    """
+    return [credentials.hide(_redacted(item, tools)) for item in items]
 
 
-def _has_secrets(asked: ToolCallItem, tools: Mapping[str, PreparedTool]) -> bool:
-    tool = tools.get(asked.name)
-    return tool is not None and tool.redactor is not None
-
-
-def _redacted(asked: ToolCallItem, tools: Mapping[str, PreparedTool]) -> RawItem:
-    redactor = tools[asked.name].redactor
-    assert redactor is not None
-    if asked.item.get("type") != "function_call":
-        hidden = {key: SECRET for key in asked.item if key not in _HARMLESS}
-        return {**asked.item, **hidden}
-    shown = redactor.redact_json(str(asked.item.get("arguments", "")))
-    return {**asked.item, "arguments": to_json(shown).decode()}
+def _redacted(item: ReplyItem, tools: Mapping[str, PreparedTool]) -> RawItem:
+    if not isinstance(item, ToolCallItem):
+        return item.raw
+    tool = tools.get(item.name)
+    if tool is None or tool.redactor is None:
+        return item.raw
+    return item.reader.redacted(item.raw, tool.redactor)
 
 
 R = TypeVar("R", bound="PromptResponse[Any]")
 
 
 class StreamAnnouncer:
-    """Announces the pieces of one step. The whole response counts; these only show."""
+    """Announces the pieces of one step as they stream in."""
 
     def __init__(self, session: Session, turn: int, step: int, pieces: Pieces) -> None:
         self._session = session
@@ -92,7 +74,7 @@ class StreamAnnouncer:
 
     def text(self, text: str) -> None:
         """A piece of the answer's text."""
-        self._say(self._pieces.add(text))
+        self._announce_text(self._pieces.add(text))
 
     def progress(self, item_id: str, item_type: str, what: str) -> None:
         """A call that was asked for, or that the provider runs, got further."""
@@ -111,10 +93,10 @@ class StreamAnnouncer:
         )
 
     def flush(self) -> None:
-        """Say what was held back: no text follows for now."""
-        self._say(self._pieces.rest())
+        """Announce the text that was held back: none follows for now."""
+        self._announce_text(self._pieces.rest())
 
-    def _say(self, text: str) -> None:
+    def _announce_text(self, text: str) -> None:
         if not text:
             return
         session = self._session
@@ -129,8 +111,8 @@ class StreamAnnouncer:
         )
 
 
-async def told_to_end(session: Session, turn: int, work: Awaitable[R]) -> R:
-    """Do the work of a turn, and announce how it ends, whichever way."""
+async def announced(session: Session, turn: int, work: Awaitable[R]) -> R:
+    """Do the work of a turn and announce how it ends, also when it fails or is cancelled."""
     outcome: TurnOutcome = "failed"
     try:
         response = await work
@@ -159,80 +141,83 @@ class Turn(Generic[O]):
     def __init__(
         self,
         prompt: RenderedPrompt[O],
-        opening: TurnTools,
-        line: ModelClient,
+        tools: TurnTools,
+        client: ModelClient,
         options: TurnOptions,
         conversation: Conversation,
         number: int,
-        evaluating: PromptScope,
+        scope: PromptScope,
     ) -> None:
         self.conversation = conversation
         self._prompt = prompt
-        self._opening = opening
-        self._executor = opening.executor
-        self._session = opening.executor.session
-        self._line = line
+        self._tools = tools
+        self._executor = tools.executor
+        self._session = tools.executor.session
+        self._client = client
         self._options = options
-        self._credentials = Credentials(opening.declared.secrets)
+        self._credentials = tools.credentials
         self.number = number
-        self._evaluating = evaluating
+        self._scope = scope
         self._deadline = deadline_here(self._session, options.budget.seconds)
         self._executor.deadline = self._deadline
 
     async def run(self) -> list[Outcome]:
-        """Ask until the model has answered, or calls wait; returns the outcomes that wait."""
+        """Make requests until the model has answered, or calls wait; returns the outcomes that
+        wait.
+        """
         while True:
-            await self._ask()
+            await self._request()
             if self.conversation.is_paused:
                 continue
-            asked = self._asked()
-            if not asked:
+            calls = self._calls()
+            if not calls:
                 return []
-            waiting = await self._answer(asked, {})
+            waiting = await self._answer(calls, {})
             if waiting:
                 return waiting
 
-    async def take_up(self, ended: Mapping[str, ToolCallEnd]) -> list[Outcome]:
-        """Go on with the calls of the last step: some have `ended`, some are open, and some never
-        started.
+    async def take_up(self, ends: Mapping[str, ToolCallEnd]) -> list[Outcome]:
+        """Continue with the calls of the last step: those in `ends` are over, others are open, and
+        others never started.
         """
-        asked = self._asked()
-        missing = [each for each in asked if each.call_id not in ended]
+        calls = self._calls()
+        missing = [call for call in calls if call.call_id not in ends]
         resumed = await self._executor.resume(
-            [each.call_id for each in missing], deadline=self._deadline
+            [call.call_id for call in missing], deadline=self._deadline
         )
         waiting = [outcome for outcome in resumed if outcome.status == "waiting"]
         self.conversation.calls += len(resumed)
-        known = {**ended, **{each.call_id: ToolCallEnd.of(each) for each in resumed}}
+        known = {**ends, **{outcome.call_id: ToolCallEnd.of(outcome) for outcome in resumed}}
         if waiting:
             return waiting
-        return await self._answer(asked, {**known, **self._lost(missing, known)})
+        return await self._answer(calls, {**known, **self._lost(missing, known)})
 
-    async def _ask(self) -> None:
-        """Make one request and write down what came back."""
+    async def _request(self) -> None:
+        """Make one request and record the reply."""
         conversation, name = self.conversation, self._prompt.name
-        self._evaluating.check(conversation.steps)
+        self._scope.check(conversation.steps)
         step = conversation.steps + 1
         self._announce_request(step)
-        answered = await self._line.ask(
+        reply = await self._client.request(
             conversation,
             step=step,
             announcer=self._announcer(step) if self._options.stream else None,
             deadline=self._deadline,
         )
-        self._evaluating.spend(answered.heard.usage)
-        await self._record(answered, step)
-        conversation.hear(answered.heard)
+        content = reply.content
+        self._scope.spend(content.usage)
+        await self._record(reply, step)
+        conversation.add_reply(content)
         # What the provider ran has happened, whether or not there is an answer.
-        await self._opening.hosted.record(answered.heard.items, self.number, answered.status, {})
-        if answered.problem is not None:
-            await self._opening.hosted.settle(self.number)
+        await self._tools.hosted.record(content.items, self.number, reply.status, {})
+        if reply.problem is not None:
+            await self._tools.hosted.settle(self.number)
             raise PromptEvaluationError(
-                answered.problem,
+                reply.problem,
                 prompt_name=name,
                 phase="response",
-                request_id=answered.heard.request_id,
-                reason=None if answered.status in ("completed", "paused") else answered.status,
+                request_id=content.request_id,
+                reason=None if reply.status in ("completed", "paused") else reply.status,
             )
 
     def _announce_request(self, step: int) -> None:
@@ -250,47 +235,49 @@ class Turn(Generic[O]):
     def _announcer(self, step: int) -> StreamAnnouncer:
         return StreamAnnouncer(self._session, self.number, step, Pieces(self._credentials))
 
-    def _asked(self) -> list[ToolCallItem]:
-        asked = self._opening.sorter.asked(self.conversation.last_items)
+    def _calls(self) -> list[ToolCallItem]:
+        """The calls of the last reply. Raises `PromptEvaluationError` when two have the same id, or
+        one has an id that the ledger cannot keep.
+        """
+        calls = tool_calls(self.conversation.last_items)
         seen: set[str] = set()
-        for each in asked:
-            if not is_sound_id(each.call_id) or each.call_id in seen:
+        for call in calls:
+            if not is_sound_id(call.call_id) or call.call_id in seen:
                 raise self._failed(
-                    f"the model called {each.name[:80]!r} with the id {each.call_id[:80]!r}, which "
+                    f"the model called {call.name[:80]!r} with the id {call.call_id[:80]!r}, which "
                     "is no id or taken; such a call cannot be answered",
                     "response",
                 )
-            seen.add(each.call_id)
-        return asked
+            seen.add(call.call_id)
+        return calls
 
     async def _answer(
-        self, asked: Sequence[ToolCallItem], ended: Mapping[str, ToolCallEnd]
+        self, calls: Sequence[ToolCallItem], ends: Mapping[str, ToolCallEnd]
     ) -> list[Outcome]:
-        """Run the calls that have not `ended` and say what came of all. While some wait nothing is
-        said, because a provider takes the outputs of a step together.
+        """Run the calls that are not in `ends` and add the outputs of all. While one waits none is
+        added, because a provider takes the outputs of a step together.
         """
-        to_run = [each for each in asked if each.call_id not in ended]
-        outcomes = await self._run(to_run)
+        outcomes = await self._run([call for call in calls if call.call_id not in ends])
         waiting = [outcome for outcome in outcomes if outcome.status == "waiting"]
         if not waiting:
-            known = {**ended, **{each.call_id: ToolCallEnd.of(each) for each in outcomes}}
-            for each in asked:
-                self.conversation.say(each.answer(known[each.call_id]))
+            known = {**ends, **{outcome.call_id: ToolCallEnd.of(outcome) for outcome in outcomes}}
+            for call in calls:
+                self.conversation.add(call.output(known[call.call_id]))
         return waiting
 
-    async def _run(self, asked: Sequence[ToolCallItem]) -> list[Outcome]:
-        calls = self.conversation.calls = self.conversation.calls + len(asked)
-        self._options.budget.check_calls(self._prompt.name, calls)
+    async def _run(self, calls: Sequence[ToolCallItem]) -> list[Outcome]:
+        count = self.conversation.calls = self.conversation.calls + len(calls)
+        self._options.budget.check_calls(self._prompt.name, count)
         try:
-            return await run_all([lambda each=each: self._call(each) for each in asked])
+            return await run_all([lambda call=call: self._call(call) for call in calls])
         except UsageError as error:
             raise self._failed(str(error), "tool") from error
 
-    async def _call(self, asked: ToolCallItem) -> Outcome:
+    async def _call(self, call: ToolCallItem) -> Outcome:
         return await self._executor.call(
-            asked.name,
-            asked.arguments,
-            call_id=asked.call_id,
+            call.name,
+            call.arguments,
+            call_id=call.call_id,
             caller=self._executor.governance.caller,
             deadline=self._deadline,
         )
@@ -301,29 +288,27 @@ class Turn(Generic[O]):
         """Calls that never started and cannot start now: the ledger has no secrets."""
         tools = self._executor.tools
         return {
-            each.call_id: LOST
-            for each in missing
-            if each.call_id not in known
-            and each.name in tools
-            and tools[each.name].redactor is not None
+            call.call_id: LOST
+            for call in missing
+            if call.call_id not in known
+            and call.name in tools
+            and tools[call.name].redactor is not None
         }
 
-    async def _record(self, answered: ModelReply, step: int) -> None:
-        session, opening, heard = self._session, self._opening, answered.heard
-        asked = opening.sorter.asked(heard.items)
-        items = recordable(heard.items, asked, self._executor.tools, self._credentials)
-        usage = heard.usage
+    async def _record(self, reply: ModelReply, step: int) -> None:
+        session, content = self._session, reply.content
+        usage = content.usage
         await session.record(
             ModelResponded(
                 session_id=session.session_id,
                 at=session.clock(),
                 turn=self.number,
                 step=step,
-                status=answered.status,
-                response_id=heard.response_id,
-                request_id=heard.request_id,
-                model=heard.model,
-                items=items,
+                status=reply.status,
+                response_id=content.response_id,
+                request_id=content.request_id,
+                model=content.model,
+                items=recordable(content.items, self._executor.tools, self._credentials),
                 usage={
                     "input_tokens": usage.input_tokens,
                     "output_tokens": usage.output_tokens,
@@ -333,14 +318,13 @@ class Turn(Generic[O]):
             )
         )
         logger.debug(
-            "%s step %d: response %s, request %s, model %s, %d items, containers %s",
+            "%s step %d: response %s, request %s, model %s, %d items",
             self._prompt.name,
             step,
-            heard.response_id,
-            heard.request_id,
-            heard.model,
-            len(heard.items),
-            _containers(heard.items),
+            content.response_id,
+            content.request_id,
+            content.model,
+            len(content.items),
         )
 
     def _failed(self, message: str, phase: EvaluationPhase) -> PromptEvaluationError:
@@ -351,8 +335,3 @@ class Turn(Generic[O]):
             phase=phase,
             request_id=ids[-1] if ids else None,
         )
-
-
-def _containers(items: Sequence[Mapping[str, Any]]) -> list[str]:
-    found = (maybe_text(item, "container_id") for item in items)
-    return sorted({each for each in found if each})

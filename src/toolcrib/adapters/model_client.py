@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """What one request came to."""
+    """The reply to one request."""
 
-    heard: ReplyItems
+    content: ReplyItems
     status: ModelStatus
     problem: str | None = None
-    """Why nothing can follow from it; None when it is an answer, asks for calls, or goes on."""
+    """Why the turn cannot continue from it; None when it answers, asks for calls, or pauses."""
 
 
 class ModelClient(Protocol):
-    """Speaks to one model for one turn."""
+    """Sends the requests of one turn to one model."""
 
-    async def ask(
+    async def request(
         self,
         conversation: Conversation,
         *,
@@ -39,10 +39,10 @@ class ModelClient(Protocol):
         announcer: StreamAnnouncer | None,
         deadline: float | None,
     ) -> ModelReply:
-        """Send what is unsent until it is answered; with an `announcer`, as a stream.
+        """Send the unsent items, again after a passing fault; with an `announcer`, as a stream.
 
-        Raises `PromptEvaluationError` when there is no answer. `deadline` is in the running
-        loop's time.
+        Raises `PromptEvaluationError` when there is no reply. `deadline` is in the running loop's
+        time.
         """
         ...
 

@@ -105,7 +105,7 @@ class TurnOptions:
         return {name: limit for name, limit in limits.items() if isinstance(limit, int)}
 
 
-def turn_options(model: str, options: Options, reserved: Mapping[str, str]) -> TurnOptions:
+def checked_options(model: str, options: Options, reserved: Mapping[str, str]) -> TurnOptions:
     """The options of a turn. Refuses what is no option, because a misspelt `governance` or
     `budget` would bind nothing, and settings that are `reserved`, with what to do instead.
     """

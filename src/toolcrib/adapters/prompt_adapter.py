@@ -78,7 +78,7 @@ class PromptAdapter(ABC):
         """
         with _heard_by(session, options.get("bus")):
             evaluation = await self._open(prompt, session, options)
-            return self._answered(await evaluation.go_on())
+            return self._answered(await evaluation.resume())
 
     def close(self) -> None:
         """End the connections and the thread that blocking calls use."""
@@ -92,13 +92,13 @@ class PromptAdapter(ABC):
     async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
         """Prepare everything; raises before anything is sent."""
 
-    def _opening(
+    def _turn_tools(
         self,
         prompt: Prompt[O],
         rendered: RenderedPrompt[O],
         session: Session,
         options: Options,
-        dialect: ProviderProfile,
+        profile: ProviderProfile,
     ) -> TurnTools:
         """The tools of a prompt, ready. Unless it is told otherwise, a prompt that a call
         evaluates is governed like the one around it.
@@ -113,7 +113,7 @@ class PromptAdapter(ABC):
             rendered,
             session,
             governance,
-            dialect,
+            profile,
             lambda tools: PromptExecutor(
                 session, tools, governance, prompt=prompt, adapter=self, is_inherited=is_inherited
             ),

@@ -9,22 +9,24 @@ the call failed. Between the two the call takes the same path as any other.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, cast
 
 from pydantic_core import to_json
 
 from toolcrib.adapters.codec import Contribution, RawItem
-from toolcrib.adapters.json_fields import mapping_of, maybe_text, text_of
+from toolcrib.adapters.items import ToolCallItem, ToolOutputItem
+from toolcrib.adapters.json_fields import maybe_text, text_of
 from toolcrib.calls.executor import MAX_ID_CHARS
 from toolcrib.tools.provider_tools import ProviderTool
+from toolcrib.tools.secrets import SECRET
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
-    from toolcrib.calls.validate import RawArguments
     from toolcrib.ledger.events import ToolInvoked
+    from toolcrib.tools.redaction import Redactor
 
 
 AnyProviderTool = ProviderTool[Any, Any, Any]
@@ -87,6 +89,12 @@ class ClientItems(ABC):
         found = (self.call(item, tool_name) for item in items)
         return [call for call in found if call is not None]
 
+    def redacted(self, item: RawItem, redactor: Redactor) -> RawItem:
+        """The item without secret arguments. Only the provider says where those are in it, so all
+        fields but the harmless ones are hidden.
+        """
+        return redacted_fields(item)
+
     def output_item(
         self,
         call: ClientCall,
@@ -138,12 +146,6 @@ def present(item: RawItem, *keys: str) -> dict[str, Any]:
     return {key: item[key] for key in keys if item.get(key) is not None}
 
 
-def caller_of(item: RawItem) -> dict[str, Any]:
-    """Who made the call, to be said again in the answer: a program finds its answers by this."""
-    caller = mapping_of(item, "caller")
-    return {"caller": caller} if caller else {}
-
-
 @dataclass(frozen=True, slots=True)
 class ToolCallEnd:
     """How a call ended, as far as its answer tells. Read back from a ledger, `value` is JSON."""
@@ -166,97 +168,74 @@ class ToolCallEnd:
         return cls(event.message, event.success, event.value, failure)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallItem:
-    """A call that the model asks for. Without a `call_id` it cannot be answered."""
-
-    call_id: str
-    name: str
-    arguments: RawArguments = field(repr=False)
-    item: RawItem = field(repr=False)
-    voice: CallReader = field(repr=False)
-
-    def answer(self, ended: ToolCallEnd) -> RawItem:
-        """The item that tells the provider how the call ended."""
-        return self.voice.answer(self, ended)
-
-
 def is_sound_id(call_id: str) -> bool:
     """Whether a ledger can keep the id of a call. Ids are the provider's to choose."""
     return 0 < len(call_id) <= MAX_ID_CHARS and call_id.isprintable()
 
 
 class CallReader(Protocol):
-    """Reads one type of item as a call of ours, and writes the answer."""
+    """Reads one type of item as a call for this process, and writes the answer."""
 
-    def is_call(self, item: RawItem) -> bool: ...
+    def is_call(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:
+        """Whether an item, among the items of its step, is such a call."""
+        ...
 
-    def read(self, item: RawItem) -> ToolCallItem: ...
+    def read(self, raw: RawItem) -> ToolCallItem:
+        """The call. Never raises: the executor refuses what is missing."""
+        ...
 
-    def answer(self, asked: ToolCallItem, ended: ToolCallEnd) -> RawItem: ...
+    def output(self, call: ToolCallItem, end: ToolCallEnd) -> ToolOutputItem:
+        """The item that answers the call."""
+        ...
 
-
-@dataclass(frozen=True, slots=True)
-class FunctionCallReader:
-    """Speaks for functions: `names` are ours by the name on the wire."""
-
-    names: Mapping[str, str]
-
-    def is_call(self, item: RawItem) -> bool:
-        return item.get("type") == "function_call"
-
-    def read(self, item: RawItem) -> ToolCallItem:
-        wire_name = text_of(item, "name")
-        name = self.names.get(wire_name, wire_name)
-        return ToolCallItem(text_of(item, "call_id"), name, text_of(item, "arguments"), item, self)
-
-    def answer(self, asked: ToolCallItem, ended: ToolCallEnd) -> RawItem:
-        answer = {"call_id": asked.call_id, "output": ended.text, **caller_of(asked.item)}
-        return {"type": "function_call_output", **answer}
-
-
-@dataclass(frozen=True, slots=True)
-class CustomCallReader:
-    """Speaks for custom tools: their free text is one argument, `input`."""
-
-    names: Mapping[str, str]
-
-    def is_call(self, item: RawItem) -> bool:
-        return item.get("type") == "custom_tool_call"
-
-    def read(self, item: RawItem) -> ToolCallItem:
-        wire_name = text_of(item, "name")
-        name = self.names.get(wire_name, wire_name)
-        arguments = to_json({"input": text_of(item, "input")}).decode()
-        return ToolCallItem(text_of(item, "call_id"), name, arguments, item, self)
-
-    def answer(self, asked: ToolCallItem, ended: ToolCallEnd) -> RawItem:
-        answer = {"call_id": asked.call_id, "output": ended.text, **caller_of(asked.item)}
-        return {"type": "custom_tool_call_output", **answer}
+    def redacted(self, raw: RawItem, redactor: Redactor) -> RawItem:
+        """The item without the secret arguments of its tool, as the ledger may keep it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCallReader:
-    """Speaks for items whose shape the provider owns: they are calls of the tool `name`."""
+    """Reads items whose shape the provider owns: they are calls of the tool `name`."""
 
     items: ClientItems
     name: str
 
-    def is_call(self, item: RawItem) -> bool:
-        return self.items.is_call(item)
+    def is_call(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:
+        return self.items.is_call(raw)
 
-    def read(self, item: RawItem) -> ToolCallItem:
-        call = self._call(item)
-        return ToolCallItem(call.call_id, self.name, call.arguments, item, self)
+    def read(self, raw: RawItem) -> ToolCallItem:
+        call = self._call(raw)
+        return ToolCallItem(call.call_id, self.name, call.arguments, self, raw)
 
-    def answer(self, asked: ToolCallItem, ended: ToolCallEnd) -> RawItem:
-        return self.items.output_item(
-            self._call(asked.item),
-            ended.text,
-            success=ended.success,
-            value=ended.value,
-            failure=ended.failure,
+    def output(self, call: ToolCallItem, end: ToolCallEnd) -> ToolOutputItem:
+        raw = self.items.output_item(
+            self._call(call.raw),
+            end.text,
+            success=end.success,
+            value=end.value,
+            failure=end.failure,
         )
+        wire_name = text_of(call.raw, "name") or self.name
+        failure = None if end.success else end.failure or "failed"
+        return ToolOutputItem(call.call_id, wire_name, end.text, failure, raw)
 
-    def _call(self, item: RawItem) -> ClientCall:
-        return self.items.call(item, self.name) or ClientCall("", self.name, {}, item)
+    def redacted(self, raw: RawItem, redactor: Redactor) -> RawItem:
+        return self.items.redacted(raw, redactor)
+
+    def _call(self, raw: RawItem) -> ClientCall:
+        return self.items.call(raw, self.name) or ClientCall("", self.name, {}, raw)
+
+
+_PUBLIC_FIELDS: Final = frozenset({"type", "id", "call_id", "name", "status"})
+"""The fields of a call that may be kept when nothing says where its secrets are."""
+
+
+def redacted_arguments(raw: RawItem, redactor: Redactor) -> RawItem:
+    """An item whose `arguments` are the tool's own, as JSON text, without the secret ones."""
+    shown = redactor.redact_json(str(raw.get("arguments", "")))
+    return {**raw, "arguments": to_json(shown).decode()}
+
+
+def redacted_fields(raw: RawItem) -> RawItem:
+    """An item of any other shape: everything hidden that may be secret."""
+    return {**raw, **{key: SECRET for key in raw if key not in _PUBLIC_FIELDS}}

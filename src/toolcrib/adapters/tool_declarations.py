@@ -80,6 +80,17 @@ def undeclared(kind: str) -> HostedTool[Any]:
     return HostedTool(kind=kind or name, name=name, description="Run unasked.", config=NoConfig())
 
 
+def stand_ins_of(codecs: Iterable[AnyCodec]) -> tuple[HostedDeclaration, ...]:
+    """A stand-in for every kind that a provider may run although a prompt does not declare it. They
+    depend on the adapter alone, so an adapter makes them once.
+    """
+    return tuple(
+        HostedDeclaration(undeclared(codec.kind), codec)
+        for codec in codecs
+        if isinstance(codec, Codec)
+    )
+
+
 def _refuse_mounts(tool: ProviderTool[Any, Any, Any]) -> None:
     """Files that would never arrive must not go unnoticed."""
     if isinstance(tool, OpenAICodeInterpreterTool) and tool.host_mounts:

@@ -139,9 +139,9 @@ class ProviderProfile:
     provider: str
     codecs: Mapping[str, AnyCodec]
     client_codecs: Sequence[ClientCodec]
-    sort: Callable[
-        [ToolDeclarations, Mapping[str, AnyCodec], Sequence[ClientCodec]], ItemClassifier
-    ]
+    stand_ins: Sequence[HostedDeclaration]
+    """For hosted tools that the provider may run although a prompt does not declare them."""
+    make_classifier: Callable[[ToolDeclarations, ProviderProfile], ItemClassifier]
     on_unsupported: OnUnsupported = "raise"
 
 
@@ -152,7 +152,8 @@ class TurnTools:
     provider: str
     executor: PromptExecutor
     declared: ToolDeclarations
-    sorter: ItemClassifier
+    classifier: ItemClassifier
+    credentials: Credentials
     hosted: HostedCalls
     withheld: tuple[WithheldTool, ...]
 
@@ -161,15 +162,15 @@ def open_turn(
     prompt: RenderedPrompt[Any],
     session: Session,
     governance: Governance,
-    dialect: ProviderProfile,
+    profile: ProviderProfile,
     make_executor: Callable[[Sequence[Any]], PromptExecutor],
 ) -> TurnTools:
     """Prepare the tools of a prompt. Raises before anything is sent."""
-    choosing = _Choosing(prompt.name, session, governance, dialect)
+    choosing = _Choosing(prompt.name, session, governance, profile)
     offered = choosing.hosted(prompt.hosted_tools)
     tools = choosing.with_fallbacks(prompt.tools)
     client_run = choosing.client_run(tools)
-    provider = dialect.provider
+    provider = profile.provider
     gates = [mcp_gate(each.tool, provider=provider) for each in offered if each.is_mcp]
     executor = make_executor([*tools, *gates])
     apart = {each.tool.name for each in client_run} | {gate.name for gate in gates}
@@ -179,30 +180,32 @@ def open_turn(
         offered,
         prompt_name=prompt.name,
     )
-    sorter = dialect.sort(declared, dialect.codecs, dialect.client_codecs)
+    classifier = profile.make_classifier(declared, profile)
+    credentials = Credentials(declared.secrets)
     hosted = HostedCalls(
         session,
-        sorter,
-        provider=dialect.provider,
+        classifier.format,
+        provider=provider,
         prompt_name=prompt.name,
         offered=choosing.prepared,
         make_call=executor.provider_call,
-        credentials=Credentials(declared.secrets),
+        credentials=credentials,
         caller=governance.caller,
     )
-    return TurnTools(dialect.provider, executor, declared, sorter, hosted, tuple(choosing.withheld))
+    withheld = tuple(choosing.withheld)
+    return TurnTools(provider, executor, declared, classifier, credentials, hosted, withheld)
 
 
 class _Choosing:
     """Goes through a prompt's tools and says which can be offered."""
 
     def __init__(
-        self, prompt_name: str, session: Session, governance: Governance, dialect: ProviderProfile
+        self, prompt_name: str, session: Session, governance: Governance, profile: ProviderProfile
     ) -> None:
         self._prompt_name = prompt_name
         self._session = session
         self._governance = governance
-        self._dialect = dialect
+        self._profile = profile
         self.prepared: dict[str, PreparedTool] = {}
         self.withheld: list[WithheldTool] = []
         self._fallbacks: list[Tool[Any, Any]] = []
@@ -236,11 +239,11 @@ class _Choosing:
         """
         bound = [cast("AnyProviderTool", tool) for tool in tools if isinstance(tool, ProviderTool)]
         for tool in bound:
-            self._checked(lambda tool=tool: check_provider(tool, self._dialect.provider))
+            self._checked(lambda tool=tool: check_provider(tool, self._profile.provider))
         found = [
             ClientDeclaration(tool, codec)
             for tool in bound
-            for codec in self._dialect.client_codecs
+            for codec in self._profile.client_codecs
             if codec.speaks_for(tool)
         ]
         for each in found:
@@ -248,7 +251,7 @@ class _Choosing:
         return found
 
     def _offer(self, tool: PreparedTool) -> HostedDeclaration | None:
-        reason = why_withheld(tool, self._session, self._governance, self._dialect.provider)
+        reason = why_withheld(tool, self._session, self._governance, self._profile.provider)
         if reason is not None:
             self.withheld.append(WithheldTool(tool.ref, reason))
             return None
@@ -264,7 +267,7 @@ class _Choosing:
             local = fallback_of(tool.tool, why)
         except UsageError as error:
             raise self._unrenderable(error) from error
-        if local is None and self._dialect.on_unsupported == "raise":
+        if local is None and self._profile.on_unsupported == "raise":
             raise self._unrenderable(why) from why
         if local is not None:
             self._fallbacks.append(local)
@@ -272,13 +275,13 @@ class _Choosing:
         self.withheld.append(WithheldTool(tool.ref, str(why), replaced_by))
 
     def _hosted(self, tool: PreparedTool) -> HostedDeclaration:
-        view = as_hosted(tool.tool, provider=self._dialect.provider)
-        codec = self._dialect.codecs.get(view.kind)
+        view = as_hosted(tool.tool, provider=self._profile.provider)
+        codec = self._profile.codecs.get(view.kind)
         if codec is None:
-            raise UsageError(_unsupported(view.kind, self._dialect))
+            raise UsageError(_unsupported(view.kind, self._profile))
         check_declared(tool.tool, codec)
         offered = HostedDeclaration(view, codec)
-        if fallback_given(tool.tool) or self._dialect.on_unsupported == "drop":
+        if fallback_given(tool.tool) or self._profile.on_unsupported == "drop":
             # An option that the provider cannot do must show now, not when all is written.
             offered.contribute()
         return offered
@@ -293,8 +296,8 @@ class _Choosing:
         return PromptEvaluationError(str(error), prompt_name=self._prompt_name, phase="render")
 
 
-def _unsupported(kind: str, dialect: ProviderProfile) -> str:
-    told = f"Unsupported hosted tool kind {kind!r} for the {dialect.provider} adapter"
-    if any(codec.kind == kind for codec in dialect.client_codecs):
-        return f"{told}: {dialect.provider} defines it and you run it, so declare it with a handler"
-    return f"{told}; it knows: {', '.join(sorted(dialect.codecs)) or 'none'}"
+def _unsupported(kind: str, profile: ProviderProfile) -> str:
+    told = f"Unsupported hosted tool kind {kind!r} for the {profile.provider} adapter"
+    if any(codec.kind == kind for codec in profile.client_codecs):
+        return f"{told}: {profile.provider} defines it and you run it, so declare it with a handler"
+    return f"{told}; it knows: {', '.join(sorted(profile.codecs)) or 'none'}"

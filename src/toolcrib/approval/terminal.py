@@ -1,7 +1,4 @@
-"""Asks the person at the terminal, one question at a time.
-
-The dialogue about one request. Approving takes a typed letter; Enter alone never approves.
-"""
+"""The approver at a terminal: one request at a time. Enter alone never approves."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from contextlib import suppress
 from typing import Any, TextIO, cast
 
 from toolcrib.approval.approvers import Reply
-from toolcrib.approval.console import Console, EndOfInput
+from toolcrib.approval.console import Console
 from toolcrib.approval.decision import (
     Actor,
     Answer,
@@ -27,7 +24,7 @@ from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.panel import draw_panel, showable, shown_json
 from toolcrib.approval.pattern import Equals, Patterns, first_mismatch
 from toolcrib.approval.pattern_json import read_patterns
-from toolcrib.errors import InvalidDecision, UsageError
+from toolcrib.errors import EndOfInput, InvalidDecision, UsageError
 
 _KEYS = "a approve, e edit, d deny, s session, w always, r answer instead, ? help\n> "
 _HELP = """\
@@ -47,7 +44,7 @@ _EDITED = "Run with these arguments? a approve; anything else goes back\n> "
 _HOW_LONG = "For how long? 30m, 8h, 7d, or forever; Enter goes back\n> "
 
 
-class Question:
+class ApprovalDialog:
     """One request, shown until it is settled."""
 
     def __init__(self, console: Console, request: ApprovalRequest, actor: Actor) -> None:
@@ -174,7 +171,7 @@ class TerminalApprover:
             if not self._console.is_terminal:
                 return _leave_open("this is not a terminal, so nobody can be asked here")
             try:
-                return await Question(self._console, request, self._actor).settle()
+                return await ApprovalDialog(self._console, request, self._actor).settle()
             except EndOfInput:
                 return _leave_open("the input ended without an answer")
             except anyio.get_cancelled_exc_class():

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic_core import from_json
 
-from toolcrib.calls.halt import Halt
-from toolcrib.errors import InvalidTool, Refused, ToolcribError
+from toolcrib.errors import CallEnded, ClientGone, InvalidTool, Refused
 from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.tool import Tool
 
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
 
 SOURCE = "client"
 """The source of every client tool."""
-
-
-class ClientGone(ToolcribError):
-    """The client that should run a call has disconnected."""
 
 
 class ClientLink(Protocol):
@@ -75,7 +70,7 @@ class ClientCalls:
     async def run(self, call: Call) -> Any:
         """Run a frozen call. Fails as `unavailable` when no client is attached, or it leaves."""
         if self._link is None:
-            raise Halt("unavailable", f"The client that runs `{call.name}` is not connected.")
+            raise CallEnded("unavailable", f"The client that runs `{call.name}` is not connected.")
         work = asyncio.ensure_future(self._ask(self._link, call))
         self._running.add(work)
         try:
@@ -106,8 +101,8 @@ class ClientCalls:
             work.cancel()
 
 
-def _disconnected(call: Call) -> Halt:
-    return Halt(
+def _disconnected(call: Call) -> CallEnded:
+    return CallEnded(
         "unavailable", f"The client that runs `{call.name}` disconnected before it answered."
     )
 

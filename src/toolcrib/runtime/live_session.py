@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 
 from toolcrib.adapters.governance import Governance
 from toolcrib.calls.executor import Executor
-from toolcrib.calls.halt import Halt
 from toolcrib.calls.hooks import Hooks, PreReply
-from toolcrib.errors import Refused, UsageError
+from toolcrib.errors import CallEnded, Refused, UsageError
 from toolcrib.runtime.event_reader import EventReader
 from toolcrib.runtime.idempotency import KeyedCallRecords
 
@@ -116,7 +115,7 @@ def prompt_hooks(hooks: SessionHooks, executor: Executor, names: Collection[str]
 
     async def refuse_removed(context: Any, name: str, arguments: dict[str, Any]) -> PreReply:
         if name in declared and name not in executor.tools:
-            raise Halt("not_found", f"There is no tool named {name!r} any more.")
+            raise CallEnded("not_found", f"There is no tool named {name!r} any more.")
         return arguments if global_pre is None else await global_pre(context, name, arguments)
 
     return replace(hooks, global_pre=refuse_removed)

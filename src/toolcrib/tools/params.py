@@ -1,11 +1,8 @@
-"""The arguments of one tool, prepared: the schema the model reads, the parser of what it sends.
+"""The params of a tool: the JSON Schema that the model reads and the parser of what it sends.
 
-A function's arguments as one validated object.
-
-The validator is put together from the types of the parameters. A TypedDict made on the fly would
-do the same, but takes pydantic three times as long to read.
-
-Builds the validator and the JSON Schema for a type, so that nothing is silently coerced.
+Validation is strict: nothing is coerced, and unknown keys are faults unless the type allows them.
+The validator of a function is assembled from the types of its parameters: a TypedDict made on the
+fly would do the same, but takes pydantic three times as long to read.
 """
 
 from __future__ import annotations
@@ -97,7 +94,7 @@ def _field(tool: str, argument: Argument, annotation: Any) -> _Field:
 
 def _key(tool: str, name: str, notes: list[Any]) -> str | None:
     aliases = [note.validation_alias for note in notes if isinstance(note, FieldInfo)]
-    alias = next((found for found in reversed(aliases) if found is not None), None)
+    alias = next((alias for alias in reversed(aliases) if alias is not None), None)
     if isinstance(alias, AliasPath | AliasChoices):
         raise InvalidTool(
             f"tool {tool!r}: parameter {name!r} has more than one place in the arguments; "
@@ -232,7 +229,7 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Params:
+class PreparedParams:
     """`parse` takes the arguments as JSON and gives what the handler takes.
 
     It raises ValueError when they do not fit, and `faults` says why. Nothing is coerced, and
@@ -247,7 +244,7 @@ class Params:
         return explain(error, self.schema)
 
 
-def build_params(tool: Tool[Any, Any], signature: Signature | None = None) -> Params:
+def build_params(tool: Tool[Any, Any], signature: Signature | None = None) -> PreparedParams:
     """Prepare a tool's arguments from its JSON Schema, its function or its params type."""
     match tool.calling:
         case "input":
@@ -259,12 +256,12 @@ def build_params(tool: Tool[Any, Any], signature: Signature | None = None) -> Pa
             return params_of_type(tool.name, tool.params_type)
 
 
-def params_of_schema(name: str, schema: Mapping[str, Any]) -> Params:
+def params_of_schema(name: str, schema: Mapping[str, Any]) -> PreparedParams:
     """For a handler that takes plain JSON input, described by a JSON Schema."""
-    return Params(schema=dict(schema), parse=input_parser(name, schema))
+    return PreparedParams(schema=dict(schema), parse=input_parser(name, schema))
 
 
-def params_of_type(name: str, params_type: Any) -> Params:
+def params_of_type(name: str, params_type: Any) -> PreparedParams:
     """For a handler that takes one object: a dataclass, a pydantic model or a TypedDict."""
     if params_type is None:
         return _no_params(name)
@@ -274,27 +271,27 @@ def params_of_type(name: str, params_type: Any) -> Params:
             f"tool {name!r}: {params_type!r} does not describe an object; "
             "put its value in a field of a dataclass"
         )
-    return Params(schema=ready.schema, parse=ready.parse)
+    return PreparedParams(schema=ready.schema, parse=ready.parse)
 
 
 def params_of_function(
     name: str, function: Callable[..., Any], signature: Signature | None = None
-) -> Params:
+) -> PreparedParams:
     """For a function that takes its arguments by name; `parse` gives them as a dict."""
     signature = signature or read_signature(function, name)
     arguments = FunctionArguments(function, signature, name)
     ready = _strict(name, arguments)
     arguments.describe(ready.schema)
-    return Params(schema=ready.schema, parse=ready.parse)
+    return PreparedParams(schema=ready.schema, parse=ready.parse)
 
 
-def _no_params(name: str) -> Params:
+def _no_params(name: str) -> PreparedParams:
     ready = _strict(name, _Nothing)
 
     def parse(raw: bytes | str) -> None:
         ready.parse(raw)
 
-    return Params(schema=ready.schema, parse=parse)
+    return PreparedParams(schema=ready.schema, parse=parse)
 
 
 class _Nothing(TypedDict):

@@ -1,4 +1,4 @@
-"""A tool made ready to run: everything that can be worked out before the first call is."""
+"""A prepared tool: everything that can be computed before the first call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolcrib.tools.invoke import Invoke, bind
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from toolcrib.tools.params import Params
+    from toolcrib.tools.params import PreparedParams
     from toolcrib.tools.redaction import Redactor
 
 
@@ -38,7 +38,7 @@ class PreparedTool:
     """The reference, encoded once for all records that name it."""
     identity: bytes
     """What the digest of a call begins with: which tool it is, at which version."""
-    params: Params
+    params: PreparedParams
     parse: Callable[[bytes | str], Any]
     invoke: Invoke
     is_async: bool

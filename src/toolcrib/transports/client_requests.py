@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.errors import ToolcribError
-from toolcrib.runtime.client_tools import ClientGone
+from toolcrib.errors import ClientFailed, ClientGone
 from toolcrib.transports.jsonrpc import notification_frame, request_frame
 
 if TYPE_CHECKING:
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
 CALL = "client.call"
 """The request to run one call; the result is the tool's value, an error its failure."""
 CANCEL = "$/cancel"
-
-
-class ClientFailed(ToolcribError):
-    """The client ran a call and reports that it failed."""
 
 
 class ClientRequests:

@@ -10,7 +10,11 @@ from typing import Any, cast
 import pytest
 from hypothesis import strategies as st
 
+from toolcrib.adapters.items import ReplyItem
 from toolcrib.adapters.json_fields import mapping_of, mappings_of
+from toolcrib.adapters.openai import OpenAIAdapter
+from toolcrib.adapters.openai.adapter import classifier_of
+from toolcrib.adapters.tool_declarations import declare
 
 TESTS = Path(__file__).parents[2]
 FIXTURES = TESTS / "fixtures" / "hosted_tools"
@@ -40,6 +44,12 @@ def sdk_items(items: Items) -> list[Any]:
     from openai.types.responses import Response
 
     return list(Response.construct(output=items).output)
+
+
+def read_items(raws: Items) -> list[ReplyItem]:
+    """The items as the adapter reads them for a prompt that declares no tools."""
+    profile = OpenAIAdapter(model="m").profile()
+    return classifier_of(declare([], [], [], prompt_name="p"), profile).items(raws)
 
 
 def recordings(*providers: str) -> list[Any]:

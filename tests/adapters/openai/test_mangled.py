@@ -18,7 +18,7 @@ from tests.adapters.openai.response_samples import JSON_VALUES, fixture, fixture
 from tests.adapters.openai.scripted_provider import Json, call, events_of, message, response
 from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.openai import Budget, OpenAIAdapter, Retry
-from toolcrib.adapters.openai.adapter import NO_CALLS
+from toolcrib.adapters.openai.items import CONTEXT_TYPES
 from toolcrib.ledger.events import ModelResponded
 from toolcrib.ledger.record import events
 from toolcrib.tools.code_interpreter import code_interpreter_tool
@@ -125,7 +125,9 @@ def _unaccounted(items: Sequence[Json], what: Evaluated, client: Canned) -> list
     said = [answer for body in client.sent[1:2] for answer in body["input"]]
     answered = {answer.get("call_id") or answer.get("approval_request_id") for answer in said}
     counted = set(what.found.skipped if what.found else ())
-    no_calls = NO_CALLS | {kind for kind in counted if not kind.endswith("_call")}
+    no_calls = {"message", "reasoning", *CONTEXT_TYPES} | {
+        kind for kind in counted if not kind.endswith("_call")
+    }
     return [
         item
         for item in items

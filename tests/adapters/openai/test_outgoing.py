@@ -11,7 +11,7 @@ from openai.types.shared import Reasoning
 from tests.adapters.openai.loopback_adapter import add, ask, bench
 from tests.adapters.openai.scripted_provider import call, message, response
 from toolcrib import PromptEvaluationError
-from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.items import ContextItem, Item
 from toolcrib.adapters.openai.request import Outgoing, encoded
 
 ANSWER = response(message("Fine."))
@@ -32,9 +32,9 @@ def test_an_item_is_encoded_once_however_often_it_is_sent() -> None:
     """A history that goes out with every request costs a request only what is new in it."""
     parts = [Seen() for _ in range(5)]
     outgoing = Outgoing()
-    items: list[RawItem] = []
+    items: list[Item] = []
     for number, part in enumerate(parts, start=1):
-        items.append({"part": part})
+        items.append(ContextItem({"part": part}))
         assert json.loads(outgoing.to_json(items)) == [{"part": {"seen": True}}] * number
 
     assert [part.times for part in parts] == [1] * 5
@@ -43,9 +43,9 @@ def test_an_item_is_encoded_once_however_often_it_is_sent() -> None:
 def test_another_list_is_another_history() -> None:
     """Where the provider keeps what was said, a request brings only what is new."""
     outgoing = Outgoing()
-    outgoing.to_json([{"said": 1}])
+    outgoing.to_json([ContextItem({"said": 1})])
 
-    assert json.loads(outgoing.to_json([{"said": 2}])) == [{"said": 2}]
+    assert json.loads(outgoing.to_json([ContextItem({"said": 2})])) == [{"said": 2}]
 
 
 def test_no_items_are_an_empty_list() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
 from tests.adapters.openai.recordings import Recorded, recorded
-from tests.adapters.openai.response_samples import recordings
+from tests.adapters.openai.response_samples import read_items, recordings
 from tests.adapters.openai.scripted_provider import Json, Provider, message, response
 from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.answer import answer_items
@@ -166,7 +166,7 @@ def test_every_citation_points_into_the_answer(path: Path, tmp_path: Path) -> No
 
     for found, answer in zip(replayed.responses, replayed.answers, strict=True):
         cut = [found.text[slice(*each.span)] if each.span else None for each in found.citations]
-        assert cut == list(marked_texts(answer_items(answer)))
+        assert cut == list(marked_texts([item.raw for item in answer_items(read_items(answer))]))
 
 
 @pytest.mark.parametrize("path", RECORDINGS)

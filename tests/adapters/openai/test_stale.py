@@ -9,10 +9,12 @@ import pytest
 
 from tests.adapters.openai.files_server import Fault, FilesServer, Json, code_call, opened
 from tests.adapters.openai.loopback_adapter import ask, happened, sdk_client
+from tests.adapters.openai.response_samples import read_items
 from tests.adapters.openai.scripted_provider import call, message, response
 from toolcrib import Session, tool
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.adapters.openai.containers import retold
+from toolcrib.adapters.openai.items import write_item
 from toolcrib.approval.decision import Approve
 from toolcrib.errors import ContainerGone
 from toolcrib.ledger.events import ModelResponded
@@ -42,9 +44,14 @@ RUN: Json = {
 }
 
 
+def retold_json(*raws: Json) -> list[Json]:
+    """The JSON of the items after `retold`."""
+    return [dict(write_item(item)) for item in retold(read_items(list(raws)))]
+
+
 def test_a_run_becomes_words_of_the_models_own() -> None:
     """C26: code and output stay known; they are no instructions of anybody else's."""
-    (told,) = retold([RUN])
+    (told,) = retold_json(RUN)
 
     assert (told["type"], told["role"]) == ("message", "assistant")
     assert "print(6 * 7)" in told["content"]
@@ -55,9 +62,9 @@ def test_reasoning_goes_with_the_run_that_it_led_to() -> None:
     """P23: reasoning without the item that followed it is refused; other reasoning stays."""
     answer, asked = message("So far."), call("launch")
 
-    told = retold([answer, reasoning(1), reasoning(2), RUN, reasoning(3), asked])
+    told = retold_json(answer, reasoning(1), reasoning(2), RUN, reasoning(3), asked)
 
-    assert told == [answer, *retold([RUN]), reasoning(3), asked]
+    assert told == [answer, *retold_json(RUN), reasoning(3), asked]
 
 
 SILENT: list[Json] = [{}, {"code": None}, {"outputs": None}, {"outputs": [7, {}]}]
@@ -66,12 +73,12 @@ SILENT: list[Json] = [{}, {"code": None}, {"outputs": None}, {"outputs": [7, {}]
 @pytest.mark.parametrize("run", SILENT)
 def test_a_run_that_tells_nothing_is_no_fault(run: Json) -> None:
     """What is missing is left out."""
-    assert len(retold([{"type": "code_interpreter_call", **run}])) == 1
+    assert len(retold_json({"type": "code_interpreter_call", **run})) == 1
 
 
 def test_without_runs_nothing_changes() -> None:
     """Only what ran in a container is retold."""
-    items = [message("Hello."), reasoning(1), call("launch")]
+    items = read_items([message("Hello."), reasoning(1), call("launch")])
 
     assert retold(items) == items
 

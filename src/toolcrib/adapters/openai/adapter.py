@@ -8,10 +8,10 @@ How the items of the Responses API are sorted.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from toolcrib.adapters.codec import HostedToolCodec, RawItem
+from toolcrib.adapters.codec import HostedToolCodec
 from toolcrib.adapters.evaluation import Evaluation
 from toolcrib.adapters.history import History
 from toolcrib.adapters.item_classifier import ItemClassifier
@@ -28,27 +28,25 @@ from toolcrib.adapters.openai.codecs.tool_search import (
     OpenAILocalToolSearchCodec,
     OpenAIToolSearchCodec,
 )
-from toolcrib.adapters.openai.codecs.unknown import OpenAIUnknownCodec, is_any_call, kind_of
 from toolcrib.adapters.openai.codecs.web_search import OpenAIWebSearchCodec
 from toolcrib.adapters.openai.container_files import StagedEvaluation, staging_of, without_mounts
 from toolcrib.adapters.openai.containers import log_runs, ready_containers
 from toolcrib.adapters.openai.host_files import SUPPORTED_TYPES, HostFiles, check_types
-from toolcrib.adapters.openai.model_client import ResponsesClient, ResponsesEndpoint, SdkClients
-from toolcrib.adapters.openai.request import RESERVED, Requests, choice_of
-from toolcrib.adapters.options import Options, turn_options
-from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
-from toolcrib.adapters.tool_calls import (
-    CallReader,
-    ClientCallReader,
-    ClientCodec,
+from toolcrib.adapters.openai.items import (
+    RESPONSES_FORMAT,
     CustomCallReader,
     FunctionCallReader,
 )
+from toolcrib.adapters.openai.model_client import ResponsesClient, ResponsesEndpoint, SdkClients
+from toolcrib.adapters.openai.request import RESERVED, Requests, choice_of
+from toolcrib.adapters.options import Options, checked_options
+from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
+from toolcrib.adapters.tool_calls import CallReader, ClientCallReader, ClientCodec
 from toolcrib.adapters.tool_declarations import (
     AnyCodec,
     HostedDeclaration,
     ToolDeclarations,
-    undeclared,
+    stand_ins_of,
 )
 from toolcrib.adapters.turn_tools import OnUnsupported, ProviderProfile
 from toolcrib.errors import UsageError
@@ -85,47 +83,27 @@ def default_client_codecs() -> tuple[ClientCodec, ...]:
     )
 
 
-NO_CALLS: Final = frozenset(
-    {
-        "message",
-        "reasoning",
-        "compaction",
-        "compaction_summary",
-        "function_call_output",
-        "custom_tool_call_output",
-        "shell_call_output",
-        "tool_search_output",
-        "mcp_list_tools",
-    }
-)
-"""Item types that are no call: they belong to the answer, to the tool or to a call elsewhere."""
-
-
-def sorter_of(
-    declared: ToolDeclarations, codecs: Mapping[str, AnyCodec], client_codecs: Sequence[ClientCodec]
-) -> ItemClassifier:
-    """The sorter of a turn."""
-    ours: list[CallReader] = [FunctionCallReader(declared.names), CustomCallReader(declared.names)]
-    ours += [ClientCallReader(each.codec, each.tool.name) for each in declared.client_run]
-    ours += [
+def classifier_of(declared: ToolDeclarations, profile: ProviderProfile) -> ItemClassifier:
+    """The classifier of a turn. Calls of declared tools are read before calls of tools that OpenAI
+    defines and a prompt does not declare.
+    """
+    readers: list[CallReader] = [
+        FunctionCallReader(declared.names),
+        CustomCallReader(declared.names),
+    ]
+    readers += [ClientCallReader(each.codec, each.tool.name) for each in declared.client_run]
+    readers += [
         ClientCallReader(_approvals(hosted), hosted.tool.name)
         for hosted in declared.hosted
         if hosted.is_mcp
     ]
-    ours += [ClientCallReader(codec, codec.kind) for codec in client_codecs]
-    ours.append(ClientCallReader(OpenAIMcpApprovals(), "mcp"))
-    return ItemClassifier(declared, codecs, ours, NO_CALLS, _unknown)
+    readers += [ClientCallReader(codec, codec.kind) for codec in profile.client_codecs]
+    readers.append(ClientCallReader(OpenAIMcpApprovals(), "mcp"))
+    return ItemClassifier(declared.hosted, readers, profile.stand_ins, RESPONSES_FORMAT)
 
 
 def _approvals(hosted: HostedDeclaration) -> OpenAIMcpApprovals:
     return OpenAIMcpApprovals(hosted.tool.config.server_label, hosted.secrets)
-
-
-def _unknown(item: RawItem) -> HostedDeclaration | None:
-    if not is_any_call(item):
-        return None
-    kind = kind_of(item)
-    return HostedDeclaration(undeclared(kind), OpenAIUnknownCodec(kind))
 
 
 O = TypeVar("O")  # noqa: E741
@@ -176,6 +154,7 @@ class OpenAIAdapter(PromptAdapter):
         self._clients = SdkClients(client, base_url, api_key)
         self.check_containers = check_containers
         self._retry = retry or Retry()
+        self._known_profile: ProviderProfile | None = None
         self._host_files = HostFiles(check_roots(host_roots), check_types(upload_types))
 
     async def aclose(self) -> None:
@@ -183,33 +162,63 @@ class OpenAIAdapter(PromptAdapter):
         await self._clients.close_here()
 
     async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
-        asked = turn_options(self.model, options, RESERVED)
-        question = render(prompt)
+        turn_options = checked_options(self.model, options, RESERVED)
+        request = render(prompt)
         can_stage = bool(self._host_files.roots)
-        rendered = without_mounts(question.prompt) if can_stage else question.prompt
-        opening = self._opening(prompt, rendered, session, options, self._dialect())
-        choice_of(opening.declared, asked.tool_choice, question.prompt.name)
-        wire = ResponsesEndpoint(self._clients.here(), self._retry)
-        asked_for = wire.client if self.check_containers else None
-        await ready_containers(opening.declared.hosted, asked_for, question.prompt.name)
+        rendered = without_mounts(request.prompt) if can_stage else request.prompt
+        tools = self._turn_tools(prompt, rendered, session, options, self.profile())
+        choice_of(tools.declared, turn_options.tool_choice, prompt.name)
+        endpoint = ResponsesEndpoint(self._clients.here(), self._retry)
+        checking_client = endpoint.client if self.check_containers else None
+        await ready_containers(tools.declared.hosted, checking_client, prompt.name)
 
-        def make_line(opening: TurnTools, prompt: RenderedPrompt[Any]) -> ResponsesClient:
-            requests = Requests(prompt, opening.declared, asked, self.history)
-            return ResponsesClient(wire, requests, prompt.name)
+        def make_client(tools: TurnTools, prompt: RenderedPrompt[Any]) -> ResponsesClient:
+            requests = Requests(prompt, tools.declared, turn_options, self.history)
+            return ResponsesClient(endpoint, requests, prompt.name, tools.classifier)
 
-        key = getattr(wire.client, "api_key", None)
+        key = getattr(endpoint.client, "api_key", None)
         secrets = [key] if isinstance(key, str) else []
-        told = (question, session, opening, asked, make_line)
-        staging = staging_of(question.prompt, opening, self._host_files, asked.budget.seconds)
+        staging = staging_of(request.prompt, tools, self._host_files, turn_options.budget.seconds)
         if staging is None:
-            return Evaluation(*told, history=self.history, secrets=secrets)
+            return Evaluation(
+                request,
+                session,
+                tools,
+                turn_options,
+                make_client,
+                history=self.history,
+                secrets=secrets,
+            )
         return StagedEvaluation(
-            *told, history=self.history, secrets=secrets, staging=staging, wire=wire
+            request,
+            session,
+            tools,
+            turn_options,
+            make_client,
+            history=self.history,
+            secrets=secrets,
+            staging=staging,
+            wire=endpoint,
         )
 
-    def _dialect(self) -> ProviderProfile:
-        codecs, client_codecs = self.hosted_tool_codecs, default_client_codecs()
-        return ProviderProfile(PROVIDER, codecs, client_codecs, sorter_of, self.on_unsupported)
+    def profile(self) -> ProviderProfile:
+        """The profile of this adapter, made again only when the codecs have changed."""
+        profile, codecs = self._known_profile, self.hosted_tool_codecs
+        if (
+            profile is None
+            or profile.codecs != codecs
+            or profile.on_unsupported != self.on_unsupported
+        ):
+            profile = ProviderProfile(
+                PROVIDER,
+                dict(codecs),
+                default_client_codecs(),
+                stand_ins_of(codecs.values()),
+                classifier_of,
+                self.on_unsupported,
+            )
+            self._known_profile = profile
+        return profile
 
     def _answered(self, response: PromptResponse[O]) -> PromptResponse[O]:
         return log_runs(response)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.evaluation import Evaluation
+from toolcrib.adapters.items import TextContent, UserMessage
 from toolcrib.adapters.json_fields import mapping_of, texts_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.adapters.openai.host_files import HostFiles, Plan, Uploads, plan_files
@@ -101,14 +102,14 @@ def staged_in(happened: Iterable[Event], turn: int) -> FilesStaged | None:
 
 def staging_of(
     prompt: RenderedPrompt[Any],
-    opening: TurnTools,
+    turn_tools: TurnTools,
     allowed: HostFiles,
     seconds: float | None,
 ) -> Staging | None:
     """The staging that a prompt needs; None without host mounts, and when the tool that has them
     is not offered: its files then stay where they are.
     """
-    offered = {hosted.tool.name for hosted in opening.declared.hosted}
+    offered = {hosted.tool.name for hosted in turn_tools.declared.hosted}
     for tool in prompt.hosted_tools:
         is_interpreter = isinstance(tool, OpenAICodeInterpreterTool)
         if is_interpreter and tool.host_mounts and tool.name in offered:
@@ -121,10 +122,10 @@ def without_mounts(prompt: RenderedPrompt[Any]) -> RenderedPrompt[Any]:
     return replace(prompt, declared=tuple(map(_unmounted, prompt.declared)))
 
 
-def opened_with(staged: FilesStaged, opening: TurnTools) -> TurnTools:
-    """The opening, with the files in the container."""
-    declared = opening.declared
-    return replace(opening, declared=replace(declared, tools=tools_with(staged, declared.tools)))
+def turn_tools_with(staged: FilesStaged, turn_tools: TurnTools) -> TurnTools:
+    """The tools of a turn, with the files in the container."""
+    declared = turn_tools.declared
+    return replace(turn_tools, declared=replace(declared, tools=tools_with(staged, declared.tools)))
 
 
 def tools_with(staged: FilesStaged, tools: Sequence[RawItem]) -> list[Any]:
@@ -134,10 +135,9 @@ def tools_with(staged: FilesStaged, tools: Sequence[RawItem]) -> list[Any]:
     return [_with_files(tool, staged) if tool.get("type") == KIND else tool for tool in tools]
 
 
-def message_with(staged: FilesStaged, message: RawItem) -> RawItem:
+def message_with(staged: FilesStaged, message: UserMessage) -> UserMessage:
     """The first message, and where the files are."""
-    note = {"type": "input_text", "text": note_of(staged)}
-    return {**message, "content": [*message["content"], note]}
+    return UserMessage((*message.content, TextContent(note_of(staged))))
 
 
 def note_of(staged: FilesStaged) -> str:
@@ -185,6 +185,6 @@ class StagedEvaluation(Evaluation[O]):
 
     def _bring(self, staged: FilesStaged) -> None:
         """Give the code interpreter its files, and say where they are."""
-        self._opening = opened_with(staged, self._opening)
-        message = message_with(staged, self._question.message)
-        self._question = replace(self._question, message=message)
+        self._tools = turn_tools_with(staged, self._tools)
+        message = message_with(staged, self._request.message)
+        self._request = replace(self._request, message=message)

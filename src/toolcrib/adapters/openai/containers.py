@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.items import Item, ModelMessage, ReasoningItem, UserMessage
 from toolcrib.adapters.json_fields import mappings_of, maybe_text, plain, text_of
 
 if TYPE_CHECKING:
@@ -205,23 +206,23 @@ def _named(config: CodeInterpreterConfig) -> str:
 _RUN: Final = "code_interpreter_call"
 
 
-def retold(items: Sequence[RawItem]) -> list[RawItem]:
-    """The items with every run of code told in the model's own words instead.
+def retold(items: Sequence[Item]) -> list[Item]:
+    """The items with every run of code told as a message of the model instead.
 
-    The reasoning that led to a run goes with it: it is refused without the item it led to.
+    The reasoning that led to a run goes with it: the provider refuses it without the run.
     """
-    kept: list[RawItem] = []
+    kept: list[Item] = []
     for item in items:
-        if item.get("type") != _RUN:
+        if isinstance(item, UserMessage) or item.raw.get("type") != _RUN:
             kept.append(item)
             continue
-        while kept and kept[-1].get("type") == "reasoning":
+        while kept and isinstance(kept[-1], ReasoningItem):
             kept.pop()
-        kept.append(_told(item))
+        kept.append(ModelMessage((), _run_as_message(item.raw)))
     return kept
 
 
-def _told(run: RawItem) -> dict[str, Any]:
+def _run_as_message(run: RawItem) -> RawItem:
     printed = "".join(text_of(output, "logs") for output in mappings_of(run, "outputs"))
     text = (
         "I ran this code, in a container that is gone by now, with its files:\n"

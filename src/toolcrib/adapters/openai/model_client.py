@@ -23,7 +23,6 @@ from toolcrib.adapters.json_fields import mapping_of, mappings_of, maybe_int, ma
 from toolcrib.adapters.model_client import ModelReply, Retry
 from toolcrib.adapters.openai.containers import retold
 from toolcrib.adapters.openai.reply import (
-    ReplyBroken,
     asked_pause,
     is_container_gone,
     is_passing,
@@ -33,10 +32,11 @@ from toolcrib.adapters.openai.reply import (
 )
 from toolcrib.adapters.openai.stream import Streamed, Watcher
 from toolcrib.adapters.response import Usage
-from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
+from toolcrib.errors import ContainerGone, PromptEvaluationError, ReplyBroken, UsageError
 
 if TYPE_CHECKING:
     from toolcrib.adapters.history import Conversation
+    from toolcrib.adapters.item_classifier import ItemClassifier
     from toolcrib.adapters.loop import StreamAnnouncer
     from toolcrib.adapters.openai.request import Requests
 
@@ -51,8 +51,9 @@ class ResponsesClient:
     wire: ResponsesEndpoint
     requests: Requests
     prompt_name: str
+    classifier: ItemClassifier
 
-    async def ask(
+    async def request(
         self,
         conversation: Conversation,
         *,
@@ -72,7 +73,8 @@ class ResponsesClient:
             )
             conversation.unsent = told
             reply = await self._send(conversation, announcer, deadline)
-        return ModelReply(_heard(reply), status_of(reply.body), problem_in(reply.body))
+        body, content = reply.body, self._content(reply)
+        return ModelReply(content, status_of(body, content.items), problem_in(body, content.items))
 
     async def _send(
         self, conversation: Conversation, announcer: StreamAnnouncer | None, deadline: float | None
@@ -88,16 +90,15 @@ class ResponsesClient:
             announcer.flush()
         return reply
 
-
-def _heard(reply: ResponsesReply) -> ReplyItems:
-    body = reply.body
-    return ReplyItems(
-        items=[*mappings_of(body, "output")],
-        usage=_usage(body),
-        response_id=maybe_text(body, "id"),
-        request_id=reply.request_id,
-        model=maybe_text(body, "model"),
-    )
+    def _content(self, reply: ResponsesReply) -> ReplyItems:
+        body = reply.body
+        return ReplyItems(
+            items=self.classifier.items(mappings_of(body, "output")),
+            usage=_usage(body),
+            response_id=maybe_text(body, "id"),
+            request_id=reply.request_id,
+            model=maybe_text(body, "model"),
+        )
 
 
 def _usage(body: dict[str, Any]) -> Usage:

@@ -1,39 +1,28 @@
-"""Whether a response is an answer, and if not, why.
-
-What went wrong, in the provider's words.
-
-Runs of code whose container is gone: the provider does not take them back as they were.
-"""
+"""Replies of the Responses API: the status of a response, and the errors of a failed request."""
 
 from __future__ import annotations
 
 import math
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.adapters.json_fields import mapping_of, mappings_of, maybe_text, plain
+from toolcrib.adapters.items import ModelMessage, ReasoningItem
+from toolcrib.adapters.json_fields import mapping_of, maybe_text, plain, text_of
+from toolcrib.errors import ReplyBroken
 
 if TYPE_CHECKING:
-    pass
-
-import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from toolcrib.adapters.codec import RawItem
-from toolcrib.adapters.json_fields import text_of
-
-if TYPE_CHECKING:
+    from toolcrib.adapters.codec import RawItem
+    from toolcrib.adapters.items import ReplyItem
     from toolcrib.ledger.events import ModelStatus
-
 
 _AGAIN: Final = "; `resume` asks for it again"
 
 
-def status_of(body: RawItem) -> ModelStatus:
-    """What a response came to, as the ledger keeps it."""
+def status_of(body: RawItem, items: Sequence[ReplyItem]) -> ModelStatus:
+    """The status of a response, as the ledger keeps it."""
     match maybe_text(body, "status"):
         case "incomplete":
             reason = text_of(mapping_of(body, "incomplete_details"), "reason")
@@ -41,42 +30,35 @@ def status_of(body: RawItem) -> ModelStatus:
         case "failed" | "cancelled" | "queued" | "in_progress":
             return "failed"
         case _:
-            items = mappings_of(body, "output")
+            pass
     if _is_empty(items):
         return "empty"
     return "completed" if refusal_of(items) is None else "refused"
 
 
-def problem_in(body: RawItem) -> str | None:
-    """Why a response is no answer; None when it is one."""
+def problem_in(body: RawItem, items: Sequence[ReplyItem]) -> str | None:
+    """Why the turn cannot continue from a response; None when it can."""
     status = maybe_text(body, "status")
-    items = mappings_of(body, "output")
     match status:
         case "failed":
             error = mapping_of(body, "error")
             code, message = text_of(error, "code"), text_of(error, "message")
-            told = f"{code or 'no code'}: {message or 'it does not say why'}"
-            return f"the provider failed: {told}{_AGAIN}"
+            reason = f"{code or 'no code'}: {message or 'it does not say why'}"
+            return f"the provider failed: {reason}{_AGAIN}"
         case "incomplete":
-            reason = text_of(mapping_of(body, "incomplete_details"), "reason")
-            return _incomplete(reason)
+            return _incomplete(text_of(mapping_of(body, "incomplete_details"), "reason"))
         case "cancelled" | "queued" | "in_progress":
             return f"the response is {status}, not complete{_AGAIN}"
         case _:
             pass
-    return _problem_of(items)
-
-
-def _problem_of(items: Sequence[RawItem]) -> str | None:
-    """Why the items of a complete response are no answer; None when they are one."""
     if _is_empty(items):
         return f"the response is empty: the model gave neither an answer nor a call{_AGAIN}"
     refusal = refusal_of(items)
     return None if refusal is None else f"the model refused: {refusal}"
 
 
-def _is_empty(items: Sequence[RawItem]) -> bool:
-    return all(item.get("type") == "reasoning" for item in items)
+def _is_empty(items: Sequence[ReplyItem]) -> bool:
+    return all(isinstance(item, ReasoningItem) for item in items)
 
 
 def _incomplete(reason: str) -> str:
@@ -92,17 +74,14 @@ def _incomplete(reason: str) -> str:
                 "or ask for less"
             )
         case _:
-            told = reason or "the provider does not say why"
-            return f"the answer is incomplete ({told}){_AGAIN}"
+            return f"the answer is incomplete ({reason or 'the provider does not say why'}){_AGAIN}"
 
 
-def refusal_of(items: Sequence[RawItem]) -> str | None:
-    """What the model says when it refuses; None when it does not."""
+def refusal_of(items: Sequence[ReplyItem]) -> str | None:
+    """The words in which the model refused; None when it did not."""
     for item in items:
-        if item.get("type") == "message":
-            for part in mappings_of(item, "content"):
-                if part.get("type") == "refusal":
-                    return text_of(part, "refusal") or "it does not say why"
+        if isinstance(item, ModelMessage) and item.refusal is not None:
+            return item.refusal
     return None
 
 
@@ -150,14 +129,6 @@ _PASSING_STATUSES: Final = frozenset({408, 409, 429})
 
 
 _HTTP_LIBRARIES: Final = frozenset({"httpx", "httpx2", "httpcore", "httpcore2"})
-
-
-class ReplyBroken(Exception):
-    """The reply ended too soon, or is not what the API speaks. Never leaves the adapter."""
-
-    def __init__(self, message: str, *, code: str = "") -> None:
-        super().__init__(message)
-        self.code = code
 
 
 def is_passing(error: Exception) -> bool:

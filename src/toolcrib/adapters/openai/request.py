@@ -17,12 +17,14 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.adapters.codec import Codec, RawItem
+from toolcrib.adapters.codec import Codec
 from toolcrib.adapters.json_fields import plain
+from toolcrib.adapters.openai.items import write_item
 from toolcrib.errors import PromptEvaluationError
 
 if TYPE_CHECKING:
     from toolcrib.adapters.history import Conversation, History
+    from toolcrib.adapters.items import Item
     from toolcrib.adapters.options import TurnOptions
     from toolcrib.adapters.tool_declarations import HostedDeclaration, ToolDeclarations
     from toolcrib.prompt.output import OutputSchema
@@ -35,14 +37,14 @@ class Outgoing:
     """
 
     def __init__(self) -> None:
-        self._items: list[RawItem] = []
+        self._items: list[Item] = []
         self._encoded: list[bytes] = []
 
-    def to_json(self, items: list[RawItem]) -> bytes:
+    def to_json(self, items: list[Item]) -> bytes:
         """All items, as a list. The same list must only have grown since the last time."""
         if items is not self._items:
             self._items, self._encoded = items, []
-        self._encoded += map(encoded, items[len(self._encoded) :])
+        self._encoded += (encoded(write_item(item)) for item in items[len(self._encoded) :])
         return b"[%b]" % b",".join(self._encoded)
 
 
@@ -221,8 +223,8 @@ class Requests:
     def body(self, conversation: Conversation) -> bytes:
         """What to send next."""
         own: dict[str, Any] = {}
-        if conversation.previous_response_id is not None:
-            own["previous_response_id"] = conversation.previous_response_id
+        if conversation.last_response_id is not None:
+            own["previous_response_id"] = conversation.last_response_id
         if self._declared.tools:
             own |= _tool_choice(self._declared, self._options, conversation, self._prompt_name)
         with self._told():

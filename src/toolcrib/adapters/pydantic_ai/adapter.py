@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from toolcrib.adapters.evaluation import Evaluation, PromptRequest
 from toolcrib.adapters.model_client import Retry
-from toolcrib.adapters.options import Options, turn_options
+from toolcrib.adapters.options import Options, checked_options
 from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_client_codecs, default_codecs
-from toolcrib.adapters.pydantic_ai.item_classifier import sorter_of
+from toolcrib.adapters.pydantic_ai.codecs.unknown import KIND
+from toolcrib.adapters.pydantic_ai.item_classifier import classifier_of
 from toolcrib.adapters.pydantic_ai.messages import Messages
 from toolcrib.adapters.pydantic_ai.model_client import PydanticAIClient
 from toolcrib.adapters.pydantic_ai.models import Models, keys_of, provider_of, system_of
 from toolcrib.adapters.pydantic_ai.patched_models import patch_model
 from toolcrib.adapters.pydantic_ai.request import RESERVED, asking, check_own_settings
-from toolcrib.adapters.tool_declarations import AnyCodec
+from toolcrib.adapters.tool_declarations import AnyCodec, stand_ins_of
 from toolcrib.adapters.turn_tools import OnUnsupported, ProviderProfile
 from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.prompt.attachments import FileAttachment
@@ -59,6 +60,7 @@ class PydanticAIAdapter(PromptAdapter):
         self._provider = provider
         self._codecs = hosted_tool_codecs
         self._retry = retry or Retry()
+        self._profiles: dict[tuple[str, str], ProviderProfile] = {}
 
     @property
     def model(self) -> str:
@@ -70,31 +72,43 @@ class PydanticAIAdapter(PromptAdapter):
         await self._models.close_here()
 
     async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
-        asked = turn_options(self.model, options, RESERVED)
+        asked = checked_options(self.model, options, RESERVED)
         question = render(prompt)
         model = patch_model(self._models.here())
         check_own_settings(model)
         system = system_of(model)
-        dialect = self._dialect(self._provider or provider_of(model), system)
-        opening = self._opening(prompt, question.prompt, session, options, dialect)
+        profile = self._profile(self._provider or provider_of(model), system)
+        opening = self._turn_tools(prompt, question.prompt, session, options, profile)
         told = asking(question.prompt, opening.declared, asked, model)
         media_types = _media_types(question.prompt)
         _check_files(question, Messages(system, media_types))
 
-        def make_line(opening: TurnTools, prompt: RenderedPrompt[O]) -> PydanticAIClient:
+        def make_client(tools: TurnTools, prompt: RenderedPrompt[O]) -> PydanticAIClient:
             messages = Messages(system, media_types)
             return PydanticAIClient(
-                model, told, messages, prompt.name, opening.provider, self._retry
+                model, told, messages, prompt.name, tools.provider, tools.classifier, self._retry
             )
 
         return Evaluation(
-            question, session, opening, asked, make_line, history="client", secrets=keys_of(model)
+            question, session, opening, asked, make_client, history="client", secrets=keys_of(model)
         )
 
-    def _dialect(self, provider: str, system: str) -> ProviderProfile:
-        codecs = default_codecs(provider, system) if self._codecs is None else self._codecs
-        client_codecs = default_client_codecs(provider)
-        return ProviderProfile(provider, codecs, client_codecs, sorter_of, self.on_unsupported)
+    def _profile(self, provider: str, system: str) -> ProviderProfile:
+        """What the provider offers; made once for each provider that the models name."""
+        key = provider, system
+        if key not in self._profiles:
+            codecs = default_codecs(provider, system) if self._codecs is None else self._codecs
+            # Calls that no other codec knows are recorded under their provider's own name.
+            stand_ins = stand_ins_of(codec for kind, codec in codecs.items() if kind != KIND)
+            self._profiles[key] = ProviderProfile(
+                provider,
+                codecs,
+                default_client_codecs(provider),
+                stand_ins,
+                classifier_of,
+                self.on_unsupported,
+            )
+        return self._profiles[key]
 
 
 def _check_files(question: PromptRequest[Any], messages: Messages) -> None:

@@ -1,96 +1,126 @@
-"""How the items of pydantic-ai's responses are sorted.
-
-Whose an item of pydantic-ai's is.
-"""
+"""Classify the items of pydantic-ai's responses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from toolcrib.adapters.codec import RawItem
+from toolcrib.adapters.codec import RawItem, failure_of
 from toolcrib.adapters.item_classifier import ItemClassifier
-from toolcrib.adapters.json_fields import mapping_of, text_of
+from toolcrib.adapters.items import (
+    ContextItem,
+    HostedCallItem,
+    ModelMessage,
+    ReasoningItem,
+    ReplyItem,
+    ToolCallItem,
+    ToolOutputItem,
+    UnknownItem,
+)
+from toolcrib.adapters.json_fields import mapping_of, maybe_text, text_of
+from toolcrib.adapters.openai.items import ResponsesFormat, read_message
 from toolcrib.adapters.pydantic_ai.codecs.mcp import LISTING
-from toolcrib.adapters.pydantic_ai.codecs.unknown import KIND, UnknownCallCodec
+from toolcrib.adapters.pydantic_ai.codecs.unknown import UnknownCallCodec
 from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, NATIVE_RETURN, RESPONSE
 from toolcrib.adapters.tool_calls import (
     CallReader,
     ClientCallReader,
-    ClientCodec,
     ToolCallEnd,
-    ToolCallItem,
+    redacted_arguments,
 )
-from toolcrib.adapters.tool_declarations import (
-    AnyCodec,
-    HostedDeclaration,
-    ToolDeclarations,
-    undeclared,
-)
+from toolcrib.adapters.tool_declarations import HostedDeclaration, ToolDeclarations, undeclared
+from toolcrib.adapters.turn_tools import ProviderProfile
+
+if TYPE_CHECKING:
+    from toolcrib.tools.redaction import Redactor
+
+_CONTEXT: Final = frozenset({RESPONSE, NATIVE_RETURN, "compaction", "file", "function_call_output"})
+"""Types of items that are neither message nor call."""
 
 
 @dataclass(frozen=True, slots=True)
-class PartVoice:
-    """Speaks for the calls of our tools: `names` are ours by the name on the wire."""
+class PartCallReader:
+    """Reads the calls of functions. `names` are the tools' own names by the name on the wire."""
 
     names: Mapping[str, str]
 
-    def is_call(self, item: RawItem) -> bool:
-        return item.get("type") == "function_call"
+    def is_call(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:
+        return raw.get("type") == "function_call"
 
-    def read(self, item: RawItem) -> ToolCallItem:
-        wire_name = text_of(item, "name")
+    def read(self, raw: RawItem) -> ToolCallItem:
+        wire_name = text_of(raw, "name")
         name = self.names.get(wire_name, wire_name)
-        return ToolCallItem(text_of(item, "call_id"), name, text_of(item, "arguments"), item, self)
+        return ToolCallItem(text_of(raw, "call_id"), name, text_of(raw, "arguments"), self, raw)
 
-    def answer(self, asked: ToolCallItem, ended: ToolCallEnd) -> RawItem:
-        return {
+    def output(self, call: ToolCallItem, end: ToolCallEnd) -> ToolOutputItem:
+        name = text_of(call.raw, "name")
+        raw = {
             "type": "function_call_output",
-            "call_id": asked.call_id,
-            "name": text_of(asked.item, "name"),
-            "output": ended.text,
-            "failure": ended.failure,
+            "call_id": call.call_id,
+            "name": name,
+            "output": end.text,
+            "failure": end.failure,
         }
+        return ToolOutputItem(call.call_id, name, end.text, end.failure, raw)
+
+    def redacted(self, raw: RawItem, redactor: Redactor) -> RawItem:
+        return redacted_arguments(raw, redactor)
 
 
-NO_CALLS: Final = frozenset(
-    {RESPONSE, NATIVE_RETURN, "message", "reasoning", "compaction", "file", "function_call_output"}
-)
+class PartFormat:
+    """Reads the items that `parts.items_of` makes of a response."""
+
+    def read(self, raw: RawItem) -> ModelMessage | ReasoningItem | ContextItem | None:
+        match text_of(raw, "type"):
+            case "message":
+                return read_message(raw)
+            case "reasoning":
+                return ReasoningItem(raw)
+            case kind if kind in _CONTEXT:
+                return ContextItem(raw)
+            case _:
+                return None
+
+    def is_answered(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:
+        return False
+
+    def hosted_call(self, raw: RawItem, declaration: HostedDeclaration) -> HostedCallItem:
+        status = maybe_text(raw, "status")
+        return HostedCallItem(declaration, text_of(raw, "id"), status, failure_of(raw), raw)
+
+    def unknown(self, raw: RawItem) -> HostedCallItem | UnknownItem:
+        kind = text_of(raw, "type") or "unknown"
+        if kind != NATIVE_CALL:
+            return UnknownItem(kind, raw)
+        capability = text_of(raw, "name").partition(":")[0] or "unknown"
+        stand_in = HostedDeclaration(undeclared(capability), UnknownCallCodec("", ()))
+        return HostedCallItem(stand_in, text_of(raw, "id"), None, failure_of(raw), raw, kind)
+
+    def without_text(self, raw: RawItem) -> RawItem:
+        return _RESPONSES.without_text(raw)
 
 
-def sorter_of(
-    declared: ToolDeclarations, codecs: Mapping[str, AnyCodec], client_codecs: Sequence[ClientCodec]
-) -> ItemClassifier:
-    """The sorter of a turn. Every call that waits for us comes as a call of a function."""
-    ours: list[CallReader] = [
-        ClientCallReader(each.codec, each.tool.name) for each in declared.client_run
+_RESPONSES: Final = ResponsesFormat()
+_FORMAT: Final = PartFormat()
+
+
+def classifier_of(declared: ToolDeclarations, profile: ProviderProfile) -> ItemClassifier:
+    """The classifier of a turn. Every call for this process comes as a call of a function."""
+    readers: list[CallReader] = [
+        ClientCallReader(client.codec, client.tool.name) for client in declared.client_run
     ]
-    ours.append(PartVoice(declared.names))
-    # A call that no other codec speaks for is told under the name that its provider has for it.
-    spoken = {kind: codec for kind, codec in codecs.items() if kind != KIND}
-    return PartSorter(declared, spoken, ours, NO_CALLS, _unknown)
+    readers.append(PartCallReader(declared.names))
+    return PartClassifier(declared.hosted, readers, profile.stand_ins, _FORMAT)
 
 
-class PartSorter(ItemClassifier):
-    """Sorts parts. A server that lists its tools is asked for them, and not called."""
+class PartClassifier(ItemClassifier):
+    """Classifies parts. A server's list of its tools comes as a call, and is none."""
 
-    def owner(
-        self, item: RawItem, items: Sequence[RawItem]
-    ) -> HostedDeclaration | CallReader | None:
-        return None if _is_listing(item) else super().owner(item, items)
-
-    def is_unknown(self, item: RawItem, owner: HostedDeclaration | CallReader | None) -> bool:
-        return not _is_listing(item) and super().is_unknown(item, owner)
+    def item(self, raw: RawItem, raws: Sequence[RawItem]) -> ReplyItem:
+        return ContextItem(raw) if _is_listing(raw) else super().item(raw, raws)
 
 
-def _is_listing(item: RawItem) -> bool:
-    action = text_of(mapping_of(item, "arguments"), "action")
-    return item.get("type") == NATIVE_CALL and action == LISTING
-
-
-def _unknown(item: RawItem) -> HostedDeclaration | None:
-    if item.get("type") != NATIVE_CALL:
-        return None
-    kind = text_of(item, "name").partition(":")[0] or "unknown"
-    return HostedDeclaration(undeclared(kind), UnknownCallCodec("", ()))
+def _is_listing(raw: RawItem) -> bool:
+    action = text_of(mapping_of(raw, "arguments"), "action")
+    return raw.get("type") == NATIVE_CALL and action == LISTING

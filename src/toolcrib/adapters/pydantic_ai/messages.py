@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from toolcrib.adapters.json_fields import mappings_of, maybe_text, text_of
+from toolcrib.adapters.items import (
+    InlineFile,
+    Item,
+    PromptContent,
+    ReplyItem,
+    TextContent,
+    ToolOutputItem,
+    UploadedFile,
+    UserMessage,
+)
+from toolcrib.adapters.json_fields import text_of
 from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, RESPONSE, response_of
 from toolcrib.errors import UsageError
 
@@ -15,12 +25,10 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import (
         ModelMessage,
         ModelResponse,
-        UploadedFile,
         UploadedFileProviderName,
         UserContent,
     )
 
-    from toolcrib.adapters.codec import RawItem
 
 Outcome = Literal["success", "failed", "denied"]
 _DENIED: Final = frozenset({"denied", "expired", "not_permitted"})
@@ -39,84 +47,89 @@ class Messages:
         self._media_types = media_types or {}
         self._read = 0
         self._all: list[ModelMessage] = []
-        self._live: tuple[RawItem, ModelResponse] | None = None
+        self._live: tuple[ReplyItem, ModelResponse] | None = None
 
-    def told(self, items: Sequence[RawItem]) -> list[ModelMessage]:
+    def told(self, items: Sequence[Item]) -> list[ModelMessage]:
         """All messages, after taking in the items that were added since the last time. Raises
         `UsageError` for a file that the provider could not find.
         """
         new = items[self._read :]
         self._read = len(items)
-        at = 0
-        while at < len(new):
-            start = at
-            is_theirs = new[at].get("type") == RESPONSE
-            at += 1
-            while at < len(new) and _belongs(new[at], is_theirs=is_theirs):
-                at += 1
-            if is_theirs:
-                self._hear(new[start:at])
-            else:
-                self._say(new[start:at])
+        reply: list[ReplyItem] = []
+        request: list[UserMessage | ToolOutputItem] = []
+        for item in new:
+            if isinstance(item, UserMessage | ToolOutputItem):
+                self._add_reply(reply)
+                request.append(item)
+                continue
+            self._add_request(request)
+            if item.raw.get("type") == RESPONSE:
+                self._add_reply(reply)
+            reply.append(item)
+        self._add_reply(reply)
+        self._add_request(request)
         return self._all
 
-    def keep(self, header: RawItem, response: ModelResponse) -> None:
+    def keep(self, header: ReplyItem, response: ModelResponse) -> None:
         """Remember the response that an item stands for: it need not be made again from items."""
         self._live = header, response
 
-    def _hear(self, items: Sequence[RawItem]) -> None:
-        self.called |= {text_of(item, "id") for item in items if item.get("type") == NATIVE_CALL}
+    def _add_reply(self, items: list[ReplyItem]) -> None:
+        """Add the items of one response, and empty the list."""
+        if not items:
+            return
+        raws = [item.raw for item in items]
+        self.called |= {text_of(raw, "id") for raw in raws if raw.get("type") == NATIVE_CALL}
         is_live = self._live is not None and self._live[0] is items[0]
-        response = self._live[1] if self._live and is_live else response_of(items)
+        response = self._live[1] if self._live and is_live else response_of(raws)
         last = self._all[-1] if self._all else None
         if last is not None and last.kind == "response":
             # The provider paused and went on: to the provider that is one answer.
             response = _joined(last, response)
             self._all.pop()
         self._all.append(response)
+        items.clear()
 
-    def _say(self, items: Sequence[RawItem]) -> None:
+    def _add_request(self, items: list[UserMessage | ToolOutputItem]) -> None:
+        """Add the items of one request, and empty the list."""
         from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
 
+        if not items:
+            return
         parts: list[Any] = []
         for item in items:
-            if item.get("type") == "function_call_output":
-                parts.append(
-                    ToolReturnPart(
-                        text_of(item, "name"),
-                        text_of(item, "output"),
-                        text_of(item, "call_id"),
-                        outcome=_outcome(item),
-                    )
-                )
-            else:
-                content = [self._content(part) for part in mappings_of(item, "content")]
-                parts.append(UserPromptPart(content))
+            match item:
+                case ToolOutputItem(call_id=call_id, tool_name=name, text=text, failure=failure):
+                    part = ToolReturnPart(name, text, call_id, outcome=_outcome(failure))
+                case UserMessage(content=content):
+                    part = UserPromptPart([self._content(each) for each in content])
+            parts.append(part)
         self._all.append(ModelRequest(parts))
+        items.clear()
 
-    def _content(self, part: RawItem) -> UserContent:
+    def _content(self, content: PromptContent) -> UserContent:
         from pydantic_ai.messages import BinaryContent
 
-        file_id = maybe_text(part, "file_id")
-        if file_id is not None:
-            return self._uploaded(file_id)
-        url = maybe_text(part, "image_url") or maybe_text(part, "file_data")
-        if url is None:
-            return text_of(part, "text")
-        media_type, _, data = url.removeprefix("data:").partition(";base64,")
-        if self._provider in _PLAIN_TEXT_ONLY and media_type.startswith("text/"):
-            media_type = "text/plain"
-        return BinaryContent(
-            base64.b64decode(data), media_type=media_type, identifier=maybe_text(part, "filename")
-        )
+        match content:
+            case TextContent(text=text):
+                return text
+            case UploadedFile(file_id=file_id):
+                return self._uploaded(file_id)
+            case InlineFile(name=name, media_type=media_type, data=data):
+                if self._provider in _PLAIN_TEXT_ONLY and media_type.startswith("text/"):
+                    media_type = "text/plain"
+                identifier = None if content.is_image else name
+                return BinaryContent(
+                    base64.b64decode(data), media_type=media_type, identifier=identifier
+                )
 
-    def _uploaded(self, file_id: str) -> UploadedFile:
+    def _uploaded(self, file_id: str) -> UserContent:
         from pydantic import ValidationError
-        from pydantic_ai.messages import UploadedFile
+        from pydantic_ai.messages import UploadedFile as ProviderFile
 
         provider = cast("UploadedFileProviderName", self._provider)
         try:
-            return UploadedFile(
+            return ProviderFile(
                 file_id, provider_name=provider, media_type=self._media_types.get(file_id)
             )
         except ValidationError:
@@ -140,15 +153,7 @@ def _both(before: dict[str, Any] | None, later: dict[str, Any] | None) -> dict[s
     return {**(before or {}), **(later or {})} or None
 
 
-def _belongs(item: RawItem, *, is_theirs: bool) -> bool:
-    """Whether an item goes on with the message before it."""
-    kind = item.get("type")
-    is_ours = kind == "function_call_output" or item.get("role") == "user"
-    return kind != RESPONSE and is_ours is not is_theirs
-
-
-def _outcome(item: RawItem) -> Outcome:
-    failure = maybe_text(item, "failure")
+def _outcome(failure: str | None) -> Outcome:
     if failure is None:
         return "success"
     return "denied" if failure in _DENIED else "failed"

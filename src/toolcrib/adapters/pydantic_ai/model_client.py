@@ -19,7 +19,7 @@ from toolcrib.adapters.json_fields import maybe_text
 from toolcrib.adapters.model_client import ModelReply, Retry
 from toolcrib.adapters.pydantic_ai.parts import items_of, with_calls
 from toolcrib.adapters.response import Usage
-from toolcrib.errors import PromptEvaluationError
+from toolcrib.errors import PromptEvaluationError, ReplyBroken
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pydantic_ai.usage import RequestUsage
 
     from toolcrib.adapters.history import Conversation
+    from toolcrib.adapters.item_classifier import ItemClassifier
     from toolcrib.adapters.loop import StreamAnnouncer
     from toolcrib.adapters.pydantic_ai.messages import Messages
     from toolcrib.adapters.pydantic_ai.request import Asking
@@ -40,10 +41,6 @@ _FINAL: Final = frozenset(
     {"ContentFilterError", "ModelQuotaExceededError", "ModelRequestRejectedError"}
 )
 _REQUEST_IDS: Final = ("request-id", "x-request-id", "x-amzn-requestid", "apim-request-id")
-
-
-class ReplyBroken(Exception):
-    """The reply ended too soon. Never leaves the adapter."""
 
 
 def is_passing(error: Exception) -> bool:
@@ -255,9 +252,10 @@ class PydanticAIClient:
     prompt_name: str
     provider: str
     """A column of the support matrix."""
+    classifier: ItemClassifier
     retry: Retry = field(default_factory=Retry)
 
-    async def ask(
+    async def request(
         self,
         conversation: Conversation,
         *,
@@ -268,9 +266,10 @@ class PydanticAIClient:
         """Send what is unsent until it is answered."""
         messages = self.messages.told(conversation.unsent)
         response = await self._until_answered(messages, step, announcer, deadline)
-        items = list(with_calls(items_of(response), self.messages.called))
+        raws = list(with_calls(items_of(response), self.messages.called))
+        items = self.classifier.items(raws)
         self.messages.keep(items[0], response)
-        heard = ReplyItems(
+        content = ReplyItems(
             items=items,
             usage=_usage(response.usage),
             response_id=response.provider_response_id,
@@ -281,7 +280,7 @@ class PydanticAIClient:
         )
         if announcer:
             announcer.flush()
-        return ModelReply(heard, *found(response, self.provider))
+        return ModelReply(content, *found(response, self.provider))
 
     async def _until_answered(
         self,

@@ -6,7 +6,7 @@ import os
 from typing import Final, Unpack
 
 from toolcrib.errors import PatchFailed
-from toolcrib.toolkits.apply_patch.files import Patcher
+from toolcrib.toolkits.apply_patch.files import PatchHandler
 from toolcrib.toolkits.apply_patch.placement import apply_diff, text_of_new
 from toolcrib.toolkits.apply_patch.types import (
     ApplyPatchConfig,
@@ -22,9 +22,9 @@ __all__ = [
     "ApplyPatchConfig",
     "Operation",
     "PatchFailed",
+    "PatchHandler",
     "PatchParams",
     "PatchResult",
-    "Patcher",
     "apply_diff",
     "apply_patch_tool",
     "text_of_new",
@@ -53,6 +53,6 @@ def apply_patch_tool(
         description="Create, update or delete one file with a diff.",
         provider=provider,
         config=config,
-        handler=Patcher(config),
+        handler=PatchHandler(config),
         **chosen,
     )

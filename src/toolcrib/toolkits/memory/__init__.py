@@ -1,11 +1,11 @@
-"""Memory: the model keeps notes in files, and this process keeps the files under one directory."""
+"""Memory: the model keeps notes in files under one directory of this machine."""
 
 from __future__ import annotations
 
 import os
 from typing import Final, Unpack
 
-from toolcrib.toolkits.memory.commands import MemoryKeeper
+from toolcrib.toolkits.memory.commands import MemoryHandler
 from toolcrib.toolkits.memory.types import Command, MemoryConfig, MemoryParams, MemoryResult
 from toolcrib.tools.provider_tools import ProviderTool
 from toolcrib.tools.rules import ToolRules
@@ -14,7 +14,7 @@ __all__ = [
     "KIND",
     "Command",
     "MemoryConfig",
-    "MemoryKeeper",
+    "MemoryHandler",
     "MemoryParams",
     "MemoryResult",
     "memory_tool",
@@ -44,6 +44,6 @@ def memory_tool(
         description="View and change the notes kept in files under /memories.",
         provider=provider,
         config=config,
-        handler=MemoryKeeper(config),
+        handler=MemoryHandler(config),
         **chosen,
     )

@@ -1,7 +1,5 @@
-"""Carries out one memory command. The words are those of Anthropic's own implementation: the model
-knows them.
-
-Memories as the model sees them: directories with sizes, files with line numbers.
+"""The handler of the memory tool. Its answers use the words of Anthropic's own implementation,
+which models are trained on.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, assert_never
 
 from toolcrib.errors import UsageError
-from toolcrib.toolkits.memory.files import Entry, MemoryFiles, Names
+from toolcrib.toolkits.memory.files import MemoryEntry, MemoryFiles, Names
 from toolcrib.toolkits.memory.types import MemoryConfig, MemoryParams, MemoryResult
 from toolcrib.tools.result import ToolResult
 from toolcrib.vfs import VfsPath
@@ -21,7 +19,7 @@ _WIDTH: Final = len(str(MOST_LINES))
 _UNITS: Final = ("B", "K", "M", "G")
 
 
-def directory(path: str, size: int, entries: Iterable[Entry]) -> str:
+def directory(path: str, size: int, entries: Iterable[MemoryEntry]) -> str:
     """A directory and what is in it, each with its size."""
     head = f"Here're the files and directories up to 2 levels deep in {path}, "
     lines = [f"{head}excluding hidden items:", f"{_human(size)}\t{path}"]
@@ -59,7 +57,7 @@ _LINKS: Final = frozenset({errno.ELOOP, errno.ENOTDIR})
 _FULL: Final = frozenset({errno.EDQUOT, errno.EFBIG, errno.ENOSPC})
 
 
-class MemoryKeeper:
+class MemoryHandler:
     """The handler of the tool. What cannot be done is a failed result, and changes nothing."""
 
     def __init__(self, config: MemoryConfig) -> None:

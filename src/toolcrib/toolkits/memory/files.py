@@ -1,34 +1,30 @@
-"""The files under the root of the memories, and nothing outside it.
-
-Every step of a path is opened from the directory before it, without following links, so that
-neither a link nor a directory swapped at the last moment leads out of the root.
-"""
+"""The files of the memories: bounded in size and number, and confined to one root directory."""
 
 from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
 
 from toolcrib.toolkits.memory.types import MemoryConfig
-
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Not to block on a pipe that pretends to be a file.
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+from toolcrib.toolkits.root_directory import (
+    OPEN_DIRECTORY,
+    RootDirectory,
+    read_file,
+    status_of,
+    temporary_file,
+)
 
 Names = tuple[str, ...]
 """A place below the root; the root itself has none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MemoryEntry:
     """A file or a directory, with its name below the place that was listed."""
 
     name: str
@@ -51,14 +47,14 @@ class MemoryFiles:
         if not names:
             return True
         with self._parent(names) as parent:
-            return stat.S_ISDIR(_facts(parent, names[-1]).st_mode)
+            return stat.S_ISDIR(status_of(parent, names[-1]).st_mode)
 
     def size(self, names: Names) -> int:
         """The size that the system tells of a directory."""
         with self._directory(names) as here:
             return os.fstat(here).st_size
 
-    def entries(self, names: Names, depth: int) -> list[Entry]:
+    def entries(self, names: Names, depth: int) -> list[MemoryEntry]:
         """What is in a directory and, `depth` levels deep, below it; hidden names and links are
         left out.
         """
@@ -68,7 +64,7 @@ class MemoryFiles:
     def read(self, names: Names) -> bytes:
         """A file. One byte more than allowed is read: it may grow meanwhile."""
         with self._parent(names) as parent:
-            data = _read(parent, names[-1], self.config.max_bytes + 1)
+            data = read_file(parent, names[-1], self.config.max_bytes + 1).data
         self._check_size(data)
         return data
 
@@ -76,23 +72,25 @@ class MemoryFiles:
         """Write a new file, and the directories that it needs."""
         self._check_size(data)
         self._check_room(len(data), entries=self._missing(names))
-        with self._parent(names, create=True) as parent, _temporary(parent, data) as made:
+        with self._parent(names, create=True) as parent, temporary_file(parent, data) as temporary:
             # A link, unlike a rename, never replaces what is there already.
-            os.link(made, names[-1], src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+            os.link(
+                temporary, names[-1], src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False
+            )
 
     def replace(self, names: Names, old: bytes, new: bytes) -> None:
         """Put `new` in the place of a file that holds `old`."""
         self._check_size(new)
         self._check_room(len(new) - len(old), entries=0)
-        with self._parent(names) as parent, _temporary(parent, new) as made:
+        with self._parent(names) as parent, temporary_file(parent, new) as temporary:
             if self.read(names) != old:
                 raise OSError(errno.EBUSY, "it was changed by somebody else meanwhile")
-            os.rename(made, names[-1], src_dir_fd=parent, dst_dir_fd=parent)
+            os.rename(temporary, names[-1], src_dir_fd=parent, dst_dir_fd=parent)
 
     def delete(self, names: Names) -> None:
         """Delete a file, or a directory with all that is in it."""
         with self._parent(names) as parent:
-            if stat.S_ISDIR(_facts(parent, names[-1]).st_mode):
+            if stat.S_ISDIR(status_of(parent, names[-1]).st_mode):
                 shutil.rmtree(names[-1], dir_fd=parent)
             else:
                 os.unlink(names[-1], dir_fd=parent)
@@ -100,7 +98,7 @@ class MemoryFiles:
     def rename(self, old: Names, new: Names) -> None:
         """Move a file or a directory; never onto something else."""
         with self._parent(old) as source:
-            is_directory = stat.S_ISDIR(_facts(source, old[-1]).st_mode)
+            is_directory = stat.S_ISDIR(status_of(source, old[-1]).st_mode)
             if new[: len(old)] == old and is_directory:
                 raise OSError(errno.EINVAL, "a directory cannot be moved into itself")
             self._check_room(0, entries=self._missing(new[:-1]))
@@ -117,16 +115,10 @@ class MemoryFiles:
 
     @contextmanager
     def _directory(self, names: Names, *, create: bool = False) -> Generator[int]:
-        """A directory, as an open descriptor."""
+        """Yield a descriptor of the directory at `names`."""
         os.makedirs(self.config.root, mode=0o700, exist_ok=True)
-        # The root is the user's own choice and may be a link.
-        here = os.open(self.config.root, _DIRECTORY & ~os.O_NOFOLLOW)
-        try:
-            for name in names:
-                here = _step(here, name, create)
-            yield here
-        finally:
-            os.close(here)
+        with RootDirectory(self.config.root, mode=0o700).open(names, create=create) as descriptor:
+            yield descriptor
 
     def _check_size(self, data: bytes) -> None:
         if len(data) > self.config.max_bytes:
@@ -137,7 +129,7 @@ class MemoryFiles:
         for length in range(1, len(names) + 1):
             try:
                 with self._parent(names[:length]) as parent:
-                    _facts(parent, names[length - 1])
+                    status_of(parent, names[length - 1])
             except FileNotFoundError:
                 return len(names) - length + 1
         return 0
@@ -153,41 +145,16 @@ class MemoryFiles:
             raise OSError(errno.EDQUOT, f"all files together have at most {most} bytes")
 
 
-def _step(here: int, name: str, create: bool) -> int:
-    """Open a directory and close the one that it is in."""
-    if create:
-        with suppress(FileExistsError):
-            os.mkdir(name, 0o700, dir_fd=here)
-    following = os.open(name, _DIRECTORY, dir_fd=here)
-    os.close(here)
-    return following
-
-
-def _facts(parent: int, name: str) -> os.stat_result:
-    return os.stat(name, dir_fd=parent, follow_symlinks=False)
-
-
-def _read(parent: int, name: str, most: int) -> bytes:
-    descriptor = os.open(name, _READ, dir_fd=parent)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EISDIR, "it is not a file")
-        with open(descriptor, "rb", closefd=False) as file:
-            return file.read(most)
-    finally:
-        os.close(descriptor)
-
-
-def _entries(here: int, prefix: str, depth: int) -> Iterator[Entry]:
+def _entries(here: int, prefix: str, depth: int) -> Iterator[MemoryEntry]:
     for name in sorted(os.listdir(here)):
         with suppress(FileNotFoundError):
-            facts = _facts(here, name)
+            facts = status_of(here, name)
             is_directory = stat.S_ISDIR(facts.st_mode)
             if name.startswith(".") or not (is_directory or stat.S_ISREG(facts.st_mode)):
                 continue
-            yield Entry(f"{prefix}{name}", facts.st_size, is_directory)
+            yield MemoryEntry(f"{prefix}{name}", facts.st_size, is_directory)
             if is_directory and depth > 1:
-                below = os.open(name, _DIRECTORY, dir_fd=here)
+                below = os.open(name, OPEN_DIRECTORY, dir_fd=here)
                 try:
                     yield from _entries(below, f"{prefix}{name}/", depth - 1)
                 finally:
@@ -201,7 +168,7 @@ def _extent(root: int, most: int) -> tuple[int, int]:
         count += len(folders) + len(files)
         for name in files:
             with suppress(FileNotFoundError):
-                total += _facts(here, name).st_size
+                total += status_of(here, name).st_size
         if count > most:
             break
     return count, total
@@ -214,22 +181,6 @@ def _move_file(source: int, old: str, target: int, new: str) -> None:
 
 def _move_directory(source: int, old: str, target: int, new: str) -> None:
     with suppress(FileNotFoundError):
-        _facts(target, new)
+        status_of(target, new)
         raise FileExistsError(errno.EEXIST, "it exists already")
     os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
-
-
-@contextmanager
-def _temporary(parent: int, data: bytes) -> Generator[str]:
-    """A complete file beside the one it will become; it is gone afterwards unless renamed."""
-    name = f".toolcrib-{secrets.token_hex(8)}"
-    descriptor = os.open(name, _NEW, 0o600, dir_fd=parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        yield name
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=parent)

@@ -1,4 +1,9 @@
-"""MCP: the provider calls tools of a remote server, after a yes where one is required."""
+"""MCP: the provider calls tools of a remote server, after an approval where one is required.
+
+The provider stops and waits for a yes or a no. `mcp_gate` turns that question into a call of a tool
+that does nothing: running it means yes, so policy, approvers, grants and the ledger treat it like
+any other call.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,9 @@ from typing import Final, Unpack
 from toolcrib.tools.fallback import AnyFallback
 from toolcrib.tools.mcp.types import (
     ApprovalFilter,
-    McpAnswer,
+    McpCall,
+    McpCallResult,
     McpConfig,
-    McpRequest,
     McpResult,
     McpTool,
     RequireApproval,
@@ -21,9 +26,9 @@ from toolcrib.tools.rules import ToolRules
 __all__ = [
     "KIND",
     "ApprovalFilter",
-    "McpAnswer",
+    "McpCall",
+    "McpCallResult",
     "McpConfig",
-    "McpRequest",
     "McpResult",
     "McpTool",
     "RequireApproval",
@@ -54,12 +59,12 @@ def mcp_gate(
     provider: str,
     name: str | None = None,
     **rules: Unpack[ToolRules],
-) -> ProviderTool[McpRequest, McpRequest, McpConfig]:
+) -> ProviderTool[McpCall, McpCall, McpConfig]:
     """The gate before a server's tools, under the name of the hosted tool. To a policy it is of
     the same kind and provider.
     """
     chosen: ToolRules = {"requires_approval": True, "is_idempotent": True, **rules}
-    return ProviderTool[McpRequest, McpRequest, McpConfig](
+    return ProviderTool[McpCall, McpCall, McpConfig](
         name=name or tool.name,
         description=f"Let the provider call a tool of the MCP server {tool.config.server_label}.",
         handler=_pass,
@@ -69,5 +74,5 @@ def mcp_gate(
     )
 
 
-def _pass(request: McpRequest) -> McpRequest:
+def _pass(request: McpCall) -> McpCall:
     return request

@@ -22,9 +22,9 @@ from toolcrib.adapters.tool_declarations import undeclared
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.mcp import (
     ApprovalFilter,
-    McpAnswer,
+    McpCall,
+    McpCallResult,
     McpConfig,
-    McpRequest,
     McpResult,
     McpTool,
     ToolFilter,
@@ -148,10 +148,10 @@ def test_every_call_of_this_server_is_one_invocation() -> None:
 
     assert [each.raw for each in (found, on_loan, down)] == items[1:4]
     assert (found.item_id, found.kind) == ("mcp_1", "mcp")
-    assert found.params == McpRequest("library", "find_book", {"title": "Emma"})
-    assert found.value == McpAnswer("find_book", "shelf 12")
+    assert found.params == McpCall("library", "find_book", {"title": "Emma"})
+    assert found.value == McpCallResult("find_book", "shelf 12")
     assert (found.message, found.success, found.error) == ("shelf 12", True, None)
-    assert down.params == McpRequest("library", "find_book", {})
+    assert down.params == McpCall("library", "find_book", {})
 
 
 def test_a_tool_that_fails_keeps_its_answer() -> None:
@@ -162,7 +162,7 @@ def test_a_tool_that_fails_keeps_its_answer() -> None:
         False,
         "mcp_call failed: mcp_tool_execution_error: It is on loan.",
     )
-    assert on_loan.value == McpAnswer("lend_book", "", on_loan.error, "mcpr_0")
+    assert on_loan.value == McpCallResult("lend_book", "", on_loan.error, "mcpr_0")
 
 
 def test_a_server_that_is_down_gives_no_value() -> None:
@@ -202,7 +202,7 @@ def test_a_call_may_come_without_a_status_and_without_output() -> None:
 
     found = CODEC.invocation(item, [item], TOOL)
 
-    assert (found.success, found.value) == (True, McpAnswer("find"))
+    assert (found.success, found.value) == (True, McpCallResult("find"))
 
 
 def test_the_output_is_that_of_one_server() -> None:
@@ -216,7 +216,7 @@ def test_the_output_is_that_of_one_server() -> None:
     assert [each.tool for each in result.calls] == ["find_book", "lend_book", "find_book"]
     assert [each.error is None for each in result.calls] == [True, False, False]
     assert result.tools[1] == McpTool("lend_book", "", {"type": "object"})
-    assert others == McpResult((McpAnswer("find_map", "map 7"),))
+    assert others == McpResult((McpCallResult("find_map", "map 7"),))
 
 
 def test_a_call_without_a_label_is_not_lost() -> None:

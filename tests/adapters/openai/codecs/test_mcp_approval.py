@@ -28,7 +28,7 @@ from toolcrib.approval import (
     Equals,
     Rule,
 )
-from toolcrib.tools.mcp import McpConfig, McpRequest, mcp_gate, mcp_tool
+from toolcrib.tools.mcp import McpCall, McpConfig, mcp_gate, mcp_tool
 
 APPROVALS = OpenAIMcpApprovals("library")
 SERVER = mcp_tool(McpConfig(server_label="library", server_url="https://books.example.org/mcp"))
@@ -155,7 +155,7 @@ def test_only_the_gates_own_result_is_a_yes(value: Any) -> None:
 
 def test_a_result_read_back_from_a_ledger_counts() -> None:
     """The answer may be given in another process."""
-    value = McpRequest("library", "lend_book", {"days": 14, "title": "Persuasion"})
+    value = McpCall("library", "lend_book", {"days": 14, "title": "Persuasion"})
     call = call_of(question())
 
     assert APPROVALS.output_item(call, "", success=True, value=value)["approve"] is True

@@ -26,7 +26,7 @@ from toolcrib.tools.file_search import (
     file_search_tool,
 )
 from toolcrib.tools.image_generation import ImageGenerationConfig, image_generation_tool
-from toolcrib.tools.mcp import McpAnswer, McpConfig, McpRequest, McpTool, ToolFilter, mcp_tool
+from toolcrib.tools.mcp import McpCall, McpCallResult, McpConfig, McpTool, ToolFilter, mcp_tool
 from toolcrib.tools.tool_search import FoundTool, ToolSearchResult, tool_search_tool
 
 FILES = file_search_tool(FileSearchConfig(("vs_1",)))
@@ -132,8 +132,8 @@ def test_a_remote_tool_answers_in_every_shape(content: Any) -> None:
     """H30: Anthropic, OpenAI and xAI each wrap what the server said."""
     found = mcp_call(content)
 
-    assert found.params == McpRequest("library", "find", {"title": "Emma"})
-    assert (found.value, found.success) == (McpAnswer("find", "shelf 12"), True)
+    assert found.params == McpCall("library", "find", {"title": "Emma"})
+    assert (found.value, found.success) == (McpCallResult("find", "shelf 12"), True)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from toolcrib import PromptResponse
 from toolcrib.adapters.codec import Invocation
 from toolcrib.tools.code_interpreter import CodeInterpreterResult
 from toolcrib.tools.file_search import FileSearchResult
-from toolcrib.tools.mcp import McpAnswer
+from toolcrib.tools.mcp import McpCallResult
 from toolcrib.tools.web_fetch import WebFetchResult
 from toolcrib.tools.web_search import WebSearchResult
 
@@ -128,7 +128,7 @@ def test_a_tool_of_a_remote_server(stream: bool, answer: Any, act: Act) -> None:
 
     assert (name, told.params.server, told.params.tool) == ("mcp", "wiki", "ask")
     assert told.params.arguments == {"q": "why"}
-    assert told.value == McpAnswer(tool="ask", output="Yes.")
+    assert told.value == McpCallResult(tool="ask", output="Yes.")
 
 
 @both_forms

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.json_fields import mapping_of
+from toolcrib.adapters.openai.items import caller_of
 from toolcrib.adapters.tool_calls import (
     AnyProviderTool,
     ClientCall,
     ClientCodec,
-    caller_of,
     present,
 )
 from toolcrib.toolkits.apply_patch import KIND, ApplyPatchConfig, PatchParams

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, TypeAlias, assert_never
 
-from toolcrib.adapters.answer import Annotation, annotations_of
+from toolcrib.adapters.answer import PlacedAnnotation
 from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
 from toolcrib.adapters.json_fields import json_object_of, mappings_of, maybe_text, plain, text_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.adapters.openai.codecs.auto_container import wire_options
+from toolcrib.adapters.openai.items import annotations_of
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.code_interpreter import (
     KIND,
@@ -148,29 +149,30 @@ def _has_output(run: CodeInterpreterResult) -> bool:
     return bool(run.stdout or run.images)
 
 
-def _file_notes(items: Sequence[RawItem]) -> Iterator[Annotation]:
+def _file_notes(items: Sequence[RawItem]) -> Iterator[PlacedAnnotation]:
     return annotations_of(items, "container_file_citation")
 
 
-def _maker(note: Annotation, items: Sequence[RawItem]) -> RawItem | None:
+def _maker(note: PlacedAnnotation, items: Sequence[RawItem]) -> RawItem | None:
     """The last run in the file's container before the message that cites it.
 
     Nothing says which run made a file. This rule gives each file to one run only.
     """
-    container = maybe_text(note.facts, "container_id")
+    container = maybe_text(note.annotation.raw, "container_id")
     for item in reversed(items[: note.item_index]):
         if item.get("type") == CALL and maybe_text(item, "container_id") == container:
             return item
     return None
 
 
-def _files(notes: Iterable[Annotation]) -> tuple[GeneratedFile, ...]:
+def _files(notes: Iterable[PlacedAnnotation]) -> tuple[GeneratedFile, ...]:
     """Each file once, where the text first mentions it."""
     found: dict[tuple[str, str], GeneratedFile] = {}
     for note in notes:
-        container_id, file_id = text_of(note.facts, "container_id"), text_of(note.facts, "file_id")
+        facts = note.annotation.raw
+        container_id, file_id = text_of(facts, "container_id"), text_of(facts, "file_id")
         known = found.get((container_id, file_id))
         if file_id and (known is None or known.span is None):
-            name = text_of(note.facts, "filename")
+            name = text_of(facts, "filename")
             found[container_id, file_id] = GeneratedFile(container_id, file_id, name, note.span())
     return tuple(found.values())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, assert_never
 
-from toolcrib.adapters.answer import annotations_of, answer_text
 from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
 from toolcrib.adapters.json_fields import (
     mapping_of,
@@ -16,6 +15,7 @@ from toolcrib.adapters.json_fields import (
     text_of,
     texts_of,
 )
+from toolcrib.adapters.openai.items import annotations_of, message_text
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.file_search import (
     KIND,
@@ -88,7 +88,7 @@ class OpenAIFileSearchCodec(Codec[FileSearchConfig, FileSearchResult]):
             results=tuple(hit for call in done for hit in _hits(call)),
             queries=tuple(queries),
             citations=tuple(_citations(items)),
-            text=answer_text(items),
+            text=message_text(items),
         )
 
 
@@ -149,5 +149,5 @@ def _hits(item: RawItem) -> Iterator[FileSearchHit]:
 
 def _citations(items: Sequence[RawItem]) -> Iterator[FileCitation]:
     for note in annotations_of(items, "file_citation"):
-        if file_id := text_of(note.facts, "file_id"):
-            yield FileCitation(file_id, text_of(note.facts, "filename"), note.point())
+        if file_id := text_of(note.annotation.raw, "file_id"):
+            yield FileCitation(file_id, text_of(note.annotation.raw, "filename"), note.point())

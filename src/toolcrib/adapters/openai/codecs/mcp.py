@@ -26,9 +26,9 @@ from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.mcp import (
     KIND,
     ApprovalFilter,
-    McpAnswer,
+    McpCall,
+    McpCallResult,
     McpConfig,
-    McpRequest,
     McpResult,
     McpTool,
     RequireApproval,
@@ -66,8 +66,8 @@ class OpenAIMcpCodec(Codec[McpConfig, McpResult]):
 
     kind = KIND
     call_types: ClassVar[frozenset[str]] = frozenset({CALL})
-    params_type: ClassVar[type[Any] | None] = McpRequest
-    result_type: ClassVar[type[Any] | None] = McpAnswer
+    params_type: ClassVar[type[Any] | None] = McpCall
+    result_type: ClassVar[type[Any] | None] = McpCallResult
 
     def serialize(self, tool: HostedTool[McpConfig]) -> dict[str, Any]:
         config = tool.config
@@ -174,14 +174,14 @@ def _shown(item: RawItem, tool: HostedTool[Any]) -> RawItem:
     return Scrubber(list(secrets)).scrub(dict(item)) if secrets else item
 
 
-def _request(item: RawItem) -> McpRequest:
-    return McpRequest(
+def _request(item: RawItem) -> McpCall:
+    return McpCall(
         text_of(item, "server_label"), text_of(item, "name"), json_object_of(item, "arguments")
     )
 
 
-def _answer(item: RawItem) -> McpAnswer:
-    return McpAnswer(
+def _answer(item: RawItem) -> McpCallResult:
+    return McpCallResult(
         tool=text_of(item, "name"),
         output=text_of(item, "output"),
         error=_error(item),
@@ -283,6 +283,6 @@ def _is_same(granted: dict[str, Any], asked: dict[str, Any]) -> bool:
 
 def _granted(value: Any) -> dict[str, Any]:
     """What was said yes to, also when it was read back from a ledger as plain JSON."""
-    if isinstance(value, McpRequest):
+    if isinstance(value, McpCall):
         return {"server": value.server, "tool": value.tool, "arguments": value.arguments}
     return mapping_of({"value": value}, "value")

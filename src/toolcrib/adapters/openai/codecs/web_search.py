@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.answer import annotations_of, answer_text
 from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
 from toolcrib.adapters.json_fields import (
     json_object_of,
@@ -16,6 +15,7 @@ from toolcrib.adapters.json_fields import (
     text_of,
     texts_of,
 )
+from toolcrib.adapters.openai.items import annotations_of, message_text
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_search import (
@@ -84,7 +84,7 @@ class OpenAIWebSearchCodec(Codec[WebSearchConfig, WebSearchResult]):
             return None
         done = [call for call in calls if failure_of(call) is None]
         return WebSearchResult(
-            text=answer_text(items),
+            text=message_text(items),
             citations=tuple(_citations(items)),
             source_urls=tuple(dict.fromkeys(url for call in done for url in _looked_at(call))),
         )
@@ -140,5 +140,5 @@ def _looked_at(item: RawItem) -> Iterator[str]:
 
 def _citations(items: Sequence[RawItem]) -> Iterator[Citation]:
     for note in annotations_of(items, "url_citation"):
-        if url := text_of(note.facts, "url"):
-            yield Citation(url, text_of(note.facts, "title"), note.span())
+        if url := text_of(note.annotation.raw, "url"):
+            yield Citation(url, text_of(note.annotation.raw, "title"), note.span())

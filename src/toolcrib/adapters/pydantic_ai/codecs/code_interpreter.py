@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.answer import Annotation, answer_text
+from toolcrib.adapters.answer import PlacedAnnotation
 from toolcrib.adapters.codec import Invocation, RawItem
 from toolcrib.adapters.json_fields import (
     mapping_of,
@@ -20,6 +20,7 @@ from toolcrib.adapters.json_fields import (
     text_of,
     texts_of,
 )
+from toolcrib.adapters.openai.items import message_text, read_annotation
 from toolcrib.adapters.pydantic_ai.codecs.exchange import CALL, Exchange, details_of
 from toolcrib.adapters.pydantic_ai.codecs.files import base64_of, images_of, media_type
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
@@ -240,11 +241,11 @@ def _cited_files(items: Sequence[RawItem]) -> Iterator[tuple[int, GeneratedFile]
     for index, item in enumerate(items):
         if item.get("type") != "message":
             continue
-        length = len(answer_text((item,)))
+        length = len(message_text((item,)))
         for facts in mappings_of(details_of(item), "annotations"):
             file_id = text_of(facts, "file_id")
             if facts.get("type") == "container_file_citation" and file_id:
-                note = Annotation(facts, index, offset, length)
+                note = PlacedAnnotation(read_annotation(facts), index, offset, length)
                 container, name = text_of(facts, "container_id"), text_of(facts, "filename")
                 yield index, GeneratedFile(container, file_id, name, note.span())
         offset += length

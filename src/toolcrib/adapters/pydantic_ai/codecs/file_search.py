@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.answer import Annotation, annotations_of, answer_text
+from toolcrib.adapters.answer import PlacedAnnotation
 from toolcrib.adapters.codec import Invocation, RawItem
 from toolcrib.adapters.json_fields import (
     mapping_of,
@@ -17,6 +17,7 @@ from toolcrib.adapters.json_fields import (
     text_of,
     texts_of,
 )
+from toolcrib.adapters.openai.items import annotations_of, message_text, read_annotation
 from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange, details_of
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.tools.file_search import (
@@ -81,7 +82,7 @@ class FileSearchCodec(NativeCodec[FileSearchConfig, FileSearchResult]):
             results=tuple(hit for call in done for hit in _hits(call)),
             queries=tuple(dict.fromkeys(query for call in calls for query in _queries(call))),
             citations=tuple(_citations(items)),
-            text=answer_text(items),
+            text=message_text(items),
         )
 
 
@@ -116,20 +117,21 @@ def _attributes(found: RawItem) -> dict[str, str | float | bool]:
 def _citations(items: Sequence[RawItem]) -> Iterator[FileCitation]:
     """What the text cites: a passage counts as cited where it ends."""
     for note in _notes(items):
-        file_id = text_of(note.facts, "document_id") or text_of(note.facts, "file_id")
-        title = text_of(note.facts, "title") or text_of(note.facts, "filename")
+        facts = note.annotation.raw
+        file_id = text_of(facts, "document_id") or text_of(note.annotation.raw, "file_id")
+        title = text_of(facts, "title") or text_of(facts, "filename")
         span = note.span()
         if file_id or title:
             yield FileCitation(file_id, title, span[1] if span else note.point())
 
 
-def _notes(items: Sequence[RawItem]) -> Iterator[Annotation]:
+def _notes(items: Sequence[RawItem]) -> Iterator[PlacedAnnotation]:
     """The places of OpenAI's citations lie among what pydantic-ai keeps unread."""
     offset = 0
     for index, item in enumerate(items):
-        length = len(answer_text((item,)))
+        length = len(message_text((item,)))
         unread = [
-            Annotation(facts, index, offset, length)
+            PlacedAnnotation(read_annotation(facts), index, offset, length)
             for facts in mappings_of(details_of(item), "citations")
             if facts.get("type") == "file_citation" and item.get("type") == "message"
         ]

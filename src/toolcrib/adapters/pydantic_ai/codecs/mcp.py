@@ -18,9 +18,9 @@ from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.tools.mcp import (
     KIND,
-    McpAnswer,
+    McpCall,
+    McpCallResult,
     McpConfig,
-    McpRequest,
     McpResult,
     McpTool,
     ToolFilter,
@@ -40,8 +40,8 @@ class McpCodec(NativeCodec[McpConfig, McpResult]):
 
     kind = KIND
     native = "mcp_server"
-    params_type: ClassVar[type[Any] | None] = McpRequest
-    result_type: ClassVar[type[Any] | None] = McpAnswer
+    params_type: ClassVar[type[Any] | None] = McpCall
+    result_type: ClassVar[type[Any] | None] = McpCallResult
 
     def fields(self, config: McpConfig) -> dict[str, Any]:
         place = f"{_CONNECTOR}{config.connector_id}" if config.connector_id else config.server_url
@@ -126,18 +126,18 @@ def _shown(exchange: Exchange, tool: HostedTool[Any]) -> Exchange:
     return Exchange(scrubber.scrub(dict(exchange.call)), scrubber.scrub(dict(exchange.answer)))
 
 
-def _request(exchange: Exchange) -> McpRequest:
+def _request(exchange: Exchange) -> McpCall:
     asked = exchange.arguments
     server = exchange.name.partition(":")[2]
-    return McpRequest(server, text_of(asked, "tool_name"), mapping_of(asked, "tool_args"))
+    return McpCall(server, text_of(asked, "tool_name"), mapping_of(asked, "tool_args"))
 
 
-def _answer(exchange: Exchange) -> McpAnswer:
+def _answer(exchange: Exchange) -> McpCallResult:
     facts = exchange.facts
     output = text_of(facts, "output") or _text(facts.get("content")) or _text(exchange.content)
     error = exchange.failure or _error(facts, output)
     is_only_error = facts.get("is_error") is True
-    return McpAnswer(
+    return McpCallResult(
         tool=text_of(exchange.arguments, "tool_name"),
         output="" if is_only_error else output,
         error=error,

@@ -7,10 +7,16 @@ from typing import Any, ClassVar, cast
 from toolcrib.adapters.codec import Contribution, RawItem
 from toolcrib.adapters.json_fields import json_object_of, mapping_of, text_of
 from toolcrib.adapters.support import check, options_of
-from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCall, ClientCodec
+from toolcrib.adapters.tool_calls import (
+    AnyProviderTool,
+    ClientCall,
+    ClientCodec,
+    redacted_arguments,
+)
 from toolcrib.toolkits.memory import KIND, MemoryConfig, MemoryParams
 from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.provider_tools import ProviderTool
+from toolcrib.tools.redaction import Redactor
 from toolcrib.tools.tool import Tool
 
 
@@ -55,6 +61,9 @@ class MemoryCodec(ClientCodec):
 
     def arguments(self, item: RawItem) -> dict[str, Any]:
         return mapping_of(item, "arguments") or json_object_of(item, "arguments")
+
+    def redacted(self, item: RawItem, redactor: Redactor) -> RawItem:
+        return redacted_arguments(item, redactor)
 
     def output(
         self, call: ClientCall, text: str, *, success: bool, value: Any, failure: str | None

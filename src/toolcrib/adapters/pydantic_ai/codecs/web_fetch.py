@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.answer import answer_text, citations
+from toolcrib.adapters.answer import citations
 from toolcrib.adapters.codec import Invocation, RawItem
 from toolcrib.adapters.json_fields import (
     mapping_of,
@@ -15,6 +15,7 @@ from toolcrib.adapters.json_fields import (
     text_of,
     texts_of,
 )
+from toolcrib.adapters.openai.items import message_text, messages_in
 from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.adapters.pydantic_ai.codecs.web_search import domain_fields
@@ -75,7 +76,7 @@ class WebFetchCodec(NativeCodec[WebFetchConfig, WebFetchResult]):
         if not calls:
             return None
         pages = tuple(page for call in calls for page in _pages(call))
-        return WebFetchResult(pages, answer_text(items), tuple(citations(items)))
+        return WebFetchResult(pages, message_text(items), tuple(citations(messages_in(items))))
 
 
 def _asked(exchange: Exchange) -> tuple[str, ...]:

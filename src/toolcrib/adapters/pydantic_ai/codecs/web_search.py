@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.answer import answer_text, citations
+from toolcrib.adapters.answer import citations
 from toolcrib.adapters.codec import Invocation, RawItem
 from toolcrib.adapters.json_fields import mappings_of, maybe_text, plain, text_of, texts_of
+from toolcrib.adapters.openai.items import message_text, messages_in
 from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.tools.provider_tools import HostedTool
@@ -70,14 +71,14 @@ class WebSearchCodec(NativeCodec[WebSearchConfig, WebSearchResult]):
         self, response_items: Sequence[Any], tool: HostedTool[WebSearchConfig]
     ) -> WebSearchResult | None:
         items = [plain(each) for each in response_items]
-        calls, cited = self.exchanges(items, tool), citations(items)
+        calls, cited = self.exchanges(items, tool), citations(messages_in(items))
         if not calls and not (cited and self.provider in _UNTOLD):
             return None
         done = [call for call in calls if call.failure is None]
         looked_at = [url for call in done for url in _looked_at(call)]
         looked_at += [] if calls else [each.url for each in cited]
         return WebSearchResult(
-            text=answer_text(items),
+            text=message_text(items),
             citations=tuple(cited),
             source_urls=tuple(dict.fromkeys(looked_at)),
         )

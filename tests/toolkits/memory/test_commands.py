@@ -17,7 +17,7 @@ from toolcrib import Executor, Session
 from toolcrib.errors import InvalidTool
 from toolcrib.toolkits.memory import (
     MemoryConfig,
-    MemoryKeeper,
+    MemoryHandler,
     MemoryParams,
     MemoryResult,
     memory_tool,
@@ -33,7 +33,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def ask(root: Path, command: Any, **fields: Any) -> ToolResult[MemoryResult]:
-    return MemoryKeeper(MemoryConfig(str(root)))(MemoryParams(command, **fields))
+    return MemoryHandler(MemoryConfig(str(root)))(MemoryParams(command, **fields))
 
 
 def done(root: Path, command: Any, **fields: Any) -> str:
@@ -314,7 +314,7 @@ def test_what_is_no_text_is_refused(root: Path, make: Callable[[str], object]) -
 
 def test_growth_is_limited(root: Path) -> None:
     """A file, all files together and their number have caps; nothing passes one."""
-    keeper = MemoryKeeper(MemoryConfig(str(root), max_bytes=10, max_total_bytes=15, max_entries=3))
+    keeper = MemoryHandler(MemoryConfig(str(root), max_bytes=10, max_total_bytes=15, max_entries=3))
 
     def create(path: str, size: int) -> bool:
         return keeper(MemoryParams("create", f"/memories/{path}", file_text="x" * size)).success
@@ -338,7 +338,7 @@ def test_a_file_too_large_to_read_is_refused(root: Path) -> None:
     """Somebody else may have put it there."""
     root.mkdir()
     (root / "big").write_bytes(b"x" * 11)
-    keeper = MemoryKeeper(MemoryConfig(str(root), max_bytes=10))
+    keeper = MemoryHandler(MemoryConfig(str(root), max_bytes=10))
 
     assert "10 bytes" in keeper(MemoryParams("view", "/memories/big")).message
 
@@ -459,7 +459,7 @@ TOLD = [
 def test_it_does_and_says_what_anthropic_does(tmp_path: Path) -> None:
     """The model was trained on these words, so they are those of Anthropic's own implementation."""
     theirs = BetaLocalFilesystemMemoryTool(str(tmp_path / "theirs"))
-    ours = MemoryKeeper(MemoryConfig(str(tmp_path / "ours")))
+    ours = MemoryHandler(MemoryConfig(str(tmp_path / "ours")))
     for told in TOLD:
         result = ours(MemoryParams(**told))
         try:

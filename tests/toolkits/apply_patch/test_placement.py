@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tools.apply_patch.diffs import unified, v4a
+from tests.toolkits.apply_patch.diffs import unified, v4a
 from toolcrib.errors import PatchFailed
 from toolcrib.toolkits.apply_patch import apply_diff, text_of_new
 from toolcrib.toolkits.apply_patch import placement as placing_module

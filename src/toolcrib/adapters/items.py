@@ -1,0 +1,187 @@
+"""The items of a conversation, as a closed union of frozen types.
+
+`ReplyItem` is what a provider sends; each carries its JSON (`raw`), which codecs read, the ledger
+keeps and the next request sends back. `UserMessage` and `ToolOutputItem` are what this side sends.
+Reading JSON into items and writing items as JSON is the work of each provider's package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from toolcrib.adapters.codec import RawItem
+    from toolcrib.adapters.tool_calls import CallReader, ToolCallEnd
+    from toolcrib.adapters.tool_declarations import HostedDeclaration
+    from toolcrib.calls.validate import RawArguments
+
+
+@dataclass(frozen=True, slots=True)
+class TextContent:
+    """A text in a prompt's message."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UploadedFile:
+    """A file that lies with the provider."""
+
+    file_id: str
+    is_image: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InlineFile:
+    """A file that is sent with the message."""
+
+    name: str
+    media_type: str
+    data: str = field(repr=False)
+    """The bytes as base64."""
+    is_image: bool
+
+
+PromptContent: TypeAlias = TextContent | UploadedFile | InlineFile
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    """A prompt: its text and attachments."""
+
+    content: tuple[PromptContent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutputItem:
+    """The answer to a `ToolCallItem`."""
+
+    call_id: str
+    tool_name: str
+    """The name of the tool on the wire."""
+    text: str = field(repr=False)
+    failure: str | None
+    """The kind of failure; None when the call succeeded."""
+    raw: RawItem = field(hash=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WebSource:
+    """A page that an annotation cites."""
+
+    url: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A note on one text of a message. Its indexes count from the start of that text."""
+
+    kind: str
+    """The provider's word for it."""
+    start: int | None
+    end: int | None
+    """Exclusive."""
+    index: int | None
+    source: WebSource | None
+    raw: RawItem = field(hash=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageText:
+    """One text of a message, with the annotations on it."""
+
+    text: str
+    annotations: tuple[Annotation, ...] = ()
+
+
+Phase = Literal["commentary", "final_answer"]
+"""Whether a message is a remark on the way or the answer, where a model distinguishes the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMessage:
+    """A message of the model."""
+
+    texts: tuple[MessageText, ...]
+    raw: RawItem = field(hash=False, repr=False)
+    phase: Phase | None = None
+    refusal: str | None = None
+    """The words in which the model refused; None when it did not."""
+
+    @property
+    def text(self) -> str:
+        """All texts of the message, in order."""
+        return "".join(part.text for part in self.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningItem:
+    """What the model thought before it answered or called."""
+
+    raw: RawItem = field(hash=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallItem:
+    """A call that the model asks this process to run."""
+
+    call_id: str
+    """Empty when the item has none; such a call cannot be answered."""
+    name: str
+    """The tool's own name, not the one on the wire."""
+    arguments: RawArguments = field(hash=False, repr=False)
+    reader: CallReader = field(hash=False, repr=False)
+    raw: RawItem = field(hash=False, repr=False)
+
+    def output(self, end: ToolCallEnd) -> ToolOutputItem:
+        """The item that tells the provider how the call ended."""
+        return self.reader.output(self, end)
+
+
+@dataclass(frozen=True, slots=True)
+class HostedCallItem:
+    """A call that the provider ran."""
+
+    declaration: HostedDeclaration = field(hash=False)
+    """The tool it belongs to; a stand-in when the prompt declares none for it."""
+    item_id: str
+    status: str | None
+    failure: str | None
+    """Why the provider could not run it; None when it did."""
+    raw: RawItem = field(hash=False, repr=False)
+    unknown_type: str | None = None
+    """The type of an item that no codec knows; None for a known one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextItem:
+    """A known item that asks for nothing and answers nothing: the provider's output of a call of
+    its own, a compaction, a server's list of tools.
+    """
+
+    raw: RawItem = field(hash=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownItem:
+    """An item of a type that this version does not know."""
+
+    type: str
+    raw: RawItem = field(hash=False, repr=False)
+
+
+ReplyItem: TypeAlias = (
+    ModelMessage | ReasoningItem | ToolCallItem | HostedCallItem | ContextItem | UnknownItem
+)
+"""One item of a provider's reply."""
+
+Item: TypeAlias = ReplyItem | UserMessage | ToolOutputItem
+"""One item of a conversation."""
+
+
+def tool_calls(items: Iterable[ReplyItem]) -> list[ToolCallItem]:
+    """The calls among the items that wait for an answer of this process, in order."""
+    return [item for item in items if isinstance(item, ToolCallItem)]
