@@ -20,10 +20,11 @@ from toolcrib.adapters.json_fields import (
     text_of,
     texts_of,
 )
-from toolcrib.adapters.openai.items import message_text, read_annotation
-from toolcrib.adapters.pydantic_ai.codecs.exchange import CALL, Exchange, details_of
+from toolcrib.adapters.openai.items import read_annotation
 from toolcrib.adapters.pydantic_ai.codecs.files import base64_of, images_of, media_type
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall, details_of
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
+from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, RESPONSE, TEXT
 from toolcrib.tools.code_interpreter import (
     KIND,
     AutoContainer,
@@ -42,22 +43,24 @@ _EXIT_CODE: Final = ("return_code", "exitCode", "ret")
 _OUTCOME: Final = "OUTCOME_"
 
 
-def run_of(exchange: Exchange, items: Sequence[RawItem]) -> CodeInterpreterResult:
+def run_of(call: HostedCall, items: Sequence[RawItem]) -> CodeInterpreterResult:
     """What one call ran and what came of it."""
-    container = maybe_text(exchange.arguments, "container_id") or _container(exchange, items)
+    container = maybe_text(call.arguments, "container_id") or _container(call, items)
     shown: dict[str, Any] = {
-        "code": code_of(exchange.arguments),
+        "code": code_of(call.arguments),
         "container_id": container,
-        "images": tuple(map(_data_url, images_of(exchange, items))),
+        "images": tuple(map(_data_url, images_of(call, items))),
     }
-    facts = exchange.facts
+    facts = call.facts
     if "outcome" in facts:
         return CodeInterpreterResult(**shown, **_by_outcome(facts))
     if "logs" in facts:
         return CodeInterpreterResult(**shown, **_by_logs(facts))
     return CodeInterpreterResult(
         **shown,
-        stdout=_first_text(facts, _STDOUT) or _edited(facts) or text_of(exchange.answer, "content"),
+        stdout=_first_text(facts, _STDOUT)
+        or _edited(facts)
+        or text_of(call.result_item, "content"),
         stderr=next((text_of(facts, key) for key in _STDERR if key in facts), None),
         exit_code=next(
             (code for key in _EXIT_CODE if (code := maybe_int(facts, key)) is not None), None
@@ -77,9 +80,9 @@ def code_of(asked: RawItem) -> str:
     return "\n".join(filter(None, about))
 
 
-def fault_of(run: CodeInterpreterResult, exchange: Exchange) -> str | None:
+def fault_of(run: CodeInterpreterResult, call: HostedCall) -> str | None:
     """How the code itself failed; None when it did not, as far as the provider tells."""
-    outcome = text_of(exchange.facts, "outcome").removeprefix(_OUTCOME).lower()
+    outcome = text_of(call.facts, "outcome").removeprefix(_OUTCOME).lower()
     if outcome not in ("", "ok", "unspecified"):
         return f"the code did not end well: {outcome}"
     if run.is_inferred and run.stderr:
@@ -87,9 +90,9 @@ def fault_of(run: CodeInterpreterResult, exchange: Exchange) -> str | None:
         return f"the code ended with an exception, to judge by its output: {last}"
     if run.exit_code:
         return f"the code ended with exit code {run.exit_code}"
-    if exchange.facts.get("isError") is True:
+    if call.facts.get("isError") is True:
         return "the code ended with an error"
-    return maybe_text(exchange.facts, "error") or None
+    return maybe_text(call.facts, "error") or None
 
 
 def has_output(run: CodeInterpreterResult) -> bool:
@@ -97,12 +100,12 @@ def has_output(run: CodeInterpreterResult) -> bool:
     return bool(run.stdout or run.stderr or run.images) or run.exit_code is not None
 
 
-def _container(exchange: Exchange, items: Sequence[RawItem]) -> str | None:
+def _container(call: HostedCall, items: Sequence[RawItem]) -> str | None:
     """Some providers name the container once for a whole response; the last one named counts."""
-    last = exchange.answer or exchange.call
+    last = call.result_item or call.call_item
     found: str | None = None
     for item in items:
-        if item.get("type") == "response":
+        if item.get("type") == RESPONSE:
             told = mapping_of(item, "provider_details") or details_of(item)
             found = maybe_text(told, "container_id") or found
         elif item is last or item == last:
@@ -196,22 +199,22 @@ class CodeInterpreterCodec(NativeCodec[CodeInterpreterConfig, CodeInterpreterRes
         return found
 
     def read(
-        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[CodeInterpreterConfig]
+        self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[CodeInterpreterConfig]
     ) -> Invocation:
-        run = run_of(exchange, items)
-        named = (file for at, file in _cited_files(items) if _maker(at, file, items) == exchange.id)
+        run = run_of(call, items)
+        named = (file for at, file in _cited_files(items) if _maker(at, file, items) == call.id)
         run = replace(run, files=_each_once([*run.files, *named]))
-        failure = exchange.failure
-        error = failure or fault_of(run, exchange)
+        failure = call.failure
+        error = failure or fault_of(run, call)
         return Invocation(
-            item_id=exchange.id,
+            item_id=call.id,
             kind=self.kind,
             params=CodeRun(run.code, run.container_id),
             value=run if failure is None or has_output(run) else None,
             message="\n".join(filter(None, (failure, run.render()))),
             success=error is None,
             error=error,
-            raw=exchange.raw,
+            raw=call.raw,
         )
 
     def parse_output(
@@ -219,7 +222,7 @@ class CodeInterpreterCodec(NativeCodec[CodeInterpreterConfig, CodeInterpreterRes
     ) -> CodeInterpreterResult | None:
         """Code and output of all runs in order; how it ended is how the last run ended."""
         items = [plain(each) for each in response_items]
-        runs = [run_of(each, items) for each in self.exchanges(items, tool)]
+        runs = [run_of(each, items) for each in self.hosted_calls(items, tool)]
         if not runs:
             return None
         made = [file for run in runs for file in run.files]
@@ -239,9 +242,9 @@ def _cited_files(items: Sequence[RawItem]) -> Iterator[tuple[int, GeneratedFile]
     """
     offset = 0
     for index, item in enumerate(items):
-        if item.get("type") != "message":
+        if item.get("type") != TEXT:
             continue
-        length = len(message_text((item,)))
+        length = len(text_of(item, "text"))
         for facts in mappings_of(details_of(item), "annotations"):
             file_id = text_of(facts, "file_id")
             if facts.get("type") == "container_file_citation" and file_id:
@@ -257,7 +260,7 @@ def _maker(index: int, file: GeneratedFile, items: Sequence[RawItem]) -> str | N
     """
     for item in reversed(items[:index]):
         asked = mapping_of(item, "arguments")
-        if item.get("type") == CALL and text_of(asked, "container_id") == file.container_id:
+        if item.get("type") == NATIVE_CALL and text_of(asked, "container_id") == file.container_id:
             return text_of(item, "id")
     return None
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Final, cast, get_args
 
 from toolcrib.adapters.codec import Invocation, RawItem
 from toolcrib.adapters.json_fields import maybe_text, plain, text_of
-from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
 from toolcrib.adapters.pydantic_ai.codecs.files import base64_of, images_of, is_image, media_type
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.image_generation import (
@@ -60,43 +60,43 @@ class ImageGenerationCodec(NativeCodec[ImageGenerationConfig, ImageGenerationRes
             return True
         return super().is_call(item, tool)
 
-    def exchanges(
+    def hosted_calls(
         self, items: Sequence[RawItem], tool: HostedTool[ImageGenerationConfig]
-    ) -> list[Exchange]:
+    ) -> list[HostedCall]:
         drawn = [
-            Exchange(item, item) for item in items if is_image(item) and self.is_call(item, tool)
+            HostedCall(item, item) for item in items if is_image(item) and self.is_call(item, tool)
         ]
-        return [*super().exchanges(items, tool), *drawn]
+        return [*super().hosted_calls(items, tool), *drawn]
 
     def invocation(
         self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[ImageGenerationConfig]
     ) -> Invocation:
         if is_image(item):
-            return self.read(Exchange(item, item), items, tool)
+            return self.read(HostedCall(item, item), items, tool)
         return super().invocation(item, items, tool)
 
     def read(
-        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[ImageGenerationConfig]
+        self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[ImageGenerationConfig]
     ) -> Invocation:
-        found = _drawn(exchange, items)
+        found = _drawn(call, items)
         image = found if isinstance(found, GeneratedImage) else None
         failure = found.message if isinstance(found, ImageError) else None
         return Invocation(
-            item_id=exchange.id,
+            item_id=call.id,
             kind=self.kind,
-            params=ImageRequest(maybe_text(exchange.facts, "revised_prompt")),
+            params=ImageRequest(maybe_text(call.facts, "revised_prompt")),
             value=image,
             message=failure or (image.render() if image else ""),
             success=failure is None,
             error=failure,
-            raw=exchange.call if is_image(exchange.call) else exchange.raw,
+            raw=call.call_item if is_image(call.call_item) else call.raw,
         )
 
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[ImageGenerationConfig]
     ) -> ImageGenerationResult | None:
         items = [plain(each) for each in response_items]
-        found = [_drawn(each, items) for each in self.exchanges(items, tool)]
+        found = [_drawn(each, items) for each in self.hosted_calls(items, tool)]
         if not found:
             return None
         return ImageGenerationResult(
@@ -111,15 +111,15 @@ def _check_compressed(provider: str, output_format: str | None) -> None:
         raise UnsupportedOption(KIND, "output_compression", provider, why)
 
 
-def _drawn(exchange: Exchange, items: Sequence[RawItem]) -> GeneratedImage | ImageError:
+def _drawn(call: HostedCall, items: Sequence[RawItem]) -> GeneratedImage | ImageError:
     """The image of a call, or why there is none."""
-    if is_image(exchange.call):
-        return _image(exchange.call, {})
-    failure = exchange.failure
-    images = images_of(exchange, items)
+    if is_image(call.call_item):
+        return _image(call.call_item, {})
+    failure = call.failure
+    images = images_of(call, items)
     if failure is None and images:
-        return _image(images[0], exchange.facts)
-    status = text_of(exchange.facts, "status")
+        return _image(images[0], call.facts)
+    status = text_of(call.facts, "status")
     about = ": ".join(filter(None, (f"{KIND} has no image", status)))
     return ImageError(failure or about, code=status or None)
 

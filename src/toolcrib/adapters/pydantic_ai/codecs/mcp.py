@@ -14,7 +14,7 @@ from toolcrib.adapters.json_fields import (
     text_of,
     texts_of,
 )
-from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.tools.mcp import (
     KIND,
@@ -70,16 +70,16 @@ class McpCodec(NativeCodec[McpConfig, McpResult]):
 
     def is_call(self, item: RawItem, tool: HostedTool[McpConfig]) -> bool:
         """A server that lists its tools is not called."""
-        action = text_of(Exchange(item, {}).arguments, "action")
+        action = text_of(HostedCall(item, {}).arguments, "action")
         return super().is_call(item, tool) and action != LISTING
 
-    def is_answer(self, item: RawItem, tool: HostedTool[McpConfig]) -> bool:
-        return super().is_answer(item, tool) and not _is_listing(item)
+    def is_result(self, item: RawItem, tool: HostedTool[McpConfig]) -> bool:
+        return super().is_result(item, tool) and not _is_listing(item)
 
     def read(
-        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[McpConfig]
+        self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[McpConfig]
     ) -> Invocation:
-        shown = _shown(exchange, tool)
+        shown = _shown(call, tool)
         asked, answer = _request(shown), _answer(shown)
         is_kept = answer.error is None or bool(answer.output) or _is_tools_own(shown)
         return Invocation(
@@ -98,9 +98,9 @@ class McpCodec(NativeCodec[McpConfig, McpResult]):
     ) -> McpResult | None:
         """None when the server was not called, unless that is because it could not be asked."""
         items = [plain(each) for each in response_items]
-        calls = [_answer(_shown(each, tool)) for each in self.exchanges(items, tool)]
+        calls = [_answer(_shown(each, tool)) for each in self.hosted_calls(items, tool)]
         listings = [
-            _shown(Exchange({}, item), tool).facts for item in items if self._lists(item, tool)
+            _shown(HostedCall({}, item), tool).facts for item in items if self._lists(item, tool)
         ]
         errors = [error for listing in listings if (error := maybe_text(listing, "error"))]
         if not calls and not errors:
@@ -109,7 +109,7 @@ class McpCodec(NativeCodec[McpConfig, McpResult]):
         return McpResult(tuple(calls), tuple(tools.values()), errors[-1] if errors else None)
 
     def _lists(self, item: RawItem, tool: HostedTool[McpConfig]) -> bool:
-        return super().is_answer(item, tool) and _is_listing(item)
+        return super().is_result(item, tool) and _is_listing(item)
 
 
 def _is_listing(item: RawItem) -> bool:
@@ -117,28 +117,28 @@ def _is_listing(item: RawItem) -> bool:
     return "tools" in mapping_of(item, "content")
 
 
-def _shown(exchange: Exchange, tool: HostedTool[Any]) -> Exchange:
-    """The exchange without the server's credentials."""
+def _shown(call: HostedCall, tool: HostedTool[Any]) -> HostedCall:
+    """The call without the server's credentials."""
     secrets: tuple[str, ...] = getattr(tool.config, "secrets", ())
     if not secrets:
-        return exchange
+        return call
     scrubber = Scrubber(list(secrets))
-    return Exchange(scrubber.scrub(dict(exchange.call)), scrubber.scrub(dict(exchange.answer)))
+    return HostedCall(scrubber.scrub(dict(call.call_item)), scrubber.scrub(dict(call.result_item)))
 
 
-def _request(exchange: Exchange) -> McpCall:
-    asked = exchange.arguments
-    server = exchange.name.partition(":")[2]
+def _request(call: HostedCall) -> McpCall:
+    asked = call.arguments
+    server = call.name.partition(":")[2]
     return McpCall(server, text_of(asked, "tool_name"), mapping_of(asked, "tool_args"))
 
 
-def _answer(exchange: Exchange) -> McpCallResult:
-    facts = exchange.facts
-    output = text_of(facts, "output") or _text(facts.get("content")) or _text(exchange.content)
-    error = exchange.failure or _error(facts, output)
+def _answer(call: HostedCall) -> McpCallResult:
+    facts = call.facts
+    output = text_of(facts, "output") or _text(facts.get("content")) or _text(call.content)
+    error = call.failure or _error(facts, output)
     is_only_error = facts.get("is_error") is True
     return McpCallResult(
-        tool=text_of(exchange.arguments, "tool_name"),
+        tool=text_of(call.arguments, "tool_name"),
         output="" if is_only_error else output,
         error=error,
     )
@@ -156,9 +156,9 @@ def _error(facts: RawItem, output: str) -> str | None:
     return ": ".join(filter(None, ("mcp_call failed", name, said)))
 
 
-def _is_tools_own(exchange: Exchange) -> bool:
+def _is_tools_own(call: HostedCall) -> bool:
     """Whether the tool ran and failed, as against a server that could not be reached."""
-    facts = exchange.facts
+    facts = call.facts
     kind = text_of(mapping_of(facts, "error"), "type")
     return facts.get("is_error") is True or kind == "mcp_tool_execution_error"
 

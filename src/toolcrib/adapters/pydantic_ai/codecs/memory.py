@@ -6,6 +6,7 @@ from typing import Any, ClassVar, cast
 
 from toolcrib.adapters.codec import Contribution, RawItem
 from toolcrib.adapters.json_fields import json_object_of, mapping_of, text_of
+from toolcrib.adapters.pydantic_ai.parts import TOOL_CALL, TOOL_RETURN
 from toolcrib.adapters.support import check, options_of
 from toolcrib.adapters.tool_calls import (
     AnyProviderTool,
@@ -29,8 +30,8 @@ class MemoryCodec(ClientCodec):
     provider: ClassVar[str] = "anthropic"
     config_type: ClassVar[type[Any]] = MemoryConfig
     params_type: ClassVar[type[Any] | None] = MemoryParams
-    call_type: ClassVar[str] = "function_call"
-    output_type: ClassVar[str] = "function_call_output"
+    call_type: ClassVar[str] = TOOL_CALL
+    output_type: ClassVar[str] = TOOL_RETURN
 
     def __init__(self, provider: str) -> None:
         self._column = provider

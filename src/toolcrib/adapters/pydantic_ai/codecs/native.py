@@ -12,13 +12,12 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 
 from toolcrib.adapters.codec import Codec, Contribution, Invocation, RawItem
 from toolcrib.adapters.json_fields import text_of
-from toolcrib.adapters.pydantic_ai.codecs.exchange import (
-    CALL,
-    RETURN,
-    Exchange,
-    exchange_of,
-    exchanges,
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import (
+    HostedCall,
+    hosted_call_of,
+    hosted_calls,
 )
+from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, NATIVE_RETURN
 from toolcrib.adapters.support import check, options_of
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.provider_tools import HostedTool
@@ -34,7 +33,7 @@ class NativeCodec(Codec[C, O]):
     under `type`, and its fields.
     """
 
-    call_types: ClassVar[frozenset[str]] = frozenset({CALL})
+    call_types: ClassVar[frozenset[str]] = frozenset({NATIVE_CALL})
     native: ClassVar[str]
     """What pydantic-ai calls the tool."""
 
@@ -50,7 +49,7 @@ class NativeCodec(Codec[C, O]):
         return {}
 
     @abstractmethod
-    def read(self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[C]) -> Invocation:
+    def read(self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[C]) -> Invocation:
         """One call with its answer."""
 
     def serialize(self, tool: HostedTool[C]) -> dict[str, Any]:
@@ -67,31 +66,31 @@ class NativeCodec(Codec[C, O]):
     def is_call(self, item: RawItem, tool: HostedTool[C]) -> bool:
         return super().is_call(item, tool) and self.is_named(text_of(item, "name"), tool)
 
-    def is_answer(self, item: RawItem, tool: HostedTool[C]) -> bool:
+    def is_result(self, item: RawItem, tool: HostedTool[C]) -> bool:
         """Whether the item is the answer to a call of this tool."""
-        is_return = text_of(item, "type") == RETURN
+        is_return = text_of(item, "type") == NATIVE_RETURN
         return is_return and self.is_named(text_of(item, "name"), tool)
 
     def is_over(self, item: RawItem, items: Sequence[RawItem]) -> bool:
         """A call may be answered in a later step, when tools of ours were called beside it."""
-        return text_of(item, "type") != CALL or bool(exchange_of(item, items).answer)
+        return text_of(item, "type") != NATIVE_CALL or bool(hosted_call_of(item, items).result_item)
 
     def invocation(
         self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[C]
     ) -> Invocation:
         """One call, from its own item or from that of its answer."""
-        return self.read(exchange_of(item, items), items, tool)
+        return self.read(hosted_call_of(item, items), items, tool)
 
     def invocations(self, items: Sequence[RawItem], tool: HostedTool[C]) -> list[Invocation]:
-        return [self.read(each, items, tool) for each in self.exchanges(items, tool)]
+        return [self.read(each, items, tool) for each in self.hosted_calls(items, tool)]
 
-    def exchanges(self, items: Sequence[RawItem], tool: HostedTool[C]) -> list[Exchange]:
+    def hosted_calls(self, items: Sequence[RawItem], tool: HostedTool[C]) -> list[HostedCall]:
         """Every call of this tool, in order, and answers whose calls were made before."""
         return [
             each
-            for each in exchanges(items)
-            if self.is_call(each.call, tool)
-            or (not each.call and self.is_answer(each.answer, tool))
+            for each in hosted_calls(items)
+            if self.is_call(each.call_item, tool)
+            or (not each.call_item and self.is_result(each.result_item, tool))
         ]
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from toolcrib.adapters.codec import Invocation, RawItem
 from toolcrib.adapters.json_fields import mappings_of, plain, text_of
-from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.tool_search import KIND, FoundTool, ToolSearchConfig, ToolSearchResult
@@ -24,19 +24,19 @@ class ToolSearchCodec(NativeCodec[ToolSearchConfig, ToolSearchResult]):
         return {}
 
     def read(
-        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[ToolSearchConfig]
+        self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[ToolSearchConfig]
     ) -> Invocation:
-        failure = exchange.failure
-        result = ToolSearchResult(tuple(_found(exchange)))
+        failure = call.failure
+        result = ToolSearchResult(tuple(_found(call)))
         return Invocation(
-            item_id=exchange.id,
+            item_id=call.id,
             kind=self.kind,
-            params=exchange.arguments,
+            params=call.arguments,
             value=None if failure else result,
             message=failure or result.render(),
             success=failure is None,
             error=failure,
-            raw=exchange.raw,
+            raw=call.raw,
         )
 
     def parse_output(
@@ -44,13 +44,13 @@ class ToolSearchCodec(NativeCodec[ToolSearchConfig, ToolSearchResult]):
     ) -> ToolSearchResult | None:
         """The tools of all searches, in order."""
         items = [plain(each) for each in response_items]
-        calls = self.exchanges(items, tool)
+        calls = self.hosted_calls(items, tool)
         if not calls:
             return None
         return ToolSearchResult(tuple(found for call in calls for found in _found(call)))
 
 
-def _found(exchange: Exchange) -> Iterator[FoundTool]:
-    for match in mappings_of(exchange.facts, "discovered_tools"):
+def _found(call: HostedCall) -> Iterator[FoundTool]:
+    for match in mappings_of(call.facts, "discovered_tools"):
         if name := text_of(match, "name"):
             yield FoundTool(name, text_of(match, "description"))

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from toolcrib.adapters.codec import Invocation, RawItem
 from toolcrib.adapters.json_fields import plain
-from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.provider_tools import HostedTool
@@ -39,10 +39,8 @@ class UnknownCallCodec(NativeCodec[Any, tuple[Invocation, ...]]):
     def is_named(self, name: str, tool: HostedTool[Any]) -> bool:
         return name.partition(":")[0] not in self._known
 
-    def read(
-        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[Any]
-    ) -> Invocation:
-        return _read(exchange)
+    def read(self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[Any]) -> Invocation:
+        return _read(call)
 
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[Any]
@@ -51,18 +49,18 @@ class UnknownCallCodec(NativeCodec[Any, tuple[Invocation, ...]]):
         return tuple(self.invocations(items, tool)) or None
 
 
-def _read(exchange: Exchange) -> Invocation:
-    failure = exchange.failure
-    content = exchange.content
+def _read(call: HostedCall) -> Invocation:
+    failure = call.failure
+    content = call.content
     return Invocation(
-        item_id=exchange.id,
-        kind=exchange.name or KIND,
-        params=exchange.arguments,
+        item_id=call.id,
+        kind=call.name or KIND,
+        params=call.arguments,
         value=None if failure else content,
         message=failure or _text(content),
         success=failure is None,
         error=failure,
-        raw=exchange.raw,
+        raw=call.raw,
     )
 
 

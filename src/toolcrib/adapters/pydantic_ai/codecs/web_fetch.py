@@ -15,10 +15,10 @@ from toolcrib.adapters.json_fields import (
     text_of,
     texts_of,
 )
-from toolcrib.adapters.openai.items import message_text, messages_in
-from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.adapters.pydantic_ai.codecs.web_search import domain_fields
+from toolcrib.adapters.pydantic_ai.parts import messages_in, text_in
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_fetch import (
     KIND,
@@ -52,57 +52,57 @@ class WebFetchCodec(NativeCodec[WebFetchConfig, WebFetchResult]):
         return {"anthropic_web_tools_allowed_callers": ["direct"]} if is_anthropic else {}
 
     def read(
-        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[WebFetchConfig]
+        self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[WebFetchConfig]
     ) -> Invocation:
-        pages = _pages(exchange)
+        pages = _pages(call)
         result = WebFetchResult(pages)
-        failure = exchange.failure or _all_failed(pages)
+        failure = call.failure or _all_failed(pages)
         return Invocation(
-            item_id=exchange.id,
+            item_id=call.id,
             kind=self.kind,
-            params=WebFetchRequest(_asked(exchange)),
+            params=WebFetchRequest(_asked(call)),
             value=None if failure else result,
             message=failure or result.render(),
             success=failure is None,
             error=failure,
-            raw=exchange.raw,
+            raw=call.raw,
         )
 
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[WebFetchConfig]
     ) -> WebFetchResult | None:
         items = [plain(each) for each in response_items]
-        calls = self.exchanges(items, tool)
+        calls = self.hosted_calls(items, tool)
         if not calls:
             return None
         pages = tuple(page for call in calls for page in _pages(call))
-        return WebFetchResult(pages, message_text(items), tuple(citations(messages_in(items))))
+        return WebFetchResult(pages, text_in(items), tuple(citations(messages_in(items))))
 
 
-def _asked(exchange: Exchange) -> tuple[str, ...]:
-    asked = exchange.arguments
+def _asked(call: HostedCall) -> tuple[str, ...]:
+    asked = call.arguments
     return tuple(filter(None, [*texts_of(asked, "urls"), text_of(asked, "url")]))
 
 
-def _pages(exchange: Exchange) -> tuple[FetchedPage, ...]:
-    failure = exchange.failure
+def _pages(call: HostedCall) -> tuple[FetchedPage, ...]:
+    failure = call.failure
     if failure is not None:
-        code = text_of(exchange.facts, "error_code") or "error"
-        return tuple(FetchedPage(url, status=code, error=failure) for url in _asked(exchange))
-    listed = mappings_of(exchange.answer, "content") or mappings_of(exchange.facts, "url_metadata")
+        code = text_of(call.facts, "error_code") or "error"
+        return tuple(FetchedPage(url, status=code, error=failure) for url in _asked(call))
+    listed = mappings_of(call.result_item, "content") or mappings_of(call.facts, "url_metadata")
     if listed:
         return tuple(_visited(each) for each in listed)
-    return (_document(exchange),) if exchange.facts else ()
+    return (_document(call),) if call.facts else ()
 
 
-def _document(exchange: Exchange) -> FetchedPage:
+def _document(call: HostedCall) -> FetchedPage:
     """A page that comes whole, as Anthropic's do."""
-    facts = exchange.facts
+    facts = call.facts
     document = mapping_of(facts, "content")
     source = mapping_of(document, "source")
     is_text = text_of(source, "type") == "text"
     return FetchedPage(
-        url=text_of(facts, "url") or next(iter(_asked(exchange)), ""),
+        url=text_of(facts, "url") or next(iter(_asked(call)), ""),
         title=text_of(document, "title"),
         text=text_of(source, "data") if is_text else "",
         media_type=maybe_text(source, "media_type"),

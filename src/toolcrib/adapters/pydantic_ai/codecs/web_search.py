@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Final
 from toolcrib.adapters.answer import citations
 from toolcrib.adapters.codec import Invocation, RawItem
 from toolcrib.adapters.json_fields import mappings_of, maybe_text, plain, text_of, texts_of
-from toolcrib.adapters.openai.items import message_text, messages_in
-from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
+from toolcrib.adapters.pydantic_ai.parts import messages_in, text_in
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_search import (
     KIND,
@@ -52,33 +52,33 @@ class WebSearchCodec(NativeCodec[WebSearchConfig, WebSearchResult]):
         return dict(_SETTINGS.get(self.provider, {}))
 
     def read(
-        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[WebSearchConfig]
+        self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[WebSearchConfig]
     ) -> Invocation:
-        asked, failure = _asked(exchange), exchange.failure
-        urls = tuple(dict.fromkeys(_looked_at(exchange)))
+        asked, failure = _asked(call), call.failure
+        urls = tuple(dict.fromkeys(_looked_at(call)))
         return Invocation(
-            item_id=exchange.id,
+            item_id=call.id,
             kind=self.kind,
             params=asked,
             value=None if failure else WebSearchResult(text="", source_urls=urls),
             message=failure or "\n".join([asked.render(), *urls]),
             success=failure is None,
             error=failure,
-            raw=exchange.raw,
+            raw=call.raw,
         )
 
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[WebSearchConfig]
     ) -> WebSearchResult | None:
         items = [plain(each) for each in response_items]
-        calls, cited = self.exchanges(items, tool), citations(messages_in(items))
+        calls, cited = self.hosted_calls(items, tool), citations(messages_in(items))
         if not calls and not (cited and self.provider in _UNTOLD):
             return None
         done = [call for call in calls if call.failure is None]
         looked_at = [url for call in done for url in _looked_at(call)]
         looked_at += [] if calls else [each.url for each in cited]
         return WebSearchResult(
-            text=message_text(items),
+            text=text_in(items),
             citations=tuple(cited),
             source_urls=tuple(dict.fromkeys(looked_at)),
         )
@@ -101,8 +101,8 @@ def _location(hint: GeoHint) -> dict[str, str]:
     return {key: text for key, text in wire.items() if text is not None}
 
 
-def _asked(exchange: Exchange) -> WebSearchAction:
-    asked = exchange.arguments
+def _asked(call: HostedCall) -> WebSearchAction:
+    asked = call.arguments
     queries = texts_of(asked, "queries") or [text_of(asked, "query")]
     url = maybe_text(asked, "url")
     is_visit = url is not None and not any(queries)
@@ -114,13 +114,13 @@ def _asked(exchange: Exchange) -> WebSearchAction:
     )
 
 
-def _looked_at(exchange: Exchange) -> Iterator[str]:
+def _looked_at(call: HostedCall) -> Iterator[str]:
     """The addresses of a call, perhaps more than once. Providers list them in their own ways."""
-    facts = exchange.facts
+    facts = call.facts
     listed = [
-        *mappings_of(exchange.answer, "content"),
+        *mappings_of(call.result_item, "content"),
         *mappings_of(facts, "sources"),
         *mappings_of(facts, "results"),
     ]
     found = [text_of(source, "url") or text_of(source, "uri") for source in listed]
-    yield from filter(None, [*found, text_of(exchange.arguments, "url")])
+    yield from filter(None, [*found, text_of(call.arguments, "url")])

@@ -8,9 +8,7 @@ from typing import Any, Final
 
 from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.json_fields import json_object_of, mapping_of, maybe_text, text_of
-
-CALL: Final = "native_call"
-RETURN: Final = "native_return"
+from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, NATIVE_RETURN
 
 # Words of different providers for a call that did not end well.
 _FAILED: Final = frozenset({"failed", "error", "incomplete", "cancelled"})
@@ -18,38 +16,40 @@ _FAILED_OUTCOMES: Final = frozenset({"failed", "denied"})
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class HostedCall:
     """What was asked and what came back. Either may be missing: an answer can come in a later step
     than its call, and a call need not be answered at all.
     """
 
-    call: RawItem
-    answer: RawItem
+    call_item: RawItem
+    result_item: RawItem
 
     @property
     def id(self) -> str:
         """The provider's id of the call."""
-        return text_of(self.call, "id") or text_of(self.answer, "id")
+        return text_of(self.call_item, "id") or text_of(self.result_item, "id")
 
     @property
     def name(self) -> str:
         """What pydantic-ai calls the tool."""
-        return text_of(self.call, "name") or text_of(self.answer, "name")
+        return text_of(self.call_item, "name") or text_of(self.result_item, "name")
 
     @property
     def arguments(self) -> dict[str, Any]:
         """What was asked; empty when that is not known."""
-        return mapping_of(self.call, "arguments") or json_object_of(self.call, "arguments")
+        return mapping_of(self.call_item, "arguments") or json_object_of(
+            self.call_item, "arguments"
+        )
 
     @property
     def content(self) -> Any:
         """What came back, in the provider's own shape."""
-        return self.answer.get("content")
+        return self.result_item.get("content")
 
     @property
     def facts(self) -> dict[str, Any]:
         """What came back, when that is an object; else empty."""
-        return mapping_of(self.answer, "content")
+        return mapping_of(self.result_item, "content")
 
     @property
     def failure(self) -> str | None:
@@ -57,7 +57,7 @@ class Exchange:
 
         Failures come inside responses that are themselves a success.
         """
-        if not self.answer:
+        if not self.result_item:
             return f"{self.name} has no result"
         told = _error_code(self.details) or _error_code(self.facts) or self._bad_status()
         return ": ".join([f"{self.name} failed", *told]) if told else None
@@ -65,14 +65,18 @@ class Exchange:
     @property
     def details(self) -> dict[str, Any]:
         """What pydantic-ai keeps about the answer beside its content."""
-        return details_of(self.answer)
+        return details_of(self.result_item)
 
     @property
     def raw(self) -> dict[str, Any]:
         """The call's item verbatim, with that of its answer inside."""
-        if not self.call:
-            return dict(self.answer)
-        return {**self.call, "answer": self.answer} if self.answer else dict(self.call)
+        if not self.call_item:
+            return dict(self.result_item)
+        return (
+            {**self.call_item, "answer": self.result_item}
+            if self.result_item
+            else dict(self.call_item)
+        )
 
     def _bad_status(self) -> list[str]:
         for told in (self.details, self.facts):
@@ -82,30 +86,30 @@ class Exchange:
         kind = text_of(self.facts, "type")
         if kind.endswith("_error"):
             return [kind]
-        outcome = text_of(self.answer, "outcome")
+        outcome = text_of(self.result_item, "outcome")
         return [outcome] if outcome in _FAILED_OUTCOMES else []
 
 
-def exchange_of(item: RawItem, items: Sequence[RawItem]) -> Exchange:
-    """The exchange that an item belongs to, whether it is the call or the answer."""
-    if text_of(item, "type") == RETURN:
-        calls = [each for each in items if _is_same(each, item, CALL)]
-        return Exchange(calls[0] if calls else {}, item)
-    answers = [each for each in items if _is_same(each, item, RETURN)]
+def hosted_call_of(item: RawItem, items: Sequence[RawItem]) -> HostedCall:
+    """The call that an item belongs to, whether it is the call or the answer."""
+    if text_of(item, "type") == NATIVE_RETURN:
+        calls = [each for each in items if _is_same(each, item, NATIVE_CALL)]
+        return HostedCall(calls[0] if calls else {}, item)
+    answers = [each for each in items if _is_same(each, item, NATIVE_RETURN)]
     # Some answers grow while they are streamed; the last one is whole.
-    return Exchange(item, answers[-1] if answers else {})
+    return HostedCall(item, answers[-1] if answers else {})
 
 
-def exchanges(items: Sequence[RawItem]) -> Iterator[Exchange]:
+def hosted_calls(items: Sequence[RawItem]) -> Iterator[HostedCall]:
     """Every call, in order, with its answer; and answers whose calls are not among the items."""
-    called = {text_of(item, "id") for item in items if item.get("type") == CALL}
+    called = {text_of(item, "id") for item in items if item.get("type") == NATIVE_CALL}
     seen: set[str] = set()
     for item in items:
         kind, key = item.get("type"), text_of(item, "id")
-        is_lone = kind == RETURN and key not in called and key not in seen
-        if kind == CALL or is_lone:
+        is_lone = kind == NATIVE_RETURN and key not in called and key not in seen
+        if kind == NATIVE_CALL or is_lone:
             seen.add(key)
-            yield exchange_of(item, items)
+            yield hosted_call_of(item, items)
 
 
 def details_of(item: RawItem) -> dict[str, Any]:
