@@ -38,7 +38,7 @@ _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 class FileSearchCodec(NativeCodec[FileSearchConfig, FileSearchResult]):
-    """Speaks for `file_search`. Text and citations belong to all calls together."""
+    """The codec of `file_search`. Text and citations belong to all calls together."""
 
     kind = KIND
     native = "file_search"
@@ -46,10 +46,10 @@ class FileSearchCodec(NativeCodec[FileSearchConfig, FileSearchResult]):
     result_type: ClassVar[type[Any] | None] = FileSearchResult
 
     def fields(self, config: FileSearchConfig) -> dict[str, Any]:
-        found: dict[str, Any] = {"file_store_ids": list(config.vector_store_ids)}
+        fields: dict[str, Any] = {"file_store_ids": list(config.vector_store_ids)}
         if config.max_results is not None:
-            found["max_num_results"] = config.max_results
-        return found
+            fields["max_num_results"] = config.max_results
+        return fields
 
     def settings(self, config: FileSearchConfig) -> dict[str, Any]:
         return dict(_SETTINGS.get(self.provider, {}))
@@ -74,7 +74,7 @@ class FileSearchCodec(NativeCodec[FileSearchConfig, FileSearchResult]):
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[FileSearchConfig]
     ) -> FileSearchResult | None:
-        items = [plain(each) for each in response_items]
+        items = [plain(item) for item in response_items]
         calls = self.hosted_calls(items, tool)
         if not calls:
             return None
@@ -88,31 +88,31 @@ class FileSearchCodec(NativeCodec[FileSearchConfig, FileSearchResult]):
 
 
 def _queries(call: HostedCall) -> tuple[str, ...]:
-    asked = call.arguments
-    return tuple(filter(None, texts_of(asked, "queries") or [text_of(asked, "query")]))
+    arguments = call.arguments
+    return tuple(filter(None, texts_of(arguments, "queries") or [text_of(arguments, "query")]))
 
 
 def _hits(call: HostedCall) -> Iterator[FileSearchHit]:
-    """Passages as OpenAI, xAI and Gemini list them."""
-    listed = mappings_of(call.result_item, "content") or mappings_of(call.facts, "results")
-    for found in listed:
+    """The passages, in the fields of OpenAI, xAI and Gemini."""
+    passages = mappings_of(call.result_item, "content") or mappings_of(call.facts, "results")
+    for passage in passages:
         yield FileSearchHit(
-            file_id=text_of(found, "file_id") or text_of(found, "document_name"),
-            filename=text_of(found, "filename") or text_of(found, "title"),
-            text=text_of(found, "text") or text_of(found, "chunk_content"),
-            score=maybe_float(found, "score"),
-            attributes=_attributes(found),
-            vector_store_id=maybe_text(found, "vector_store_id")
-            or maybe_text(found, "file_search_store"),
+            file_id=text_of(passage, "file_id") or text_of(passage, "document_name"),
+            filename=text_of(passage, "filename") or text_of(passage, "title"),
+            text=text_of(passage, "text") or text_of(passage, "chunk_content"),
+            score=maybe_float(passage, "score"),
+            attributes=_attributes(passage),
+            vector_store_id=maybe_text(passage, "vector_store_id")
+            or maybe_text(passage, "file_search_store"),
         )
 
 
-def _attributes(found: RawItem) -> dict[str, str | float | bool]:
-    told = mapping_of(found, "attributes")
-    for each in mappings_of(found, "custom_metadata"):
-        value = each.get("string_value", each.get("numeric_value"))
-        told |= {text_of(each, "key"): value}
-    return {key: value for key, value in told.items() if isinstance(value, str | int | float)}
+def _attributes(passage: RawItem) -> dict[str, str | float | bool]:
+    attributes = mapping_of(passage, "attributes")
+    for entry in mappings_of(passage, "custom_metadata"):
+        value = entry.get("string_value", entry.get("numeric_value"))
+        attributes |= {text_of(entry, "key"): value}
+    return {key: value for key, value in attributes.items() if isinstance(value, str | int | float)}
 
 
 def _citations(items: Sequence[RawItem]) -> Iterator[FileCitation]:

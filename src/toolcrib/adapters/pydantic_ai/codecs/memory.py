@@ -22,8 +22,8 @@ from toolcrib.tools.tool import Tool
 
 
 class MemoryCodec(ClientCodec):
-    """Speaks for `memory`. pydantic-ai wants a function beside the native tool and sends only the
-    latter, so the tool is two entries.
+    """The codec of `memory`. pydantic-ai requires a function beside the native tool and sends only
+    the native tool, so the tool has two entries.
     """
 
     kind: ClassVar[str] = KIND
@@ -41,7 +41,7 @@ class MemoryCodec(ClientCodec):
         return {"type": "memory"}
 
     def contribute(self, tool: AnyProviderTool) -> Contribution:
-        """The native tool, and the function that it needs beside it."""
+        """The native tool, and the function that pydantic-ai requires."""
         declaration = prepare(tool).declaration
         function = {
             "type": "function",
@@ -52,7 +52,7 @@ class MemoryCodec(ClientCodec):
         return Contribution((self.serialize(tool), function))
 
     def speaks_for(self, tool: Tool[Any, Any]) -> bool:
-        """Whichever provider it is for: one that has no memory is refused with the reason."""
+        """Whatever its provider: one without memory is refused later, with the reason."""
         if not isinstance(tool, ProviderTool) or tool.handler is None:
             return False
         return isinstance(cast("AnyProviderTool", tool).config, MemoryConfig)

@@ -1,4 +1,4 @@
-"""The provider's search for tools, through pydantic-ai."""
+"""Tool search through pydantic-ai."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolcrib.tools.tool_search import KIND, FoundTool, ToolSearchConfig, ToolSe
 
 
 class ToolSearchCodec(NativeCodec[ToolSearchConfig, ToolSearchResult]):
-    """Speaks for `tool_search`. pydantic-ai tells the names of what was found, and no more."""
+    """The codec of `tool_search`. pydantic-ai keeps only the names of the tools."""
 
     kind = KIND
     native = "tool_search"
@@ -27,7 +27,7 @@ class ToolSearchCodec(NativeCodec[ToolSearchConfig, ToolSearchResult]):
         self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[ToolSearchConfig]
     ) -> Invocation:
         failure = call.failure
-        result = ToolSearchResult(tuple(_found(call)))
+        result = ToolSearchResult(tuple(_found_tools(call)))
         return Invocation(
             item_id=call.id,
             kind=self.kind,
@@ -43,14 +43,14 @@ class ToolSearchCodec(NativeCodec[ToolSearchConfig, ToolSearchResult]):
         self, response_items: Sequence[Any], tool: HostedTool[ToolSearchConfig]
     ) -> ToolSearchResult | None:
         """The tools of all searches, in order."""
-        items = [plain(each) for each in response_items]
+        items = [plain(item) for item in response_items]
         calls = self.hosted_calls(items, tool)
         if not calls:
             return None
-        return ToolSearchResult(tuple(found for call in calls for found in _found(call)))
+        return ToolSearchResult(tuple(tool for call in calls for tool in _found_tools(call)))
 
 
-def _found(call: HostedCall) -> Iterator[FoundTool]:
+def _found_tools(call: HostedCall) -> Iterator[FoundTool]:
     for match in mappings_of(call.facts, "discovered_tools"):
         if name := text_of(match, "name"):
             yield FoundTool(name, text_of(match, "description"))

@@ -1,4 +1,4 @@
-"""Calls that a provider ran under a name that no codec speaks for: they are not lost either."""
+"""Hosted calls of tools that no other codec knows: they are recorded all the same."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ KIND: Final = "native_tool"
 
 
 class UnknownCallCodec(NativeCodec[Any, tuple[Invocation, ...]]):
-    """Speaks for every native call that nobody else speaks for. The kind of such an invocation is
-    the native tool's name, its value what came back, unread.
+    """The codec of every native call that no other codec knows. The kind of its invocation is the
+    native tool's name, its value the raw result.
     """
 
     kind = KIND
     native = ""
 
     def __init__(self, provider: str, known: Collection[str]) -> None:
-        """`known` are the names that other codecs speak for."""
+        """`known` are the names of the other codecs."""
         super().__init__(provider)
         self._known = frozenset(known)
 
     def serialize(self, tool: HostedTool[Any]) -> dict[str, Any]:
-        why = "it stands for tools that nobody offered; declare the tool under its own kind"
+        why = "it is for undeclared tools; declare the tool under its own kind"
         raise UnsupportedOption(KIND, "anything", self.provider, why)
 
     def fields(self, config: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class UnknownCallCodec(NativeCodec[Any, tuple[Invocation, ...]]):
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[Any]
     ) -> tuple[Invocation, ...] | None:
-        items = [plain(each) for each in response_items]
+        items = [plain(item) for item in response_items]
         return tuple(self.invocations(items, tool)) or None
 
 
