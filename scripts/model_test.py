@@ -28,7 +28,7 @@ from toolcrib.embedded import (
     ProposedCall,
 )
 from toolcrib.embedded.backends import LlamaBackend
-from toolcrib.embedded.weights.catalog import DEFAULT
+from toolcrib.embedded.model_files import DEFAULT
 
 SETS = Path(__file__).parents[1] / "tests" / "model" / "sets"
 CHOICES_NEEDED, LOOPS_NEEDED = 0.85, 8 / 12

@@ -23,7 +23,7 @@ from toolcrib.errors import Refused, UsageError
 if TYPE_CHECKING:
     from toolcrib.embedded.backend import ModelBackend
     from toolcrib.embedded.provider import EmbeddedProvider
-    from toolcrib.embedded.web.source import WebSource
+    from toolcrib.embedded.web.source import WebSearchSource
     from toolcrib.serving.tokens import Tokens
 
 
@@ -72,12 +72,12 @@ def _chat(asked: BackendOptions) -> ModelBackend:
     return ChatBackend(asked.model, base_url=asked.base_url, api_key=key)
 
 
-def web_of(folders: Sequence[str], searxng: str | None) -> list[WebSource]:
+def web_of(folders: Sequence[str], searxng: str | None) -> list[WebSearchSource]:
     """Where web search looks. Raises `UsageError`."""
     from toolcrib.embedded.web.folder import WebFolder
     from toolcrib.embedded.web.searxng import Searxng
 
-    found: list[WebSource] = []
+    found: list[WebSearchSource] = []
     for each in folders:
         folder, _, url = each.partition("=")
         if not url or not Path(folder).is_dir():
@@ -184,7 +184,7 @@ def provider(
 def _made(
     proposer: ModelBackend,
     data: Path | None,
-    web: list[WebSource],
+    web: list[WebSearchSource],
     allow_network: bool,
     allow_unconfined: bool,
 ) -> EmbeddedProvider:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from toolcrib.embedded.database import SweepInterval, new_id
 from toolcrib.embedded.faults import ApiFault, invalid, missing
-from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.interval import Interval
 from toolcrib.vfs.names import safe_name
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class FileRepository:
         self._database = database
         self._folder = folder
         self._clock = clock
-        self._sweeps = Interval(clock, _SWEEP_SECONDS)
+        self._sweeps = SweepInterval(clock, _SWEEP_SECONDS)
         self._when_gone: list[DeletionListener] = []
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 

@@ -14,9 +14,8 @@ from toolcrib.embedded.containers.container import MEMORY, Container, ContainerO
 from toolcrib.embedded.containers.files import ContainerFiles
 from toolcrib.embedded.containers.interpreter import Interpreter
 from toolcrib.embedded.containers.interpreter_pool import LIBRARIES, InterpreterPool, installed
+from toolcrib.embedded.database import SweepInterval, new_id
 from toolcrib.embedded.faults import invalid, missing
-from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.interval import Interval
 from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox.command import MEBIBYTE, SandboxLimits
 from toolcrib.sandbox.detection import find_sandbox
@@ -59,7 +58,7 @@ class ContainerRepository:
         self._allow_unconfined = allow_unconfined
         self._warm = InterpreterPool()
         self._locks: dict[str, asyncio.Lock] = {}
-        self._sweeps = Interval(clock, _SWEEP_SECONDS)
+        self._sweeps = SweepInterval(clock, _SWEEP_SECONDS)
         self._named: str | None = None
 
     async def create(self, terms: ContainerOptions) -> Container:

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid, missing
 from toolcrib.embedded.http.bodies import answered, page, read_object
-from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.vector_stores.search import FileMatch, read_search_options, search_files
 from toolcrib.embedded.vector_stores.store import counts_of, read_attributes, read_chunking
 

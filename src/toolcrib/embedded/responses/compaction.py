@@ -16,10 +16,9 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass as checked
 
 from toolcrib.embedded.backend import BackendCall, BackendCallResult, BackendMessage
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.responses.request import Item, items_of, read_body
-from toolcrib.embedded.responses.resource import usage_resource
+from toolcrib.embedded.responses.request import Item, items_of, read_body, usage_resource
 
 if TYPE_CHECKING:
     from toolcrib.embedded.backend import BackendInput

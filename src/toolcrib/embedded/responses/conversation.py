@@ -21,8 +21,8 @@ from toolcrib.embedded.backend import (
     BackendMessage,
     MessageRole,
 )
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import ApiFault, invalid
-from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.responses.citations import CitationSources
 from toolcrib.embedded.responses.compaction import read_compaction
 from toolcrib.embedded.responses.request import Item

@@ -20,8 +20,7 @@ from toolcrib.embedded.backend import (
     Truncation,
 )
 from toolcrib.embedded.responses.citations import CitationSources, CitationWriter
-from toolcrib.embedded.responses.request import ResponseRequest, read_format
-from toolcrib.embedded.responses.resource import usage_resource
+from toolcrib.embedded.responses.request import ResponseRequest, read_format, usage_resource
 from toolcrib.embedded.responses.writer import MessageWriter, ReasoningWriter, write_client_call
 from toolcrib.embedded.tools.tool import (
     CitationSource,

@@ -12,8 +12,15 @@ from toolcrib.embedded.faults import ApiFault, invalid
 from toolcrib.embedded.responses.compaction import compacted, read_compaction_request
 from toolcrib.embedded.responses.conversation import HistoryCache, RequestHistory, read_history
 from toolcrib.embedded.responses.loop import ResponseLoop
-from toolcrib.embedded.responses.request import Item, ResponseRequest, read_format, read_request
-from toolcrib.embedded.responses.resource import new_response, tool_resource, usage_resource
+from toolcrib.embedded.responses.request import (
+    Item,
+    ResponseRequest,
+    new_response,
+    read_format,
+    read_request,
+    tool_resource,
+    usage_resource,
+)
 from toolcrib.embedded.responses.token_count import count_tokens
 from toolcrib.embedded.responses.writer import FINAL, ActiveResponse, EventLog, ResponseWriter
 from toolcrib.embedded.tools.tool import RequestContext

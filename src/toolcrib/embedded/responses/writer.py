@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.embedded.ids import new_id
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.responses.citations import CitationWriter, CitedText
 from toolcrib.embedded.responses.conversation import StoredItem
 from toolcrib.embedded.responses.request import Item

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.embedded.backend import BackendTool
 from toolcrib.embedded.containers.container import ContainerOptions, read_container_options
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import ApiFault, invalid
-from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.tools.tool import ContainerFileSource, RequestContainer, ToolAnswer
 from toolcrib.errors import SandboxFailed, SandboxUnavailable
 

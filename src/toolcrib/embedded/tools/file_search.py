@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.embedded.backend import BackendTool
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.tools.tool import FileSource, ToolAnswer
 from toolcrib.embedded.vector_stores.search import (
     FileMatch,

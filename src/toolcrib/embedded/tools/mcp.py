@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from toolcrib.embedded.backend import BackendTool
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.tools.tool import ResumedCall, ToolAnswer, ToolPause
 
 if TYPE_CHECKING:

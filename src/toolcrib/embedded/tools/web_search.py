@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.embedded.backend import BackendTool
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.tools.file_search import read_queries
 from toolcrib.embedded.tools.tool import PageSource, ToolAnswer
 from toolcrib.embedded.web.source import Domains, WebPage, WebUnavailable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolcrib.embedded.responses.request import ResponseRequest
     from toolcrib.embedded.responses.writer import ResponseWriter
     from toolcrib.embedded.tools.tool import OpenTool, RequestContext
-    from toolcrib.embedded.web.source import WebSource as Place
+    from toolcrib.embedded.web.source import WebSearchSource as Place
 
 TYPES: Final = frozenset(
     {

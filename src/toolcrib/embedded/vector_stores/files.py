@@ -11,15 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.embedded.faults import ApiFault, missing
-from toolcrib.embedded.search.chunks import chunks_of
-from toolcrib.embedded.search.documents import UnreadableDocument, read_document
+from toolcrib.embedded.search.documents import UnreadableDocument, chunks_of, read_document
 from toolcrib.embedded.vector_stores.store import VectorStore, VectorStoreFile
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
     from toolcrib.embedded.database import Database
     from toolcrib.embedded.file_repository import FileRepository
-    from toolcrib.embedded.search.chunks import Chunking
+    from toolcrib.embedded.search.documents import Chunking
     from toolcrib.embedded.search.index import TextIndex
     from toolcrib.embedded.vector_stores.store import FileStatus
 

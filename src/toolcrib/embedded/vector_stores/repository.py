@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from toolcrib.embedded.database import SweepInterval, new_id
 from toolcrib.embedded.faults import ApiFault, missing
-from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.interval import Interval
 from toolcrib.embedded.vector_stores.files import VectorStoreFiles
 from toolcrib.embedded.vector_stores.store import SCHEMA, VectorStore
 
@@ -32,7 +31,7 @@ class VectorStoreRepository:
         database.extend(SCHEMA)
         self._database = database
         self._clock = clock
-        self._sweeps = Interval(clock, _SWEEP_SECONDS)
+        self._sweeps = SweepInterval(clock, _SWEEP_SECONDS)
         self.index = index
         self.files = VectorStoreFiles(database, index, uploads, clock)
         uploads.when_gone(self.files.forget)

@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any, Final, Literal, cast
 
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.search.chunks import Chunking
+from toolcrib.embedded.search.documents import Chunking
 
 SCHEMA: Final = """
 create table if not exists vector_stores (

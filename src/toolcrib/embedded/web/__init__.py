@@ -9,14 +9,14 @@ from toolcrib._lazy import lazy_exports
 if TYPE_CHECKING:
     from toolcrib.embedded.web.folder import WebFolder
     from toolcrib.embedded.web.searxng import Searxng
-    from toolcrib.embedded.web.source import Domains, WebPage, WebSource, WebUnavailable
+    from toolcrib.embedded.web.source import Domains, WebPage, WebSearchSource, WebUnavailable
 
 __all__ = [
     "Domains",
     "Searxng",
     "WebFolder",
     "WebPage",
-    "WebSource",
+    "WebSearchSource",
     "WebUnavailable",
 ]
 
@@ -29,7 +29,7 @@ if not TYPE_CHECKING:
             "toolcrib.embedded.web.source": (
                 "Domains",
                 "WebPage",
-                "WebSource",
+                "WebSearchSource",
                 "WebUnavailable",
             ),
         },

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from toolcrib.embedded.search.chunks import Chunking, chunks_of
 from toolcrib.embedded.search.documents import (
     SUPPORTED,
+    Chunking,
     Document,
     UnreadableDocument,
+    chunks_of,
     read_document,
 )
 from toolcrib.embedded.search.index import TextIndex

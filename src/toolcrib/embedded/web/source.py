@@ -21,7 +21,7 @@ class WebUnavailable(Exception):
     """A source cannot be reached. Its message holds no secret."""
 
 
-class WebSource(Protocol):
+class WebSearchSource(Protocol):
     """Somewhere to search. An external one asks the network."""
 
     @property

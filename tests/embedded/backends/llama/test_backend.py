@@ -22,9 +22,13 @@ from toolcrib.embedded import (
     ProposedCall,
     Truncation,
 )
-from toolcrib.embedded.backends.llama.backend import MOST_TOKENS, LlamaBackend, propose_with
-from toolcrib.embedded.backends.llama.model import Completion
-from toolcrib.embedded.weights.catalog import SMALL, model_folder
+from toolcrib.embedded.backends.llama.backend import (
+    MOST_TOKENS,
+    Completion,
+    LlamaBackend,
+    propose_with,
+)
+from toolcrib.embedded.model_files import SMALL, model_folder
 from toolcrib.errors import UsageError
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
