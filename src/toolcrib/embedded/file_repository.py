@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from toolcrib.embedded.database import SweepInterval, new_id
-from toolcrib.embedded.faults import ApiFault, invalid, missing
+from toolcrib.embedded.faults import invalid, missing
+from toolcrib.errors import ApiFault
 from toolcrib.vfs.names import safe_name
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from toolcrib.adapters.json_fields import maybe_text
 from toolcrib.adapters.model_client import ModelReply, Retry
 from toolcrib.adapters.pydantic_ai.parts import items_of, with_calls
 from toolcrib.adapters.response import Usage
-from toolcrib.errors import PromptEvaluationError
+from toolcrib.errors import PromptEvaluationError, ReplyBroken
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart
@@ -41,10 +41,6 @@ _FINAL: Final = frozenset(
     {"ContentFilterError", "ModelQuotaExceededError", "ModelRequestRejectedError"}
 )
 _REQUEST_IDS: Final = ("request-id", "x-request-id", "x-amzn-requestid", "apim-request-id")
-
-
-class ReplyBroken(Exception):
-    """The reply ended too soon. Never leaves the adapter."""
 
 
 def is_passing(error: Exception) -> bool:

@@ -16,7 +16,8 @@ from pydantic_core import to_json
 
 from toolcrib.embedded.backend import OutputFormat
 from toolcrib.embedded.database import new_id
-from toolcrib.embedded.faults import ApiFault, invalid
+from toolcrib.embedded.faults import invalid
+from toolcrib.errors import ApiFault
 
 T = TypeVar("T")
 Item = dict[str, Any]

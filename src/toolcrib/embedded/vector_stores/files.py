@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.embedded.faults import ApiFault, missing
-from toolcrib.embedded.search.documents import UnreadableDocument, chunks_of, read_document
+from toolcrib.embedded.faults import missing
+from toolcrib.embedded.search.documents import chunks_of, read_document
 from toolcrib.embedded.vector_stores.store import VectorStore, VectorStoreFile
+from toolcrib.errors import ApiFault, UnreadableDocument
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock

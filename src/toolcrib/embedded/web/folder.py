@@ -20,13 +20,12 @@ from toolcrib.embedded.search.documents import (
     SUPPORTED,
     Chunking,
     Document,
-    UnreadableDocument,
     chunks_of,
     read_document,
 )
 from toolcrib.embedded.search.index import TextIndex
-from toolcrib.embedded.web.source import Domains, WebPage, WebUnavailable
-from toolcrib.errors import UsageError
+from toolcrib.embedded.web.source import Domains, WebPage
+from toolcrib.errors import UnreadableDocument, UsageError, WebUnavailable
 
 if TYPE_CHECKING:
     from toolcrib.embedded.database import Database

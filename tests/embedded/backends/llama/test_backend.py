@@ -11,7 +11,6 @@ import pytest
 from toolcrib.embedded import (
     BackendCall,
     BackendCallResult,
-    BackendFailed,
     BackendMessage,
     BackendOutput,
     BackendRequest,
@@ -29,7 +28,7 @@ from toolcrib.embedded.backends.llama.backend import (
     propose_with,
 )
 from toolcrib.embedded.model_files import SMALL, model_folder
-from toolcrib.errors import UsageError
+from toolcrib.errors import BackendFailed, UsageError
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = BackendTool("weather", "The weather in a city now.", CITY)

@@ -18,7 +18,6 @@ from typing import Any, Final, TypeAlias, cast
 
 from toolcrib.embedded.backend import (
     BackendCall,
-    BackendFailed,
     BackendMessage,
     BackendOutput,
     BackendRequest,
@@ -36,7 +35,7 @@ from toolcrib.embedded.backends.llama.transcript import (
     messages_for,
 )
 from toolcrib.embedded.model_files import DEFAULT, find_model
-from toolcrib.errors import UsageError
+from toolcrib.errors import BackendFailed, UsageError
 
 
 @dataclass(frozen=True, slots=True)
