@@ -59,7 +59,11 @@ class Describes(Protocol):
 
 
 def prepare(tool: object) -> PreparedTool:
-    """Prepare anything that `as_tool` takes. Costs about as much as building its schema."""
+    """Prepare anything that `as_tool` takes. Costs about as much as building its schema, so a tool
+    that is prepared already is returned as it is.
+    """
+    if isinstance(tool, PreparedTool):
+        return tool
     from pydantic_core import to_json
 
     from toolcrib.tools.params import build_params
