@@ -6,7 +6,6 @@ file and raises an error of its own.
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import re
@@ -81,6 +80,8 @@ def read_yaml(text: str) -> Located:
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """Return the message about a key that is not among the `known` ones."""
+    import difflib
+
     names = tuple(known)
     similar = difflib.get_close_matches(key, names, n=1)
     hint = f"did you mean {similar[0]!r}?" if similar else f"write one of {', '.join(names)}"

@@ -50,6 +50,7 @@ def test_the_version_needs_nothing() -> None:
     assert loaded.isdisjoint({"typer", "rich", "pydantic", "asyncio", *SDKS})
     assert {name for name in loaded if name.startswith("toolcrib")} == {
         "toolcrib",
+        "toolcrib._lazy",
         "toolcrib._version",
         "toolcrib.cli",
     }

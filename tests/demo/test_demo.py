@@ -126,7 +126,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (("--backend", "oracle"), "there is no backend 'oracle'"),
+        (("--backend", "oracle"), "unknown backend 'oracle'"),
         (("--backend", "openai"), "OpenAI needs OPENAI_API_KEY"),
         (("--base-url", "http://127.0.0.1:9/v1"), "needs --base-url and --model"),
         (("--inputs", "absent"), "the inputs need"),

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from toolcrib.errors import PromptEvaluationError, UsageError
+from toolcrib.errors import DeadlinePassed, PromptEvaluationError, UsageError
 
 if TYPE_CHECKING:
     from toolcrib.adapters.history import Conversation, ReplyItems
@@ -49,18 +49,6 @@ class ModelClient(Protocol):
         time.
         """
         ...
-
-
-class ReplyBroken(Exception):
-    """The reply ended too soon, or cannot be read. Never leaves an adapter."""
-
-    def __init__(self, message: str, *, code: str = "") -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class DeadlinePassed(Exception):
-    """The deadline passed before a request was answered. Never leaves an adapter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +99,7 @@ async def send_with_retries(
     attempt = 0
     while True:
         if deadline is not None and clock() >= deadline:
-            raise DeadlinePassed
+            raise DeadlinePassed("the deadline had passed before the request was sent")
         attempt += 1
         limit = asyncio.timeout_at(deadline)
         try:
@@ -120,7 +108,7 @@ async def send_with_retries(
         except Exception as error:
             # The SDK may turn the cancellation by the deadline into an error of its own.
             if limit.expired():
-                raise DeadlinePassed from error
+                raise DeadlinePassed("the deadline passed before there was a reply") from error
             if attempt >= retry.attempts or not is_passing(error):
                 raise
             pause = retry.pause(attempt, requested_pause(error))

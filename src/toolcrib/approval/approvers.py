@@ -1,4 +1,4 @@
-"""Who is asked while the program runs. Whatever is not a clear answer is not a yes."""
+"""Approvers: who decides while the program runs. An unclear reply never approves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A person at a terminal: ask a line, show text, open an editor. Never blocks the event loop."""
+"""A terminal: ask for a line, write text, open an editor, without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from toolcrib.errors import InvalidDecision
+from toolcrib.errors import EndOfInput, InvalidDecision
 
 if TYPE_CHECKING:
     from anyio.abc import Process
 
 _DEFAULT_WIDTH = 80
 _GRACE_SECONDS = 2
-
-
-class EndOfInput(Exception):
-    """The person left, or the terminal is gone. Does not leave this package."""
 
 
 class Console:

@@ -1,7 +1,4 @@
-"""What can be decided about a call, and who decided it.
-
-A question to a person about one frozen call.
-"""
+"""Approval requests and decisions: what an approver sees, and what it may answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times as people write them: 90, "30s", "5m", "1h", "7d"."""
+"""Durations as people write them: 90, "30s", "5m", "1h", "7d"."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def _seconds(written: object) -> float | None:
         return None
     if isinstance(written, int | float):
         return float(written)
-    found = _WRITTEN.fullmatch(written) if isinstance(written, str) else None
-    return float(found[1]) * _UNITS[found[2]] if found else None
+    match = _WRITTEN.fullmatch(written) if isinstance(written, str) else None
+    return float(match[1]) * _UNITS[match[2]] if match else None

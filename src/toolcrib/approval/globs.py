@@ -1,6 +1,10 @@
-"""Matching text from outside: whole values only, in linear time, and not to be dodged by `a/../b`.
+"""Globs and regular expressions over arguments: whole values, linear time, every spelling of a
+path.
 
-Arguments come from a model, so every match runs on an engine that cannot be made to hang.
+Arguments come from a model, so each match runs on an engine that cannot be made to hang. The globs
+of host mounts (`toolcrib.vfs.globs`) are another language: they match real file names one by one,
+know `[...]`, and look for a pattern without a slash at any depth. Here that would widen an allow
+rule.
 """
 
 from __future__ import annotations
@@ -101,11 +105,11 @@ def _normal(value: str) -> str:
 def _translate(glob: str, *, paths: bool) -> str:
     wildcards = _PATH_REGEX if paths else _NAME_REGEX
     regex, end = "", 0
-    for found in _WILDCARD.finditer(glob):
-        at_segment = found.start() == 0 or glob[found.start() - 1] == "/"
-        wildcard = found[0] if at_segment or found[0] != "**/" else "**"
-        regex += _literal(glob[end : found.start()]) + wildcards[wildcard]
-        end = found.start() + len(wildcard)
+    for match in _WILDCARD.finditer(glob):
+        at_segment = match.start() == 0 or glob[match.start() - 1] == "/"
+        wildcard = match[0] if at_segment or match[0] != "**/" else "**"
+        regex += _literal(glob[end : match.start()]) + wildcards[wildcard]
+        end = match.start() + len(wildcard)
     return regex + _literal(glob[end:])
 
 

@@ -1,4 +1,4 @@
-"""A standing yes: given once by a person, bound to one tool at one digest, revocable."""
+"""Grants: a standing yes of a person, bound to one tool at one digest, and revocable."""
 
 from __future__ import annotations
 

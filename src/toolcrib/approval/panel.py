@@ -1,4 +1,6 @@
-"""The question on the screen. Nothing in it can move the cursor or pose as part of the prompt."""
+"""An approval request as terminal text, in which no argument can move the cursor or pose as a
+prompt.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What a rule or a grant says about one argument.
-
-JSON pointers into a call's arguments, with `*` for every element.
+"""Patterns: what a rule or a grant says about one argument, which a JSON pointer names. `*` in a
+pointer stands for every element.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def resolve(pointer: str, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
     values: tuple[Any, ...] = (arguments,)
     for segment in pointer.split("/")[1:]:
         key = segment.replace("~1", "/").replace("~0", "~")
-        values = tuple(found for value in values for found in _step(value, key))
+        values = tuple(inner for value in values for inner in _step(value, key))
     return values
 
 

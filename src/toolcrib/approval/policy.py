@@ -1,6 +1,5 @@
-"""What may run, what must be asked, what may not: deny beats ask beats allow.
-
-Why a policy decided as it did, rule by rule, without showing any argument's value.
+"""Policies: deny beats ask beats allow. `explain` says how every rule took part, without showing
+the value of an argument.
 """
 
 from __future__ import annotations
@@ -82,8 +81,8 @@ def _why_not(rule: Rule, subject: Subject, miss: str) -> str:
 
 
 def _argument_miss(rule: Rule, subject: Subject, pointer: str) -> str:
-    found = resolve(pointer, subject.arguments)
-    if not found or MISSING in found:
+    values = resolve(pointer, subject.arguments)
+    if not values or MISSING in values:
         return f"there is no argument at {pointer}"
     # The value itself may be a secret, so only the pattern is shown.
     return f"the argument at {pointer} is not {pattern_text(rule.arguments[pointer])}"
@@ -137,7 +136,10 @@ class Policy:
     def _conclude(self, matched: Sequence[Rule], subject: Subject) -> Verdict:
         if not matched:
             return self._with_deadline(_without_rule(self.unmatched, subject), matched)
-        rule = min(matched, key=lambda each: (_STRENGTH[each.effect], not each.names_one_tool))
+        rule = min(
+            matched,
+            key=lambda candidate: (_STRENGTH[candidate.effect], not candidate.names_one_tool),
+        )
         if rule.effect == "allow" and subject.requires_approval and not rule.names_one_tool:
             return self._with_deadline(_shadowed(rule), matched)
         return self._with_deadline(Verdict(rule.effect, rule.id, _reason(rule)), matched)
@@ -145,8 +147,8 @@ class Policy:
     def _with_deadline(self, verdict: Verdict, matched: Sequence[Rule]) -> Verdict:
         if verdict.effect != "ask":
             return verdict
-        given = [rule.deadline_seconds for rule in matched if rule.deadline_seconds is not None]
-        return replace(verdict, deadline_seconds=min(given, default=self.deadline_seconds))
+        deadlines = [rule.deadline_seconds for rule in matched if rule.deadline_seconds is not None]
+        return replace(verdict, deadline_seconds=min(deadlines, default=self.deadline_seconds))
 
 
 def default_verdict(subject: Subject) -> Verdict:

@@ -1,6 +1,6 @@
 """Policies in YAML files. Every fault names the file, the line and what to write instead.
 
-The file's form is published as `policy.schema.json` beside this module.
+The form of the file is published as `policy.schema.json` beside this module.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ def _rule(rule: Located, number: int, file: str) -> Iterator[Rule]:
 def _effect(members: Members) -> Effect:
     effects: list[Effect] = [effect for effect in _EFFECTS if effect in members]
     if len(effects) != 1:
-        found = " and ".join(effects) or "none"
-        raise InvalidPolicy(f"a rule has one of allow, ask, deny; this one has {found}")
+        listed = " and ".join(effects) or "none"
+        raise InvalidPolicy(f"a rule has one of allow, ask, deny; this one has {listed}")
     return effects[0]
 
 

@@ -1,4 +1,4 @@
-"""Rules that are valid and may still surprise: what `policy check` warns about."""
+"""Cautions: rules that are valid but may not do what they seem to do (`toolcrib policy check`)."""
 
 from __future__ import annotations
 

@@ -119,9 +119,9 @@ class Rule:
             raise InvalidPolicy(f"a deadline means nothing for {self.effect}; only ask waits")
 
 
-def _is_met(glob: str, found: str | None) -> bool:
+def _is_met(glob: str, name: str | None) -> bool:
     """What names no kind or provider holds for every tool, also for those that have none."""
-    return glob == "*" or (found is not None and name_matches(glob, found))
+    return glob == "*" or (name is not None and name_matches(glob, name))
 
 
 def check_tool_glob(glob: str) -> None:

@@ -1,7 +1,4 @@
-"""Asks the person at the terminal, one question at a time.
-
-The dialogue about one request. Approving takes a typed letter; Enter alone never approves.
-"""
+"""The approver at a terminal: one request at a time. Enter alone never approves."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from contextlib import suppress
 from typing import Any, TextIO, cast
 
 from toolcrib.approval.approvers import Reply
-from toolcrib.approval.console import Console, EndOfInput
+from toolcrib.approval.console import Console
 from toolcrib.approval.decision import (
     Actor,
     Answer,
@@ -27,7 +24,7 @@ from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.panel import draw_panel, showable, shown_json
 from toolcrib.approval.pattern import Equals, Patterns, first_mismatch
 from toolcrib.approval.pattern_json import read_patterns
-from toolcrib.errors import InvalidDecision, UsageError
+from toolcrib.errors import EndOfInput, InvalidDecision, UsageError
 
 _KEYS = "a approve, e edit, d deny, s session, w always, r answer instead, ? help\n> "
 _HELP = """\

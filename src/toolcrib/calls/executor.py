@@ -11,7 +11,6 @@ from toolcrib.calls.admission import Admission
 from toolcrib.calls.call import Call, Caller
 from toolcrib.calls.execute import Execution, Runner, cancel
 from toolcrib.calls.gate import Gate
-from toolcrib.calls.halt import Halt
 from toolcrib.calls.hooks import HookChain, Hooks
 from toolcrib.calls.nested_calls import CallBinding, begin_turn, go_on_with_turn
 from toolcrib.calls.outcome import CallRequest, Limits, Outcome, run_all
@@ -20,7 +19,7 @@ from toolcrib.calls.resume import Resumption
 from toolcrib.calls.session_calls import calls_of
 from toolcrib.calls.tool_table import ToolTable
 from toolcrib.calls.validate import RawArguments, encode_arguments, validate
-from toolcrib.errors import CallFailed, UsageError
+from toolcrib.errors import CallEnded, CallFailed, UsageError
 from toolcrib.ledger.events import ToolsChanged, idempotency_key
 from toolcrib.session.turns import OpenTurn, in_turn
 from toolcrib.tools.context import ToolContext
@@ -161,7 +160,7 @@ class Executor:
         try:
             self._table.resolve(call)
             validate(call, self.limits.max_arguments_bytes)
-        except Halt as halt:
+        except CallEnded as halt:
             raise CallFailed(halt.failure) from None
         return self._gate.explain(call)
 

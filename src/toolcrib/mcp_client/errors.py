@@ -8,16 +8,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from toolcrib.calls.halt import Halt
+from toolcrib.errors import CallEnded, ConnectionLost
 from toolcrib.mcp_client.config import printable_line
 
 if TYPE_CHECKING:
     from toolcrib.mcp_client.connection import Connection
     from toolcrib.tools.redaction import Scrubber
-
-
-class ConnectionLost(Exception):
-    """The connection is over; the message says why, if that is known."""
 
 
 class ConnectionEnd:
@@ -46,7 +42,7 @@ def connection_fault(error: BaseException) -> str:
 
 def call_failure(
     error: Exception, server: str, tool: str, connection: Connection, hidden: Scrubber
-) -> Halt:
+) -> CallEnded:
     """The failure of a call that got no answer."""
     import mcp_types
     from mcp import MCPError
@@ -55,20 +51,20 @@ def call_failure(
         if connection.is_over or error.code == mcp_types.CONNECTION_CLOSED:
             return _left(server)
         if error.code == mcp_types.PARSE_ERROR:
-            return Halt(
+            return CallEnded(
                 "invalid_result", f"The answer of `{tool}` cannot be read, or is too large."
             )
         said = printable_line(error.message, hidden)
-        return Halt("tool_error", f"The MCP server {server} refused the call: {said}")
+        return CallEnded("tool_error", f"The MCP server {server} refused the call: {said}")
     if isinstance(error, ValueError | RuntimeError):
-        return Halt(
+        return CallEnded(
             "invalid_result", f"`{tool}` gave an answer that does not fit what it declares."
         )
     return _left(server)
 
 
-def _left(server: str) -> Halt:
-    return Halt(
+def _left(server: str) -> CallEnded:
+    return CallEnded(
         "unavailable",
         f"The MCP server {server} left before it answered; the call may have been carried out.",
     )

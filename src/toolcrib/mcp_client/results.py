@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from toolcrib.calls.halt import Halt
-from toolcrib.errors import InvalidEvent
+from toolcrib.errors import CallEnded, InvalidEvent
 from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def without_secrets(result: ToolResult[Any], hidden: Scrubber) -> ToolResult[Any
 def _structured(content: Any, tool: str, most: int) -> Any:
     size = len(json.dumps(content, ensure_ascii=False))
     if size > most:
-        raise Halt(
+        raise CallEnded(
             "invalid_result", f"`{tool}` answered with {size} characters; {most} are taken at most."
         )
     return content

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from toolcrib.calls.halt import Halt
-from toolcrib.errors import InvalidTool
+from toolcrib.errors import CallEnded, InvalidTool
 from toolcrib.mcp_client.config import ConnectionTiming, ServerEndpoint, endpoint_of, printable_line
 from toolcrib.mcp_client.connection import Connection, connect
 from toolcrib.mcp_client.errors import call_failure, connection_fault
@@ -83,14 +82,14 @@ class MountedServer:
     async def call(
         self, name: str, promise: str, arguments: Mapping[str, Any], context: ToolContext
     ) -> ToolResult[Any]:
-        """Run a tool by its own name. Raises `Halt` (unavailable) when the server is away, or the
-        tool is no longer what it was when it was offered.
+        """Run a tool by its own name. Raises `CallEnded` (unavailable) when the server is away, or
+        the tool is no longer what it was when it was offered.
         """
         connection = self._connection
         if connection is None:
-            raise Halt("unavailable", f"The MCP server {self._name} is away: {self.fault}.")
+            raise CallEnded("unavailable", f"The MCP server {self._name} is away: {self.fault}.")
         if self.listing.promises.get(name) != promise:
-            raise Halt(
+            raise CallEnded(
                 "unavailable",
                 f"The MCP server {self._name} has changed `{context.tool_name}` since it was "
                 "offered; look at the tools again.",

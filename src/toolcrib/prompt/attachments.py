@@ -1,4 +1,4 @@
-"""What goes to the model besides the prompt's text: more text, images, files."""
+"""Attachments: text, images and files sent beside the text of a prompt."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class FileAttachment:
     media_type: str | None = None
 
     def __post_init__(self) -> None:
-        given = [part for part in (self.path, self.data, self.file_id) if part is not None]
-        if len(given) != 1:
+        sources = [part for part in (self.path, self.data, self.file_id) if part is not None]
+        if len(sources) != 1:
             raise InvalidPrompt("an attachment is given by exactly one of path, data and file_id")
         _check_kind("path", self.path, Path)
         _check_kind("data", self.data, bytes)

@@ -1,11 +1,11 @@
-"""Structured output: the schema a model must keep to, and the value made from its answer."""
+"""Structured output: the schema of an answer, and the value parsed from it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args, get_origin
 
-from toolcrib.errors import InvalidPrompt
+from toolcrib.errors import InvalidPrompt, OutputMismatch
 from toolcrib.tools.faults import HIDDEN, explain
 
 if TYPE_CHECKING:
@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 O_co = TypeVar("O_co", covariant=True)
 
 _MOST_FAULTS = 5
-
-
-class OutputMismatch(ValueError):
-    """An answer that is not the JSON that was asked for; says where, without repeating it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,10 +38,10 @@ class OutputSchema(Generic[O_co]):
 def check_output_type(output_type: object) -> None:
     """Refuse what has no fields that an answer could be made of."""
     # A generic dataclass with its types filled in is no class, but is made from one.
-    found = cast("Any", get_origin(output_type) or output_type)
+    cls = cast("Any", get_origin(output_type) or output_type)
     # The attribute tells a pydantic model without importing pydantic.
-    has_fields = is_dataclass(found) or hasattr(found, "__pydantic_fields__")
-    if isinstance(found, type) and has_fields:
+    has_fields = is_dataclass(cls) or hasattr(cls, "__pydantic_fields__")
+    if isinstance(cls, type) and has_fields:
         return
     raise InvalidPrompt(
         f"a prompt's output is a dataclass or a pydantic model, not {output_type!r}; "
@@ -78,7 +74,7 @@ def _faults(error: ValidationError, schema: dict[str, Any]) -> list[str]:
 
     # Anything else comes from a validator of the type's own, whose words may quote the answer.
     known = {*get_args(ErrorType)} - {"value_error", "assertion_error"}
-    kinds = [found["type"] for found in error.errors(include_url=False, include_input=False)]
+    kinds = [details["type"] for details in error.errors(include_url=False, include_input=False)]
     return [
         f"{fault.pointer}: {message}" if fault.pointer else message
         for kind, fault in zip(kinds, explain(error, schema), strict=True)

@@ -1,4 +1,4 @@
-"""Texts put in the place of a prompt's own, each bound to what it was written to replace."""
+"""Overrides: texts that replace those of a prompt, each bound to the digest of the original."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Overrides:
 
     def __post_init__(self) -> None:
         for what in ("sections", "tools"):
-            given = dict(getattr(self, what))
-            for name, override in given.items():
+            overrides = dict(getattr(self, what))
+            for name, override in overrides.items():
                 if not isinstance(override, Override):
                     raise InvalidPrompt(
                         f"{what}[{name!r}] must be an Override, with the digest of what it "
                         f"replaces, not {type(override).__name__}"
                     )
-            object.__setattr__(self, what, MappingProxyType(given))
+            object.__setattr__(self, what, MappingProxyType(overrides))
 
     def section(self, path: str, source: str, *, accepts: bool) -> str | None:
         """What stands in for the text of a section; None when nothing does."""
@@ -51,11 +51,11 @@ class Overrides:
 
     def check_known(self, sections: Collection[str], tools: Collection[str]) -> None:
         """Refuse overrides of what is not there: a misspelt name must not go unnoticed."""
-        for what, given, known in (
+        for what, overrides, known in (
             ("section", self.sections, sections),
             ("tool", self.tools, tools),
         ):
-            lost = sorted(set(given).difference(known))
+            lost = sorted(set(overrides).difference(known))
             if lost:
                 raise InvalidPrompt(
                     f"there is an override of {what} {lost[0]!r}, but no such {what}; "

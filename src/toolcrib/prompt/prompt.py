@@ -1,4 +1,4 @@
-"""A prompt: sections with a typed answer, rendered before anything is sent."""
+"""`Prompt`: sections with a typed answer, rendered before anything is sent."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ class Prompt(TypeArguments, Generic[O]):
         `params` are instances of the dataclasses that sections name; `values` fill sections that
         name none.
         """
-        given: dict[type[Any], Any] = {type(each): each for each in params}
-        if len(given) < len(params):
+        by_type: dict[type[Any], Any] = {type(instance): instance for instance in params}
+        if len(by_type) < len(params):
             raise InvalidPrompt(f"prompt {self.name!r}: bind got two params of one type")
         return replace(
             self,
-            params={**self.params, **given},
+            params={**self.params, **by_type},
             values={**self.values, **values},
             attachments=(*self.attachments, *attachments),
         )
@@ -98,13 +98,16 @@ class Prompt(TypeArguments, Generic[O]):
 
     def _check_params(self) -> None:
         known = {section.params_type for _, section in walk(self.sections)} - {None}
-        for wanted, given in self.params.items():
-            if type(given) is not wanted:
-                raise InvalidPrompt(f"params of {wanted!r} are given as {type(given).__name__}")
-            if isinstance(given, type) and given in known:
-                raise InvalidPrompt(f"bind an instance of {given.__name__}, not the class")
+        for wanted, instance in self.params.items():
+            if type(instance) is not wanted:
+                raise InvalidPrompt(f"params of {wanted!r} are given as {type(instance).__name__}")
+            if isinstance(instance, type) and instance in known:
+                raise InvalidPrompt(f"bind an instance of {instance.__name__}, not the class")
             if wanted not in known:
-                names = ", ".join(sorted(each.__name__ for each in known if each)) or "none"
+                names = (
+                    ", ".join(sorted(known_type.__name__ for known_type in known if known_type))
+                    or "none"
+                )
                 raise InvalidPrompt(
                     f"no section is filled from {wanted.__name__}; they are filled from: {names}"
                 )

@@ -1,8 +1,6 @@
-"""From a prompt to what an adapter sends.
+"""Rendering: from a prompt to the text and the tools that an adapter sends.
 
-A tool's examples, as the text of the section that offers it shows them.
-
-No provider takes examples next to a tool, so this is how they reach the model.
+No provider accepts examples beside a tool, so they are written into the text of the section.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Sections: the pieces a prompt is made of, each with its text and its tools.
-
-The rules that the parts of a section keep to.
-
-What a section is made from, as keywords with types.
-"""
+"""Sections: the parts of a prompt, each with its text and its tools."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Templates: text in which `$name` stands for a value and `$$` for a dollar.
-
-Errors that say where in a prompt they arose.
-"""
+"""Templates: `$name` is replaced by a value and `$$` by a dollar. Errors name their section."""
 
 from __future__ import annotations
 
@@ -17,13 +14,13 @@ from toolcrib.errors import InvalidPrompt, InvalidTool
 def placeholders(text: str) -> frozenset[str]:
     """The names that a template uses. Refuses a `$` that starts none."""
     names: set[str] = set()
-    for found in Template.pattern.finditer(text):
-        if found["invalid"] is not None:
-            line = text.count("\n", 0, found.start()) + 1
+    for match in Template.pattern.finditer(text):
+        if match["invalid"] is not None:
+            line = text.count("\n", 0, match.start()) + 1
             raise InvalidPrompt(
                 f"the '$' in line {line} of the text starts no name; write '$$' for a dollar"
             )
-        names.update(filter(None, (found["named"], found["braced"])))
+        names.update(filter(None, (match["named"], match["braced"])))
     return frozenset(names)
 
 

@@ -1,4 +1,4 @@
-"""A ready-made section that lets the model search the web."""
+"""A section that offers a web search and says when to use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tool is, in every way there is to write one."""
+"""What a tool is: declaration, identity, arguments, result; one package per hosted kind."""
 
 from __future__ import annotations
 

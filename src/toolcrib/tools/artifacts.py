@@ -1,4 +1,4 @@
-"""The tool that lets a model read on in a result that was cut for it."""
+"""The tool with which a model reads the rest of a truncated result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a handler, a hook or an instruction may know about the call it serves."""
+"""The context of a call, for handlers, hooks and instructions."""
 
 from __future__ import annotations
 

@@ -94,12 +94,12 @@ def _described(function: Callable[..., Any], name: str) -> str:
 
 def _result_type(function: Callable[..., Any]) -> Any:
     """The return annotation, where it can be read now; nothing depends on it being there."""
-    found = getattr(function, "__annotations__", {}).get("return")
-    if isinstance(found, str):
+    annotation = getattr(function, "__annotations__", {}).get("return")
+    if isinstance(annotation, str):
         try:
-            found = eval(found, namespace(function))
+            annotation = eval(annotation, namespace(function))
         except Exception:
             return None
-    if get_origin(found) is ToolResult:
-        found = get_args(found)[0]
-    return cast("Any", found)
+    if get_origin(annotation) is ToolResult:
+        annotation = get_args(annotation)[0]
+    return cast("Any", annotation)

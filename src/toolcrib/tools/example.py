@@ -1,4 +1,4 @@
-"""A worked example of a call, shown to the model in the text of a section."""
+"""Worked examples of a call, shown to the model in the text of a section."""
 
 from __future__ import annotations
 

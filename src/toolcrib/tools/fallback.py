@@ -1,4 +1,4 @@
-"""A local tool in the place of a hosted one, for providers that do not have its kind."""
+"""Fallbacks: a local tool that replaces a hosted one where the provider lacks its kind."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Fallback(Generic[C]):
 
     def not_honoured(self, options: Iterable[str]) -> list[str]:
         """Those of the options that are set which the tool would ignore."""
-        return [each for each in options if not self._keeps_to(each)]
+        return [option for option in options if not self._keeps_to(option)]
 
     def _keeps_to(self, option: str) -> bool:
         parts = option.split(".")
@@ -51,21 +51,21 @@ AnyFallback = LocalTool | Fallback[C] | None
 """A local tool, by itself or made from the options; None when nothing takes the place."""
 
 
-def as_fallback(given: LocalTool | Fallback[Any]) -> Fallback[Any]:
+def as_fallback(fallback: LocalTool | Fallback[Any]) -> Fallback[Any]:
     """A tool that is given as it is honours no option."""
-    return given if isinstance(given, Fallback) else Fallback(lambda _: given)
+    return fallback if isinstance(fallback, Fallback) else Fallback(lambda _: fallback)
 
 
-def check_fallback(name: str, given: object) -> None:
+def check_fallback(name: str, fallback: object) -> None:
     """Refuse what cannot run here in a hosted tool's place."""
-    if given is not None and not isinstance(given, Fallback):
-        local_tool(name, given)
+    if fallback is not None and not isinstance(fallback, Fallback):
+        local_tool(name, fallback)
 
 
-def local_tool(name: str, given: object) -> Tool[Any, Any]:
+def local_tool(name: str, fallback: object) -> Tool[Any, Any]:
     """The fallback of the tool `name`, unless it is no tool, or one that a provider would run."""
     try:
-        tool = as_tool(given)
+        tool = as_tool(fallback)
     except InvalidTool as error:
         raise InvalidTool(f"tool {name!r}: its fallback is no tool: {error}") from error
     if tool.place == "provider":

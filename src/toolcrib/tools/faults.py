@@ -1,12 +1,12 @@
-"""Says what is wrong with arguments: a JSON pointer and a sentence, never the value itself."""
+"""Faults in arguments: a JSON pointer and a sentence, never the value itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from toolcrib.errors import NotJson, SchemaMismatch
 from toolcrib.failures import Fault
-from toolcrib.tools.json_schema import NotJson, SchemaMismatch
 from toolcrib.tools.secrets import ArgumentShape, shape_of
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ def explain(error: Exception, schema: Mapping[str, Any]) -> tuple[Fault, ...]:
 
     if isinstance(error, SchemaMismatch):
         shape = shape_of(schema)
-        return tuple(fault for found in error.errors for fault in _of_schema(found, shape))
+        return tuple(fault for details in error.errors for fault in _of_schema(details, shape))
     if isinstance(error, ValidationError):
         shape = shape_of(schema)
-        found = error.errors(include_url=False, include_input=False)
-        return tuple(_of_pydantic(details, shape) for details in found)
+        errors = error.errors(include_url=False, include_input=False)
+        return tuple(_of_pydantic(details, shape) for details in errors)
     if isinstance(error, NotJson):
         return (Fault("", f"Invalid JSON: {error}"),)
     # Some validator of the user's own types broke; its message may quote the value.

@@ -1,9 +1,4 @@
-"""Which tool exactly: the identity that events, approvals and grants refer to.
-
-Which capability of a provider's a tool is, and whose: what a policy can go by.
-
-A fingerprint of what a tool promises, and the one way JSON is written before hashing.
-"""
+"""The identity of a tool, which events, approvals and grants refer to, and its digest."""
 
 from __future__ import annotations
 

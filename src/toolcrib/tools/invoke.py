@@ -1,4 +1,4 @@
-"""Finds out, once, how to call a tool's handler."""
+"""How the handler of a tool is called, decided once when the tool is prepared."""
 
 from __future__ import annotations
 
@@ -87,14 +87,20 @@ def _keyword_call(handler: Callable[..., Any], signature: Signature) -> Invoke:
 def _bind_params(handler: Callable[..., Any], name: str) -> Bound:
     parameters = list(inspect.signature(handler).parameters.values())
     context = next((p for p in parameters if p.name == "context"), None) or find_context(parameters)
-    others = [found for found in parameters if found is not context and _must_be_filled(found)]
-    if len(others) > 1 or any(found.kind is Parameter.KEYWORD_ONLY for found in others):
+    others = [
+        parameter
+        for parameter in parameters
+        if parameter is not context and _must_be_filled(parameter)
+    ]
+    if len(others) > 1 or any(parameter.kind is Parameter.KEYWORD_ONLY for parameter in others):
         raise InvalidTool(
             f"tool {name!r}: the handler takes {', '.join(p.name for p in others)}; it must take "
             "one params object and, if it wants it, a `context` keyword. For a plain function with "
             "several arguments use @tool"
         )
-    takes_params = any(_is_positional(found) for found in parameters if found is not context)
+    takes_params = any(
+        _is_positional(parameter) for parameter in parameters if parameter is not context
+    )
     call = _plain_call(handler, takes_params)
     if context is not None:
         call = _context_call(handler, context, takes_params, is_first=context is parameters[0])
@@ -113,14 +119,16 @@ def _context_call(
     name = context.name
     is_named = context.kind is Parameter.KEYWORD_ONLY
     if not takes_params:
-        return lambda _, found: handler(**{name: found}) if is_named else handler(found)
+        return lambda _, context_value: (
+            handler(**{name: context_value}) if is_named else handler(context_value)
+        )
     if is_named and name == "context":
-        return lambda params, found: handler(params, context=found)
+        return lambda params, context_value: handler(params, context=context_value)
     if is_named or (context.kind is Parameter.POSITIONAL_OR_KEYWORD and not is_first):
-        return lambda params, found: handler(params, **{name: found})
+        return lambda params, context_value: handler(params, **{name: context_value})
     if is_first:
-        return lambda params, found: handler(found, params)
-    return lambda params, found: handler(params, found)
+        return lambda params, context_value: handler(context_value, params)
+    return lambda params, context_value: handler(params, context_value)
 
 
 def _is_positional(parameter: Parameter) -> bool:

@@ -1,7 +1,4 @@
-"""Checks of a tool's options. Each says which option is wrong and what it may be.
-
-What counts as a domain name in a tool's options.
-"""
+"""Checks of the options of hosted kinds. Each names the option and the values it accepts."""
 
 from __future__ import annotations
 

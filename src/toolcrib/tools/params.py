@@ -1,11 +1,8 @@
-"""The arguments of one tool, prepared: the schema the model reads, the parser of what it sends.
+"""The params of a tool: the JSON Schema that the model reads and the parser of what it sends.
 
-A function's arguments as one validated object.
-
-The validator is put together from the types of the parameters. A TypedDict made on the fly would
-do the same, but takes pydantic three times as long to read.
-
-Builds the validator and the JSON Schema for a type, so that nothing is silently coerced.
+Validation is strict: nothing is coerced, and unknown keys are faults unless the type allows them.
+The validator of a function is assembled from the types of its parameters: a TypedDict made on the
+fly would do the same, but takes pydantic three times as long to read.
 """
 
 from __future__ import annotations
@@ -97,7 +94,7 @@ def _field(tool: str, argument: Argument, annotation: Any) -> _Field:
 
 def _key(tool: str, name: str, notes: list[Any]) -> str | None:
     aliases = [note.validation_alias for note in notes if isinstance(note, FieldInfo)]
-    alias = next((found for found in reversed(aliases) if found is not None), None)
+    alias = next((alias for alias in reversed(aliases) if alias is not None), None)
     if isinstance(alias, AliasPath | AliasChoices):
         raise InvalidTool(
             f"tool {tool!r}: parameter {name!r} has more than one place in the arguments; "

@@ -1,4 +1,4 @@
-"""A tool made ready to run: everything that can be worked out before the first call is."""
+"""A prepared tool: everything that can be computed before the first call."""
 
 from __future__ import annotations
 

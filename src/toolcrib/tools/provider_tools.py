@@ -1,8 +1,5 @@
-"""A tool that the model's provider runs.
-
-A provider-run tool with options, described in words that no provider owns.
-
-A tool that exists on one provider only.
+"""Tools of a provider: `NativeTool`, `HostedTool` with neutral options, and `ProviderTool`, bound
+to one provider.
 """
 
 from __future__ import annotations
@@ -74,8 +71,8 @@ class NativeTool(Tool[P, R], Generic[P, R]):
             )
 
 
-def _is_dataclass_type(found: Any) -> bool:
-    return isinstance(found, type) and is_dataclass(found)
+def _is_dataclass_type(annotation: Any) -> bool:
+    return isinstance(annotation, type) and is_dataclass(annotation)
 
 
 LONGEST_DESCRIPTION = 200
@@ -195,8 +192,8 @@ def kind_of(tool: Tool[Any, Any]) -> str | None:
     if isinstance(tool, NativeTool):
         return tool.name
     if isinstance(tool, ProviderTool):
-        told = getattr(cast("ProviderTool[Any, Any, Any]", tool).config, "kind", None)
-        return told if isinstance(told, str) else tool.name
+        kind = getattr(cast("ProviderTool[Any, Any, Any]", tool).config, "kind", None)
+        return kind if isinstance(kind, str) else tool.name
     return None
 
 

@@ -1,7 +1,4 @@
-"""Keeps secret arguments out of every record.
-
-The mark for an argument that must never be written down.
-"""
+"""Redaction: secret arguments are replaced before anything is recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a handler may return when a plain value is not enough."""
+"""`ToolResult`: what a handler returns when a plain value is not enough."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules that every tool's declaration obeys. Each check says what to change."""
+"""The rules that every declaration of a tool obeys. Each error says what to change."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""The mark for an argument that must never be written down.
+"""Secret arguments: the mark that makes one, and where a JSON Schema has them.
 
-The shape of a call's arguments, read from their JSON Schema: where is what, and what is secret.
-
-References, unions and conditions are folded together, so a shape says what *may* stand at a place.
-When one branch of a union calls a place secret, it is secret.
+An `ArgumentShape` folds references, unions and conditions of a schema together, so it says what may
+stand at each place. A place that one branch of a union calls secret is secret.
 """
 
 from __future__ import annotations
@@ -99,8 +97,8 @@ class ArgumentShape:
 
     def members(self) -> list[ArgumentShape]:
         """Every shape right under this one."""
-        found = [*self.properties.values(), *self.prefix, self.others, self.elements]
-        return [shape for shape in found if shape is not None]
+        members = [*self.properties.values(), *self.prefix, self.others, self.elements]
+        return [shape for shape in members if shape is not None]
 
 
 def shape_of(schema: Mapping[str, Any]) -> ArgumentShape:
@@ -117,11 +115,11 @@ def property_names(shape: ArgumentShape) -> frozenset[str]:
     names: set[str] = set()
     waiting = [shape]
     while waiting:
-        found = waiting.pop()
-        if id(found) not in seen:
-            seen.add(id(found))
-            names |= found.properties.keys()
-            waiting += found.members()
+        current = waiting.pop()
+        if id(current) not in seen:
+            seen.add(id(current))
+            names |= current.properties.keys()
+            waiting += current.members()
     return frozenset(names)
 
 
@@ -175,20 +173,20 @@ class _Reader:
         return list(nodes.values()), is_union
 
     def _applied(self, node: dict[str, Any]) -> list[Any]:
-        found = _values(node, _CONDITIONS)
+        schemas = _values(node, _CONDITIONS)
         for key in (*_BRANCHES, *_PARTS):
-            found += node.get(key, ())
-        found += node.get("dependentSchemas", {}).values()
+            schemas += node.get(key, ())
+        schemas += node.get("dependentSchemas", {}).values()
         if isinstance(node.get("$ref"), str):
-            found.append(self._target(node["$ref"]))
-        return found
+            schemas.append(self._target(node["$ref"]))
+        return schemas
 
     def _target(self, reference: str) -> Any:
-        found: Any = self.root
+        node: Any = self.root
         for part in reference.split("/")[1:]:
             key = part.replace("~1", "/").replace("~0", "~")
-            found = found[int(key) if isinstance(found, list) else key]
-        return found
+            node = node[int(key) if isinstance(node, list) else key]
+        return node
 
 
 def _spread_secrets(shapes: Iterable[ArgumentShape]) -> None:

@@ -1,6 +1,5 @@
-"""Reads a function's signature: which parameters the model fills, and which one is the context.
-
-What a function's docstring says about the tool and about each argument.
+"""Functions as tools: the parameters that the model fills, the one that takes the context, and what
+the docstring says about each.
 """
 
 from __future__ import annotations
@@ -55,7 +54,9 @@ def read_signature(function: Callable[..., Any], tool: str) -> Signature:
     refuse_generators(function, tool)
     parameters = list(inspect.signature(function).parameters.values())
     context = find_context(parameters)
-    arguments = tuple(_argument(found, tool) for found in parameters if found is not context)
+    arguments = tuple(
+        _argument(parameter, tool) for parameter in parameters if parameter is not context
+    )
     if context is None:
         return Signature(arguments, context=None, is_context_first=False)
     is_first = context is parameters[0] and context.kind is not Parameter.KEYWORD_ONLY
@@ -76,14 +77,14 @@ def find_context(parameters: list[Parameter]) -> Parameter | None:
 
 def resolve_types(function: Callable[..., Any], signature: Signature, tool: str) -> dict[str, Any]:
     """The arguments' types by name, with annotations that are text evaluated."""
-    found = {argument.name: argument.annotation for argument in signature.arguments}
-    unread = {name: hint for name, hint in found.items() if not isinstance(hint, type)}
+    types = {argument.name: argument.annotation for argument in signature.arguments}
+    unread = {name: hint for name, hint in types.items() if not isinstance(hint, type)}
     if not unread:
-        return found
+        return types
     names = namespace(function)
     holder = SimpleNamespace(__annotations__=unread)
     try:
-        return found | get_type_hints(holder, names, names, include_extras=True)
+        return types | get_type_hints(holder, names, names, include_extras=True)
     except Exception as error:
         raise InvalidTool(
             f"tool {tool!r}: the type of a parameter cannot be read: {error}; import or define it "
@@ -175,7 +176,7 @@ def argument_descriptions(function: Callable[..., Any]) -> dict[str, str]:
         # A docstring is written for people; an odd one must not keep a tool from working.
         return {}
     return {
-        found.arg_name: " ".join(found.description.split())
-        for found in parsed.params
-        if found.description
+        parameter.arg_name: " ".join(parameter.description.split())
+        for parameter in parsed.params
+        if parameter.description
     }

@@ -1,7 +1,4 @@
-"""What a tool is: a name, types, a handler, and the rules that go with it.
-
-Lets `Tool[Params, Result](...)` hand its type arguments to the constructor as values.
-"""
+"""`Tool`: a name, types, a handler, and the rules that go with it."""
 
 from __future__ import annotations
 
@@ -137,12 +134,12 @@ class Tool(TypeArguments, Generic[P, R]):
         rules.check_callable(name, "approval_metadata", self.approval_metadata)
 
     def _check_params_type(self) -> None:
-        found: Any = self.params_type
-        if found is None or _has_fields(found):
+        params_type: Any = self.params_type
+        if params_type is None or _has_fields(params_type):
             return
         raise InvalidTool(
             f"tool {self.name!r}: params_type must be a dataclass, a pydantic model, a TypedDict "
-            f"or None, not {found!r}"
+            f"or None, not {params_type!r}"
         )
 
     def _check_calling(self) -> None:
@@ -185,12 +182,12 @@ def confines_itself(handler: object) -> bool:
     return getattr(handler, "place", None) == "sandbox"
 
 
-def _has_fields(found: Any) -> bool:
+def _has_fields(annotation: Any) -> bool:
     # The attribute tells a pydantic model without importing pydantic.
-    is_class = isinstance(found, type)
-    is_model = is_class and hasattr(cast("Any", found), "__pydantic_fields__")
-    is_data = is_class and is_dataclass(cast("Any", found))
-    return is_model or is_data or is_typed_dict(cast("Any", found))
+    is_class = isinstance(annotation, type)
+    is_model = is_class and hasattr(cast("Any", annotation), "__pydantic_fields__")
+    is_data = is_class and is_dataclass(cast("Any", annotation))
+    return is_model or is_data or is_typed_dict(cast("Any", annotation))
 
 
 def _type_name(expected: Any) -> str:

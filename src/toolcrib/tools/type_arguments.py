@@ -1,6 +1,7 @@
-"""Lets `Tool[Params, Result](...)` hand its type arguments to the constructor as values.
+"""Type arguments of generic classes at run time.
 
-The type argument that a class fixed when it was derived, as in `class Task(Section[Params])`.
+`Tool[Params, Result](...)` passes its type arguments to the constructor; `class Task(Section[P])`
+fixes them for a derived class.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ _SAYS_NOTHING = (Any, NoneType)
 
 def type_argument(derived: type[Any], base: type[Any]) -> Any:
     """What `derived` or the nearest class above it put into the brackets of `base`, or None."""
-    for each in derived.__mro__:
-        for alias in each.__dict__.get("__orig_bases__", ()):
+    for cls in derived.__mro__:
+        for alias in cls.__dict__.get("__orig_bases__", ()):
             origin, arguments = get_origin(alias), get_args(alias)
             if not (isinstance(origin, type) and issubclass(origin, base) and arguments):
                 continue

@@ -1,4 +1,4 @@
-"""Paths in a virtual file system, and what of the host is shown in it."""
+"""Virtual paths, and the files of the host that are mounted into a container."""
 
 from __future__ import annotations
 

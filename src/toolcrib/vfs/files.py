@@ -1,7 +1,7 @@
-"""The files that a mount shows: found under the allowed roots, and opened without being led away.
+"""The files that a mount shows: listed under the allowed roots, and opened without following links.
 
-Looking and opening are apart, and a folder may be swapped for a link in between. So a file is
-opened step by step from its root, without following links, and must still be the one found.
+A directory may be swapped for a link between listing and opening. So a file is opened step by step
+from its root, and must still be the one that was listed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def mounted_files(mount: HostMount, roots: Sequence[Path]) -> tuple[HostFile, ..
     Links are passed over unless the mount follows them, and those that lead out of the roots
     always are; so is everything that is neither a folder nor a regular file.
     """
-    found: list[HostFile] = []
+    files: list[HostFile] = []
     total = 0
     for file in _Walk(mount, roots).files():
         total += file.size
@@ -77,8 +77,8 @@ def mounted_files(mount: HostMount, roots: Sequence[Path]) -> tuple[HostFile, ..
                 f"to {total} bytes, and max_bytes is {mount.max_bytes}; narrow include_glob, "
                 "exclude it, or allow more"
             )
-        found.append(file)
-    return tuple(found)
+        files.append(file)
+    return tuple(files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +141,10 @@ class _Walk:
             return place
         if not self._mount.follow_symlinks:
             return None
-        found = real_place(path, self._roots)
-        if found is None:
+        target = real_place(path, self._roots)
+        if target is None:
             logger.warning("passed over %s: the link leads out of the allowed roots", path)
-        return found
+        return target
 
     def _is_wanted(self, names: tuple[str, ...]) -> bool:
         globs = self._mount.include_glob

@@ -1,4 +1,7 @@
-"""Which relative paths a pattern means."""
+"""Globs of host mounts, over the names of a relative path.
+
+Policies have a stricter glob language, in `toolcrib.approval.globs`, which says why.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +32,14 @@ def _advanced(parts: Sequence[str], reached: Iterable[int], name: str) -> set[in
 
 def _skipping(parts: Sequence[str], reached: Iterable[int]) -> set[int]:
     """The places reached when `**` may also stand for nothing."""
-    found: set[int] = set()
+    positions: set[int] = set()
     for start in reached:
         at = start
-        found.add(at)
+        positions.add(at)
         while at < len(parts) and parts[at] == "**":
             at += 1
-            found.add(at)
-    return found
+            positions.add(at)
+    return positions
 
 
 @lru_cache(maxsize=256)

@@ -1,9 +1,4 @@
-"""Which files of the host are shown in a virtual file system.
-
-A path in a virtual file system.
-
-A file of the host that was given to a container.
-"""
+"""Virtual paths, host mounts, and the files that were staged from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""File names that somebody else chose, made fit to be written."""
+"""File names chosen by others, made safe to write on every system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folders of the host that may be read, and where a path lies in them."""
+"""The directories of the host that may be read, and where a path lies below them."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def check_roots(roots: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
         raise UsageError(
             f"host_roots must be a tuple of folders, not {roots!r}; write ({roots!r},)"
         )
-    found = tuple(roots)
-    for root in found:
+    paths = tuple(roots)
+    for root in paths:
         if not isinstance(root, str | os.PathLike) or not os.fspath(root):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"host_roots: {root!r} is not the path of a folder")
-    return tuple(Path(root).absolute() for root in found)
+    return tuple(Path(root).absolute() for root in paths)
 
 
 def find_place(host_path: str, roots: Sequence[Path], *, follow_symlinks: bool) -> Place:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.embedded.search.documents import UnreadableDocument, read_document, read_page
+from toolcrib.embedded.search.documents import MAX_DEPTH, read_document, read_page
+from toolcrib.errors import UnreadableDocument
 
 
 def pdf(*pages: str, title: str | None = None) -> bytes:
@@ -113,18 +115,92 @@ def test_a_head_that_is_not_closed_hides_nothing() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["<!--", "<![CDATA[", "</", "<a ", "<a x='", '<a ">', "<script>", "<svg></head>", "&#", "<?"],
+    [
+        *("<!--", "<![CDATA[", "</", "<a ", "<a x='", '<a ">', "<script>", "<svg></head>", "&#"),
+        *("<?", "<div>", "<b><p>", "<a><div>", "<table>x", "<select><option>", "<template>"),
+        *("<p><font size=1></p>", "<li>", "<nav><p>", "<p class='cookie-"),
+    ],
 )
 def test_a_hostile_page_takes_no_longer_than_its_length(piece: str) -> None:
-    """Ten times the page takes about ten times as long, not a hundred times."""
+    """Ten times the page takes about ten times as long, not a hundred times; a page that is nested
+    too deeply is refused within that time.
+    """
 
     def seconds(count: int) -> float:
         began = time.process_time()
-        read_page("text " + piece * count)
+        with suppress(UnreadableDocument):
+            read_page("text " + piece * count)
         return time.process_time() - began
 
     seconds(1000)
     assert seconds(100_000) < 5.0
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        " ".join(f"x{number}=1" for number in range(100_000)),
+        " ".join(f"x{number}='{number}'" for number in range(100_000)),
+        f'x="{"y" * 5_000_000}"',
+        f'class="{"cookie-" * 500_000}"',
+    ],
+    ids=["many", "quoted", "huge", "class"],
+)
+def test_attributes_of_any_size_are_passed_over(attributes: str) -> None:
+    """Neither their number nor their length hides the text or takes long."""
+    began = time.process_time()
+    assert read_page(f"<p {attributes}>seen").text == "seen"
+    assert time.process_time() - began < 5.0
+
+
+def test_formatting_that_is_left_open_is_not_copied() -> None:
+    """A page of some kilobytes does not become millions of elements, as it would in a browser."""
+    fonts = "".join(f"<font size={number}>" for number in range(900))
+    assert read_page(f"<p>{fonts}</p>" + "<p>x" * 20_000).text == "\n".join("x" * 20_000)
+
+
+@pytest.mark.parametrize("count", [MAX_DEPTH - 10, MAX_DEPTH + 10])
+def test_a_page_nested_too_deeply_is_unreadable(count: int) -> None:
+    """Up to the limit it is read; beyond it the reason names the limit."""
+    page = "<div>" * count + "deep"
+    if count < MAX_DEPTH:
+        assert read_page(page).text == "deep"
+    else:
+        with pytest.raises(UnreadableDocument, match=f"more than {MAX_DEPTH} deep"):
+            read_page(page)
+
+
+PAGE = """<!doctype html><title>Opening hours</title><body>
+<header><h1>The shop</h1></header>
+<nav><a href=/>Home</a> <a href=/jobs>Jobs</a></nav>
+<div role="Navigation">Breadcrumbs</div>
+<div id="site-cookie-banner"><p>We use cookies.</p></div>
+<div class="x CookieConsent">Accept all</div>
+<main><h2>When we are open</h2><p>Until nine.</p><p hidden>secret</p></main>
+<aside>Related shops</aside>
+<div role=contentinfo>Imprint</div>
+<footer>Copyright</footer>"""
+
+
+def test_a_page_is_read_without_its_boilerplate() -> None:
+    """Headings and text stay; what the page marks as navigation, notice or footer does not."""
+    page = read_page(PAGE)
+    assert page.title == "Opening hours"
+    assert page.text == "The shop\nWhen we are open\nUntil nine."
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["<nav>seen</nav>", "<body><aside><p>seen</p></aside>", "<div class=cookie-notice>seen</div>"],
+)
+def test_a_page_of_boilerplate_alone_is_read_whole(page: str) -> None:
+    """A page never loses all of its text to a mark."""
+    assert read_page(page).text == "seen"
+
+
+def test_a_word_in_a_class_is_no_cookie_bar() -> None:
+    """A page about cookies keeps its text."""
+    assert read_page("<div class='cookie-recipe'>Bake them.</div>").text == "Bake them."
 
 
 @given(st.text(alphabet="<>/!-'\"=ab &;scriptdyhe#", max_size=300))

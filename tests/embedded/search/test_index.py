@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import pytest
@@ -10,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.embedded.database import Database
-from toolcrib.embedded.search.embedder import MiniLmEmbedder
 from toolcrib.embedded.search.index import RankWeights, TextIndex, fused, words_query
-from toolcrib.errors import UsageError
 
 
 class Axes:
@@ -120,23 +117,3 @@ def test_two_rankings_become_one() -> None:
     assert max(scores, key=lambda chunk: scores[chunk]) == 2
     assert fused((([1], 0.5), ([1], 0.5))) == {1: pytest.approx(1.0)}
     assert set(scores) == {1, 2, 3, 4}
-
-
-def test_like_meanings_have_like_vectors() -> None:
-    """The real model: a paraphrase is nearer than something else, and vectors have length one."""
-    import numpy as np
-
-    vectors = MiniLmEmbedder().embed(["boil water", "heat some liquid", "tax law"])
-    rows = [np.frombuffer(each, dtype="<f4") for each in vectors]
-    assert [len(row) for row in rows] == [MiniLmEmbedder.size] * 3
-    assert np.allclose([np.linalg.norm(row) for row in rows], 1.0, atol=1e-5)
-    assert rows[0] @ rows[1] > rows[0] @ rows[2] + 0.2
-
-
-def test_a_model_that_was_changed_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its digest has to be the one that was published."""
-    monkeypatch.setattr(
-        "toolcrib.embedded.search.embedder.SHA256", hashlib.sha256(b"another").hexdigest()
-    )
-    with pytest.raises(UsageError, match="not the one that was published"):
-        MiniLmEmbedder().embed(["x"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.embedded.web.searxng_server import Engine, search_engine
-from toolcrib.embedded.search.documents import MOST_TITLE
+from toolcrib.embedded.search.documents import MAX_TITLE
 from toolcrib.embedded.web import searxng
 from toolcrib.embedded.web.searxng import Searxng
-from toolcrib.embedded.web.source import Domains, WebUnavailable
-from toolcrib.errors import UsageError
+from toolcrib.embedded.web.source import Domains
+from toolcrib.errors import UsageError, WebUnavailable
 
 GOOD = {"url": "https://a.com/1", "title": " A \n page \x1b", "content": "text"}
 
@@ -54,7 +54,7 @@ async def test_long_texts_are_cut() -> None:
     async with search_engine() as engine:
         engine.answers({"url": "https://a.com", "title": "t" * 9999, "content": "c" * 9999})
         [page] = await Searxng(engine.url).search("k", 5, Domains())
-    assert (len(page.title), len(page.text)) == (MOST_TITLE, searxng.MOST_TEXT)
+    assert (len(page.title), len(page.text)) == (MAX_TITLE, searxng.MOST_TEXT)
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,7 @@ from toolcrib.adapters.json_fields import (
     text_of,
 )
 from toolcrib.adapters.model_client import (
-    DeadlinePassed,
     ModelReply,
-    ReplyBroken,
     Retry,
     late,
     send_with_retries,
@@ -45,7 +43,13 @@ from toolcrib.adapters.openai.request_errors import (
 )
 from toolcrib.adapters.openai.stream import Streamed, Watcher
 from toolcrib.adapters.response import Usage
-from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
+from toolcrib.errors import (
+    ContainerGone,
+    DeadlinePassed,
+    PromptEvaluationError,
+    ReplyBroken,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem

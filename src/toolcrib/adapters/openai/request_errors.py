@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from toolcrib.adapters.json_fields import plain, text_of
-from toolcrib.adapters.model_client import ReplyBroken
+from toolcrib.errors import ReplyBroken
 
 WHAT_TO_DO: Final = (
     " The container is gone and so are its files; use a new one (AutoContainer, create_container "

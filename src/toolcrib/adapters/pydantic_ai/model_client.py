@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 from toolcrib.adapters.history import ReplyItems
 from toolcrib.adapters.json_fields import maybe_text
 from toolcrib.adapters.model_client import (
-    DeadlinePassed,
     ModelReply,
-    ReplyBroken,
     Retry,
     late,
     send_with_retries,
 )
 from toolcrib.adapters.pydantic_ai.parts import items_of, with_calls
 from toolcrib.adapters.response import Usage
-from toolcrib.errors import PromptEvaluationError
+from toolcrib.errors import DeadlinePassed, PromptEvaluationError, ReplyBroken
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart

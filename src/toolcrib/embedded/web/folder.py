@@ -11,20 +11,16 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from toolcrib.embedded.search.chunks import Chunking, chunks_of
-from toolcrib.embedded.search.documents import (
-    SUPPORTED,
-    Document,
-    UnreadableDocument,
-    read_document,
-)
+from toolcrib.embedded.search.documents import SUPPORTED, Document, read_document
 from toolcrib.embedded.search.index import TextIndex
-from toolcrib.embedded.web.source import Domains, WebPage, WebUnavailable
-from toolcrib.errors import UsageError
+from toolcrib.embedded.web.source import Domains, WebPage
+from toolcrib.errors import UnreadableDocument, UsageError, WebUnavailable
 
 if TYPE_CHECKING:
     from toolcrib.embedded.database import Database
@@ -107,6 +103,8 @@ class WebFolder:
     is_external = False
 
     def __init__(self, folder: str | os.PathLike[str], base_url: str) -> None:
+        if find_spec("lxml") is None:
+            raise UsageError("a folder of pages needs lxml; run: pip install 'toolcrib[search]'")
         self._folder = Path(folder).resolve()
         if not self._folder.is_dir():
             raise UsageError(f"there is no folder {str(folder)!r} to search")

@@ -1,8 +1,8 @@
-"""Reads a diff of one file into hunks.
+"""Hunks of a diff of one file.
 
-Two dialects are read alike. In V4A a hunk starts with `@@`, perhaps followed by a line of the file
-that comes before it, and has no line numbers. In a unified diff it starts with
-`@@ -3,4 +3,5 @@`.
+Two dialects are read alike. In V4A a hunk starts with `@@`, optionally followed by a line of the
+file that comes before it, and has no line numbers. In a unified diff it starts with `@@ -3,4 +3,5
+@@`.
 """
 
 from __future__ import annotations

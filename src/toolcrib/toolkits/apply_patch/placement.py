@@ -1,7 +1,4 @@
-"""Finds the place of a hunk in a file.
-
-Applies a diff of one file to its text.
-"""
+"""Where the hunks of a diff belong in a file, and the text with the diff applied."""
 
 from __future__ import annotations
 
@@ -40,37 +37,37 @@ class Places:
         if not hunk.old:
             return self._insertion(hunk, start, anchor), hunk
         begin = start if anchor is None else anchor
-        found = self._matches(hunk.old, begin)
+        starts = self._matches(hunk.old, begin)
         if hunk.is_at_end:
-            found = self._at_end(hunk, found)
-        if not found:
+            starts = self._at_end(hunk, starts)
+        if not starts:
             return self._find_shorter(hunk, start, begin)
-        return self._choose(hunk, found, anchor), hunk
+        return self._choose(hunk, starts, anchor), hunk
 
     def _find_shorter(self, hunk: Hunk, start: int, begin: int) -> tuple[int, Hunk]:
         """The last newline of a file looks to some like an empty line after it."""
         shorter = replace(hunk, lines=hunk.lines[:-1])
         if hunk.lines[-1] == (" ", "") and shorter.old:
-            found = self._at_end(shorter, self._matches(shorter.old, begin))
-            if found:
-                return found[0], shorter
+            starts = self._at_end(shorter, self._matches(shorter.old, begin))
+            if starts:
+                return starts[0], shorter
         raise PatchFailed(self._explain(hunk, start, begin))
 
-    def _at_end(self, hunk: Hunk, found: list[int]) -> list[int]:
-        return [index for index in found if index + len(hunk.old) == len(self.lines)]
+    def _at_end(self, hunk: Hunk, starts: list[int]) -> list[int]:
+        return [index for index in starts if index + len(hunk.old) == len(self.lines)]
 
-    def _choose(self, hunk: Hunk, found: list[int], anchor: int | None) -> int:
+    def _choose(self, hunk: Hunk, starts: list[int], anchor: int | None) -> int:
         if hunk.old_start is not None:
             wanted = hunk.old_start - 1
-            return min(found, key=lambda index: abs(index - wanted))
-        if len(found) > 1 and anchor is None:
-            places = ", ".join(str(index + 1) for index in found[:5])
+            return min(starts, key=lambda index: abs(index - wanted))
+        if len(starts) > 1 and anchor is None:
+            places = ", ".join(str(index + 1) for index in starts[:5])
             raise PatchFailed(
                 f"{hunk.where} fits in more than one place (lines {places}"
-                f"{', ...' if len(found) > 5 else ''}); add more context, or an '@@' line with "
+                f"{', ...' if len(starts) > 5 else ''}); add more context, or an '@@' line with "
                 "a line of the file that comes before"
             )
-        return found[0]
+        return starts[0]
 
     def _insertion(self, hunk: Hunk, start: int, anchor: int | None) -> int:
         """Where lines go that come without any context."""
@@ -169,13 +166,13 @@ class Places:
         return f"; nor is there a line {shown(lost[0])} to start from" if lost else ""
 
 
-def _misfit(found: int, start: int, begin: int) -> str:
-    if found < start:
+def _misfit(index: int, start: int, begin: int) -> str:
+    if index < start:
         return (
             f"but the hunk before it reaches to line {start}; put the hunks in the order of the "
             "file, without overlap"
         )
-    if found < begin:
+    if index < begin:
         return f"which is before its '@@' line, at line {begin + 1}"
     return "but that is not the end of the file"
 
@@ -229,8 +226,8 @@ def _text_of_plus_lines(diff: str) -> str:
 def _changed(lines: list[str], hunks: Sequence[Hunk]) -> Iterator[str]:
     places = Places(lines)
     done = 0
-    for found in hunks:
-        start, hunk = places.find(found, done)
+    for hunk_in_diff in hunks:
+        start, hunk = places.find(hunk_in_diff, done)
         end = start + len(hunk.old)
         yield from lines[done:start]
         yield from _replaced(hunk, lines, start)

@@ -1,7 +1,4 @@
-"""Where patches may be applied.
-
-What a patch asks for, and what became of it.
-"""
+"""Options, params and results of the apply_patch tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory: the model keeps notes in files, and this process keeps the files under one directory."""
+"""Memory: the model keeps notes in files under one directory of this machine."""
 
 from __future__ import annotations
 

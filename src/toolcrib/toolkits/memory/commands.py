@@ -1,7 +1,5 @@
-"""Carries out one memory command. The words are those of Anthropic's own implementation: the model
-knows them.
-
-Memories as the model sees them: directories with sizes, files with line numbers.
+"""The handler of the memory tool. Its answers use the words of Anthropic's own implementation,
+which models are trained on.
 """
 
 from __future__ import annotations

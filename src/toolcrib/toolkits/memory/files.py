@@ -72,18 +72,20 @@ class MemoryFiles:
         """Write a new file, and the directories that it needs."""
         self._check_size(data)
         self._check_room(len(data), entries=self._missing(names))
-        with self._parent(names, create=True) as parent, temporary_file(parent, data) as made:
+        with self._parent(names, create=True) as parent, temporary_file(parent, data) as temporary:
             # A link, unlike a rename, never replaces what is there already.
-            os.link(made, names[-1], src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+            os.link(
+                temporary, names[-1], src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False
+            )
 
     def replace(self, names: Names, old: bytes, new: bytes) -> None:
         """Put `new` in the place of a file that holds `old`."""
         self._check_size(new)
         self._check_room(len(new) - len(old), entries=0)
-        with self._parent(names) as parent, temporary_file(parent, new) as made:
+        with self._parent(names) as parent, temporary_file(parent, new) as temporary:
             if self.read(names) != old:
                 raise OSError(errno.EBUSY, "it was changed by somebody else meanwhile")
-            os.rename(made, names[-1], src_dir_fd=parent, dst_dir_fd=parent)
+            os.rename(temporary, names[-1], src_dir_fd=parent, dst_dir_fd=parent)
 
     def delete(self, names: Names) -> None:
         """Delete a file, or a directory with all that is in it."""

@@ -1,7 +1,4 @@
-"""Where memories are kept, and how much of them.
-
-What a memory command asks for, and what became of it.
-"""
+"""Options, params and results of the memory tool."""
 
 from __future__ import annotations
 

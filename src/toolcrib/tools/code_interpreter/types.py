@@ -1,12 +1,4 @@
-"""Where model-written code runs, and with what.
-
-What a run of model-written code gives back, whoever ran it.
-
-Tells from what Python code printed whether an exception ended it.
-
-Some providers mix all that a run prints into one text and say nothing else of its end. What code
-prints of an exception that it caught looks alike, so only a traceback that ends the output counts.
-"""
+"""Options, params and results of a code interpreter, in words that no provider owns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""File search: the provider searches files that were put into its stores."""
+"""File search: the provider searches files in its vector stores."""
 
 from __future__ import annotations
 

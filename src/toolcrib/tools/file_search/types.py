@@ -1,9 +1,4 @@
-"""The options of a file search, in words that no provider owns.
-
-Which files to search, by the attributes that they were stored with.
-
-What a file search gives back, whoever ran it.
-"""
+"""Options, filters and results of a file search, in words that no provider owns."""
 
 from __future__ import annotations
 
@@ -74,10 +69,10 @@ class Compound:
 FileFilter: TypeAlias = Comparison | Compound
 
 
-def check_filter(field: str, found: object) -> None:
+def check_filter(field: str, value: object) -> None:
     """Refuse what is not a filter."""
-    if not isinstance(found, Comparison | Compound):
-        raise InvalidTool(f"{field}: {found!r} is neither a Comparison nor a Compound")
+    if not isinstance(value, Comparison | Compound):
+        raise InvalidTool(f"{field}: {value!r} is neither a Comparison nor a Compound")
 
 
 def _check_operator(owner: str, operator: object, known: tuple[str, ...]) -> None:

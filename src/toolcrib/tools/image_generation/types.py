@@ -1,7 +1,4 @@
-"""The options of image generation, in words that no provider owns.
-
-What image generation gives back, whoever ran it.
-"""
+"""Options, params and results of image generation, in words that no provider owns."""
 
 from __future__ import annotations
 
@@ -108,22 +105,22 @@ class ImageGenerationConfig:
 
     def _check_format(self) -> None:
         """Refuse options that the chosen format cannot have."""
-        made = self.output_format or "png"
-        if self.background == "transparent" and made not in ("png", "webp"):
-            raise InvalidTool(f"a transparent background needs png or webp, not {made}")
+        chosen = self.output_format or "png"
+        if self.background == "transparent" and chosen not in ("png", "webp"):
+            raise InvalidTool(f"a transparent background needs png or webp, not {chosen}")
         moving = self.frame_count, self.frame_duration_ms
-        if made != "gif" and moving != (None, None):
-            raise InvalidTool(f"frame_count and frame_duration_ms need gif, not {made}")
-        if made != "svg" and self.svg is not None:
-            raise InvalidTool(f"{_option('svg')} needs output_format='svg', not {made}")
+        if chosen != "gif" and moving != (None, None):
+            raise InvalidTool(f"frame_count and frame_duration_ms need gif, not {chosen}")
+        if chosen != "svg" and self.svg is not None:
+            raise InvalidTool(f"{_option('svg')} needs output_format='svg', not {chosen}")
         has_compression = self.output_compression is not None
-        if made == "gif" and (self.partial_images or self.mask or has_compression):
+        if chosen == "gif" and (self.partial_images or self.mask or has_compression):
             raise InvalidTool("gif takes no partial_images, no mask and no output_compression")
 
 
-def _check_type(name: str, found: object, kind: type[Any]) -> None:
-    if found is not None and not isinstance(found, kind):
-        raise InvalidTool(f"{_option(name)} must be None or an {kind.__name__}, not {found!r}")
+def _check_type(name: str, value: object, kind: type[Any]) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise InvalidTool(f"{_option(name)} must be None or an {kind.__name__}, not {value!r}")
 
 
 def _option(name: str) -> str:

@@ -1,4 +1,9 @@
-"""MCP: the provider calls tools of a remote server, after a yes where one is required."""
+"""MCP: the provider calls tools of a remote server, after an approval where one is required.
+
+The provider stops and waits for a yes or a no. `mcp_gate` turns that question into a call of a tool
+that does nothing: running it means yes, so policy, approvers, grants and the ledger treat it like
+any other call.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a server is reached with: checked without being repeated, and known again elsewhere."""
+"""Credentials of an MCP server: checked without being repeated in an error, and listed in every
+spelling so that they can be redacted.
+"""
 
 from __future__ import annotations
 
@@ -47,13 +49,13 @@ def check_headers(option: str, headers: object) -> Mapping[str, str]:
     """A copy of the headers that nobody can change."""
     if not isinstance(headers, Mapping):
         raise InvalidTool(f"{option} must be a mapping from names to values")
-    found = dict(cast("Mapping[Any, Any]", headers))
-    for name, value in found.items():
+    copied = dict(cast("Mapping[Any, Any]", headers))
+    for name, value in copied.items():
         if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
             raise InvalidTool(f"{option}: {name!r} is not the name of a header")
         if not _is_header_value(value):
             raise InvalidTool(f"{option}: the value of {name!r} must be a printable text")
-    return MappingProxyType(cast("dict[str, str]", found))
+    return MappingProxyType(cast("dict[str, str]", copied))
 
 
 def secrets_in(url: str, *credentials: str) -> tuple[str, ...]:
@@ -62,8 +64,8 @@ def secrets_in(url: str, *credentials: str) -> tuple[str, ...]:
     """
     parts = [part for value in credentials for part in value.split()]
     long_parts = [part for part in [*parts, *_keys_in(url)] if len(part) >= SHORTEST_SECRET]
-    found = [secret for secret in [*credentials, *long_parts] if secret]
-    return tuple(dict.fromkeys(spelt for secret in found for spelt in _spellings(secret)))
+    secrets = [secret for secret in [*credentials, *long_parts] if secret]
+    return tuple(dict.fromkeys(spelt for secret in secrets for spelt in _spellings(secret)))
 
 
 def _keys_in(url: str) -> Iterator[str]:

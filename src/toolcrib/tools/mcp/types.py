@@ -1,7 +1,4 @@
-"""Which MCP server the provider connects to, with what rights, and when it must ask.
-
-What a remote MCP server is asked to do, and what came of it.
-"""
+"""The options of a remote MCP server, its calls and their results."""
 
 from __future__ import annotations
 
@@ -39,9 +36,9 @@ class ApprovalFilter:
     never: ToolFilter | None = None
 
     def __post_init__(self) -> None:
-        for side, found in (("always", self.always), ("never", self.never)):
-            if not isinstance(found, ToolFilter | None):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise InvalidTool(f"ApprovalFilter.{side} must be a ToolFilter, not {found!r}")
+        for side, value in (("always", self.always), ("never", self.never)):
+            if not isinstance(value, ToolFilter | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InvalidTool(f"ApprovalFilter.{side} must be a ToolFilter, not {value!r}")
         if self.always is None and self.never is None:
             raise InvalidTool("ApprovalFilter says nothing; give it always or never")
 
@@ -95,15 +92,15 @@ class McpConfig:
         check_url("McpConfig.server_url", self.server_url)
         check_text("McpConfig.connector_id", self.connector_id)
         check_text("McpConfig.tunnel_id", self.tunnel_id)
-        given = [
+        names = [
             name
             for name in ("server_url", "connector_id", "tunnel_id")
             if getattr(self, name) is not None
         ]
-        if len(given) != 1:
+        if len(names) != 1:
             raise InvalidTool(
                 "McpConfig needs exactly one of server_url, connector_id and tunnel_id; "
-                f"it has {' and '.join(given) or 'none'}"
+                f"it has {' and '.join(names) or 'none'}"
             )
 
 

@@ -1,4 +1,7 @@
-"""Tool search: the model looks for tools instead of being shown all of them."""
+"""Tool search: the model searches for tools instead of reading the declarations of all of them.
+
+`tool_search_tool` lets the provider search; `handler_tool_search_tool` asks a handler here.
+"""
 
 from __future__ import annotations
 

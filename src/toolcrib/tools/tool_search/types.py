@@ -1,7 +1,4 @@
-"""The options of a search among tools that were not shown to the model: there are none.
-
-What a search for tools looks for, and what it finds.
-"""
+"""Options, params and results of a search for tools, in words that no provider owns."""
 
 from __future__ import annotations
 

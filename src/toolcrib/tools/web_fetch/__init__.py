@@ -1,4 +1,4 @@
-"""Web fetch: the provider reads pages whose addresses it was given."""
+"""Web fetch: the provider reads pages at addresses named in the prompt."""
 
 from __future__ import annotations
 

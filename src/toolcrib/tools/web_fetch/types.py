@@ -1,7 +1,4 @@
-"""The options of a web fetch, in words that no provider owns.
-
-What a web fetch gives back, whoever ran it.
-"""
+"""Options, params and results of a web fetch, in words that no provider owns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Web search: the provider searches the web and cites what it found."""
+"""Web search: the provider searches the web and cites its sources."""
 
 from __future__ import annotations
 

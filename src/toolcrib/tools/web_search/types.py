@@ -1,9 +1,4 @@
-"""The options of a web search, in words that no provider owns.
-
-What a web search gives back, whoever ran it.
-
-Which country codes and time zones exist, from the data that the tzdata package maintains.
-"""
+"""Options and results of a web search, in words that no provider owns."""
 
 from __future__ import annotations
 

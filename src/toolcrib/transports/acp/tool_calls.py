@@ -29,7 +29,7 @@ _BY_NAME: Final[dict[str, ToolKind]] = {
     "tool_search": "search",
     "web_search": "fetch",
 }
-MOST_TITLE: Final = 120
+MAX_TITLE: Final = 120
 
 
 def kind_of(facts: ToolFacts) -> ToolKind:
@@ -90,4 +90,4 @@ def _is_kind(category: str | None) -> TypeGuard[ToolKind]:
 
 def _short(title: str) -> str:
     line = " ".join(title.split())
-    return line if len(line) <= MOST_TITLE else line[: MOST_TITLE - 1] + "…"
+    return line if len(line) <= MAX_TITLE else line[: MAX_TITLE - 1] + "…"

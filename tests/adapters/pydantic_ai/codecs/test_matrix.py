@@ -8,7 +8,7 @@ import pytest
 from pydantic_ai.native_tools import NATIVE_TOOL_TYPES, AbstractNativeTool
 from pydantic_ai.settings import ModelSettings
 
-from tests.adapters.support_samples import SAMPLES, Sample
+from tests.adapters.support.option_samples import SAMPLES, Sample
 from toolcrib.adapters.codec import Codec, Contribution
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_client_codecs, default_codecs
 from toolcrib.adapters.support import MATRIX, PROVIDERS, options_of, supports
@@ -130,5 +130,5 @@ def test_an_unknown_provider_can_be_read_but_not_asked() -> None:
     tool = HostedTool(kind="web_search", name="t", description="A tool.", config=HOSTED[0].config)
 
     assert codecs["web_search"].parse_output([], tool) is None
-    with pytest.raises(ValueError, match="'acme' is no provider of the matrix"):
+    with pytest.raises(ValueError, match="unknown provider 'acme'"):
         codecs["web_search"].serialize(tool)

@@ -14,7 +14,7 @@ from pydantic_ai.settings import ModelSettings
 
 from tests.adapters.pydantic_ai.codecs.loopback_server import Loopback, loopback, model_at
 from tests.adapters.pydantic_ai.codecs.test_matrix import HOSTED, contribution, native
-from tests.adapters.support_samples import Sample
+from tests.adapters.support.option_samples import Sample
 from toolcrib.adapters.codec import Contribution
 from toolcrib.adapters.support import MATRIX, options_of, supports
 

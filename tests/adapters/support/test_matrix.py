@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.support_samples import CONFIGS, SAMPLES, Sample
+from tests.adapters.support.option_samples import CONFIGS, SAMPLES, Sample
 from toolcrib.adapters.openai.adapter import default_client_codecs, default_codecs
 from toolcrib.adapters.support import MATRIX, PROVIDERS, check, options_of, supports
-from toolcrib.adapters.support.cell import Cell
 from toolcrib.adapters.support.page import BEGIN, END, markdown, updated
+from toolcrib.adapters.support.table import Cell
 from toolcrib.errors import UnsupportedOption, UsageError
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_search import DomainFilter, GeoHint, WebSearchConfig
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # What decides where a tool's files are here, and nothing on a provider's side.
 LOCAL_FIELDS = {"root", "max_bytes", "max_total_bytes", "max_entries", "protected", "server_label"}
 
@@ -23,13 +23,13 @@ LOCAL_FIELDS = {"root", "max_bytes", "max_total_bytes", "max_entries", "protecte
 def test_every_kind_has_a_cell_for_every_provider() -> None:
     """No combination is left to chance."""
     for kind, row in MATRIX.items():
-        assert set(row.where) == set(PROVIDERS), kind
+        assert set(row.tool) == set(PROVIDERS), kind
 
 
 def test_every_option_has_a_cell_where_the_kind_exists() -> None:
     """A missing cell would be a no without a reason."""
     for kind, row in MATRIX.items():
-        offered = {name for name, cell in row.where.items() if cell.is_supported}
+        offered = {name for name, cell in row.tool.items() if cell.is_supported}
         for option, cells in row.options.items():
             assert set(cells) == offered, (kind, option)
 
@@ -39,7 +39,7 @@ def test_every_no_says_why_and_what_to_do() -> None:
     refused = [
         cell
         for row in MATRIX.values()
-        for cells in (row.where, *row.options.values())
+        for cells in (row.tool, *row.options.values())
         for cell in cells.values()
         if not cell.is_supported
     ]
@@ -142,11 +142,11 @@ def test_an_empty_place_is_an_option_too() -> None:
 
 def test_nothing_unknown_is_let_through() -> None:
     """A kind, an option or a provider that nobody wrote down is refused."""
-    with pytest.raises(UnsupportedOption, match="known are web_search"):
+    with pytest.raises(UnsupportedOption, match="the matrix has web_search"):
         check("anthropic", "teleport", {})
     with pytest.raises(UnsupportedOption, match="colour"):
         check("anthropic", "web_search", {"colour": "red"})
-    with pytest.raises(UsageError, match="'acme' is no provider"):
+    with pytest.raises(UsageError, match="unknown provider 'acme'"):
         check("acme", "web_search", {})
 
 
