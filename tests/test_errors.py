@@ -1,12 +1,48 @@
 """The tree of errors is whole: a reader of one file knows what to catch."""
 
+import ast
+import builtins
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import toolcrib
 from toolcrib import errors
 from toolcrib.errors import ControlFlow, ToolcribError
+
+PRIVATE = {
+    "CallSuspended": "the gate's signal to the path of the same call; nothing else sees it",
+    "InvalidLine": "carries an MCP error reply to the reader of the same stream",
+    "MissingFact": "a scenario's lookup; the scripted backend turns it into BackendFailed",
+    "NotStrict": "decides whether a schema is sent in strict mode; caught in the same module",
+    "_InvalidEntry": "a fault on its way to the reader of the same file, which names the line",
+}
+"""Exceptions that are no `ToolcribError`: nobody sees them but their own module or package."""
+
+
+def exceptions_outside_the_tree() -> Iterator[str]:
+    """The name of every exception class of the package that is not below `ToolcribError`."""
+    bases: dict[str, set[str]] = {}
+    for file in Path(errors.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                names = {ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases}
+                bases.setdefault(node.name, set()).update(names)
+
+    def ancestors(name: str) -> set[str]:
+        own = bases.get(name, set())
+        return own.union(*(ancestors(base) for base in own if base != name))
+
+    builtin = {
+        name
+        for name, value in vars(builtins).items()
+        if isinstance(value, type) and issubclass(value, BaseException)
+    }
+    for name in sorted(bases):
+        above = ancestors(name)
+        if above & builtin and "ToolcribError" not in {name, *above}:
+            yield name
 
 
 def below(error: type[ToolcribError]) -> Iterator[type[ToolcribError]]:
@@ -29,3 +65,8 @@ def test_every_error_of_the_package_is_drawn_in_the_tree() -> None:
 
     assert elsewhere == []
     assert [each.__name__ for each in here if f" {each.__name__}" not in f"{errors.__doc__}"] == []
+
+
+def test_every_exception_of_the_package_is_below_one_class() -> None:
+    """Whoever catches `ToolcribError` catches all; each exception to that has a reason here."""
+    assert list(exceptions_outside_the_tree()) == sorted(PRIVATE)

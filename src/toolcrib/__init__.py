@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.outcome import CallRequest, Limits, Outcome
     from toolcrib.errors import (
         ApprovalRequired,
+        CallEnded,
         CallFailed,
         ModelRetry,
         PromptEvaluationError,
@@ -56,6 +57,7 @@ __all__ = [
     "Answer",
     "ApprovalRequired",
     "Approve",
+    "CallEnded",
     "CallFailed",
     "CallRequest",
     "CallbackApprover",
@@ -123,6 +125,7 @@ if not TYPE_CHECKING:
             "toolcrib.calls.outcome": ("CallRequest", "Limits", "Outcome"),
             "toolcrib.errors": (
                 "ApprovalRequired",
+                "CallEnded",
                 "CallFailed",
                 "ModelRetry",
                 "PromptEvaluationError",

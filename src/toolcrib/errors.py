@@ -14,13 +14,26 @@
     │   ├── InvalidState            a resumable state that cannot be restored
     │   └── InvalidEvent            an event that a tool may not emit
     ├── CallFailed                  a call ended in a failure and the caller asked for exceptions
+    ├── SchemaMismatch (ValueError) arguments or a result that do not fit a JSON Schema
+    ├── NotJson (ValueError)        text that is not JSON where JSON is needed
+    ├── OutputMismatch (ValueError) an answer that is not of the output type of its prompt
     ├── PromptEvaluationError       a prompt got no answer; `phase` says where it stopped
     │   └── ContainerGone           the container that it needs has expired, or never was
+    ├── ReplyBroken                 a model's reply ended too soon or is malformed
     ├── DownloadFailed              a file that model-written code made was not saved
     ├── PullFailed                  a model could not be fetched; what there is of it is kept
     ├── PatchFailed                 a patch does not fit its file, which is as it was
     ├── Refused                     an operation of a runtime that was not done; `kind` says why
     │   └── HttpRefused             a refusal that HTTP has a status of its own for
+    ├── ClientGone                  the connected client left before it answered
+    ├── ClientFailed                the connected client ran a call, which failed there
+    ├── EditorFailed                the connected editor could not do what it was asked for
+    ├── EndOfInput                  the person at the terminal left
+    ├── ConnectionLost              the connection to an MCP server is over
+    ├── ApiFault                    a request that the embedded provider refuses, as its API says it
+    ├── BackendFailed               a model backend of the embedded provider could not answer
+    ├── WebUnavailable              a web source of the embedded provider cannot be reached
+    ├── UnreadableDocument          a document without readable text
     ├── SandboxUnavailable          nothing here can confine a program
     ├── SandboxFailed               a sandbox was not made; nothing has run
     ├── SandboxedToolFailed         a handler's confined process raised, crashed or met a limit
@@ -32,6 +45,7 @@
     │   ├── LeaseLost               this process no longer writes this session
     │   └── LedgerBroken            the hash chain does not hold
     └── ControlFlow                 signals, not faults: hooks never see them
+        ├── CallEnded               the call is over, with the kind of failure that is named
         ├── ApprovalRequired        the call waits for a person
         └── ModelRetry              the model should call again with other arguments
 
@@ -42,12 +56,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from toolcrib.failures import FAILURE_KINDS, Failure, FailureKind, Fault
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from toolcrib.approval.decision import ApprovalRequest
-    from toolcrib.failures import Failure
     from toolcrib.tools.code_interpreter import GeneratedFile
 
 
@@ -152,6 +167,32 @@ class CallFailed(ToolcribError):
         self.failure = failure
 
 
+class SchemaMismatch(ToolcribError, ValueError):
+    """The input does not fit the schema; `errors` are those of jsonschema-rs."""
+
+    def __init__(self, errors: tuple[Any, ...]) -> None:
+        super().__init__(f"{len(errors)} faults in the arguments")
+        self.errors = errors
+
+
+class NotJson(ToolcribError, ValueError):
+    """The input is not JSON; the message says where reading it stopped."""
+
+
+class OutputMismatch(ToolcribError, ValueError):
+    """An answer is not the JSON that was asked for. The message says where, and does not repeat
+    the answer.
+    """
+
+
+class ReplyBroken(ToolcribError):
+    """A model's reply ended too soon, or is not what its API promises. Never leaves the adapter."""
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class PromptEvaluationError(ToolcribError):
     """A prompt was not answered. `phase` says where: before a request (`render`), while asking
     (`request`), in what came back (`response`, `parse`), in a tool (`tool`), or at a limit
@@ -169,8 +210,8 @@ class PromptEvaluationError(ToolcribError):
         reason: EvaluationReason | None = None,
     ) -> None:
         where = f"prompt {prompt_name!r}: " if prompt_name else ""
-        told = message.removeprefix(where)
-        super().__init__(where + told + (f" (request {request_id})" if request_id else ""))
+        message = message.removeprefix(where)
+        super().__init__(where + message + (f" (request {request_id})" if request_id else ""))
         self.prompt_name = prompt_name
         self.phase: EvaluationPhase = phase
         self.request_id = request_id
@@ -220,6 +261,69 @@ class HttpRefused(Refused):
     def __init__(self, status: int, kind: RefusalKind, message: str) -> None:
         super().__init__(kind, message)
         self.status = status
+
+
+class ClientGone(ToolcribError):
+    """The client that was asked to run a call is no longer there."""
+
+
+class ClientFailed(ToolcribError):
+    """The client ran a call and reports that it failed."""
+
+
+class EditorFailed(ToolcribError):
+    """The editor was asked for something and reports that it failed."""
+
+
+class EndOfInput(ToolcribError):
+    """The person left, or the terminal is gone. Nothing was answered."""
+
+
+class ConnectionLost(ToolcribError):
+    """The connection to an MCP server is over; the message says why, if that is known."""
+
+
+class ApiFault(ToolcribError):
+    """An error in the form that clients of the Responses API expect."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        kind: str = "invalid_request_error",
+        code: str | None = None,
+        param: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.kind = kind
+        self.code = code
+        self.param = param
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The JSON of the HTTP response."""
+        error = {
+            "message": self.message,
+            "type": self.kind,
+            "param": self.param,
+            "code": self.code,
+        }
+        return {"error": error}
+
+
+class BackendFailed(ToolcribError):
+    """A model backend could not answer. Clients see the message, so it must hold no secret."""
+
+
+class WebUnavailable(ToolcribError):
+    """A web source cannot be reached. Clients see the message, so it must hold no secret."""
+
+
+class UnreadableDocument(ToolcribError):
+    """The text of a document cannot be read."""
 
 
 class SandboxUnavailable(ToolcribError):
@@ -276,6 +380,29 @@ class LedgerBroken(StoreError):
 
 class ControlFlow(ToolcribError):
     """A signal that steers a call. Post hooks do not see it and cannot swallow it."""
+
+
+class CallEnded(ControlFlow):
+    """The call is over and failed with `kind`. Raise it in a handler or a hook when the kind of the
+    failure is known: `CallEnded("unavailable", "The printer is switched off.")`.
+
+    The model reads the message; post hooks do not run. Any other exception of a handler is a
+    `tool_error`. Raises `UsageError` for a kind that is none.
+    """
+
+    def __init__(self, kind: FailureKind, message: str, *, faults: tuple[Fault, ...] = ()) -> None:
+        super().__init__(message)
+        if kind not in FAILURE_KINDS:
+            known = ", ".join(FAILURE_KINDS)
+            raise UsageError(f"{kind!r} is not a kind of failure; the kinds are: {known}")
+        self.failure = Failure(kind, message, faults=faults)
+
+    @classmethod
+    def of(cls, failure: Failure) -> CallEnded:
+        """The end of a call whose failure is known already."""
+        ended = cls(failure.kind, failure.message)
+        ended.failure = failure
+        return ended
 
 
 class ApprovalRequired(ControlFlow):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal, get_args
 
 FailureKind = Literal[
     "invalid_arguments",
@@ -20,6 +20,10 @@ FailureKind = Literal[
     "recursion_limit",
     "in_doubt",
 ]
+
+
+FAILURE_KINDS: Final[tuple[FailureKind, ...]] = get_args(FailureKind)
+"""Every kind of failure that there is."""
 
 
 @dataclass(frozen=True, slots=True)

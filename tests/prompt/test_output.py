@@ -12,8 +12,8 @@ from pydantic_core import PydanticCustomError
 
 from tests.prompt.samples import prompt, section
 from toolcrib import Prompt
-from toolcrib.errors import InvalidPrompt
-from toolcrib.prompt import OutputMismatch, OutputSchema
+from toolcrib.errors import InvalidPrompt, OutputMismatch
+from toolcrib.prompt import OutputSchema
 
 LEAK = "hunter2"
 T = TypeVar("T")

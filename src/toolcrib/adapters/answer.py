@@ -9,7 +9,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.items import Annotation, Item, ModelMessage, ReplyItem
-from toolcrib.prompt.output import OutputMismatch, OutputSchema
+from toolcrib.errors import OutputMismatch
+from toolcrib.prompt.output import OutputSchema
 from toolcrib.tools.web_search import Citation
 
 if TYPE_CHECKING:

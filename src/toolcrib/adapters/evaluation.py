@@ -40,10 +40,9 @@ from toolcrib.adapters.items import (
 from toolcrib.adapters.loop import Turn, announced
 from toolcrib.adapters.nested_prompts import PromptScope, around, evaluating
 from toolcrib.adapters.response import PromptResponse
-from toolcrib.errors import CallFailed, PromptEvaluationError
+from toolcrib.errors import CallFailed, OutputMismatch, PromptEvaluationError
 from toolcrib.ledger.events import PromptAnswered, PromptResumed, PromptStarted
 from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
-from toolcrib.prompt.output import OutputMismatch
 from toolcrib.session.turns import call_here, turn_here
 from toolcrib.store.store import ask_store
 

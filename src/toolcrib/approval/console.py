@@ -9,17 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from toolcrib.errors import InvalidDecision
+from toolcrib.errors import EndOfInput, InvalidDecision
 
 if TYPE_CHECKING:
     from anyio.abc import Process
 
 _DEFAULT_WIDTH = 80
 _GRACE_SECONDS = 2
-
-
-class EndOfInput(Exception):
-    """The person left, or the terminal is gone. Never leaves this package."""
 
 
 class Console:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, TextIO, cast
 
 from toolcrib.approval.approvers import Reply
-from toolcrib.approval.console import Console, EndOfInput
+from toolcrib.approval.console import Console
 from toolcrib.approval.decision import (
     Actor,
     Answer,
@@ -24,7 +24,7 @@ from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.panel import draw_panel, showable, shown_json
 from toolcrib.approval.pattern import Equals, Patterns, first_mismatch
 from toolcrib.approval.pattern_json import read_patterns
-from toolcrib.errors import InvalidDecision, UsageError
+from toolcrib.errors import EndOfInput, InvalidDecision, UsageError
 
 _KEYS = "a approve, e edit, d deny, s session, w always, r answer instead, ? help\n> "
 _HELP = """\

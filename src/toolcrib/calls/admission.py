@@ -13,8 +13,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from toolcrib.calls.halt import Halt
-from toolcrib.errors import ToolTimeout
+from toolcrib.errors import CallEnded, ToolTimeout
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
@@ -59,7 +58,7 @@ class OneAtATime:
             if holder is None or holder in seen:
                 continue
             if _is_within(call, holder):
-                raise Halt(
+                raise CallEnded(
                     "recursion_limit",
                     f"`{call.name}` runs one call at a time, and the call that runs waits for "
                     f"`{holder.name}`, which waits for this one.",

@@ -6,14 +6,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolcrib.calls.admission import needs_thread
-from toolcrib.calls.halt import Halt
 from toolcrib.calls.redaction import loggable
 from toolcrib.calls.threads import WorkerThreads
-from toolcrib.errors import ControlFlow, SandboxUnavailable, ToolTimeout
+from toolcrib.errors import CallEnded, ControlFlow, SandboxUnavailable, ToolTimeout
 from toolcrib.failures import Failure
 from toolcrib.tools.identity import Place
 from toolcrib.tools.tool import confines_itself
@@ -48,20 +47,23 @@ class Execution:
         self._running = calls.running
         self._runners = dict(runners)
         self._default_timeout = default_timeout
-        self._threads = WorkerThreads()
         self._given_up: set[asyncio.Future[Any]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @cached_property
+    def _threads(self) -> WorkerThreads:
+        return WorkerThreads()
 
     def check_place(self, call: Call) -> None:
         """End a call of a tool that is not local when nothing here can run it."""
         place = call.tool.ref.place
         if place == "provider":
-            raise Halt(
+            raise CallEnded(
                 "unavailable",
                 f"`{call.name}` is run by the model's provider; it cannot be called from here.",
             )
         if place not in self._runners and not confines_itself(call.tool.tool.handler):
-            raise Halt("unavailable", f"Nothing is connected that could run `{call.name}`.")
+            raise CallEnded("unavailable", f"Nothing is connected that could run `{call.name}`.")
 
     async def execute(self, call: Call) -> None:
         """Run the handler. What it returns or raises becomes the call's result."""
@@ -82,11 +84,11 @@ class Execution:
             call.is_left_running = call.is_left_running or needs_thread(call)
             if not call.cancels:
                 raise
-        except (ControlFlow, Halt):
+        except ControlFlow:
             if not call.cancels:
                 raise
         except SandboxUnavailable as error:
-            raise Halt("unavailable", f"`{call.name}` was not run: {error}.") from None
+            raise CallEnded("unavailable", f"`{call.name}` was not run: {error}.") from None
         except Exception as error:
             call.fail(error)
         finally:
@@ -190,7 +192,7 @@ async def _end_cancelled(call: Call, task: asyncio.Task[Any], cancelled_before: 
         task.uncancel()
     if task.cancelling() > cancelled_before:
         raise asyncio.CancelledError
-    raise Halt.of(cancelled(call))
+    raise CallEnded.of(cancelled(call))
 
 
 def cancelled(call: Call) -> Failure:

@@ -18,12 +18,11 @@ from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Deny, Ex
 from toolcrib.approval.edit import check_edit, restore_secrets
 from toolcrib.approval.policy import Explanation, Policy, default_verdict
 from toolcrib.approval.rule import Subject, Verdict
-from toolcrib.calls.halt import Halt, Suspend
 from toolcrib.calls.records import open_call
 from toolcrib.calls.request import ASKED_BY_TOOL, IN_DOUBT, LISTED, is_about_doubt, request_for
 from toolcrib.calls.session_calls import calls_of
 from toolcrib.calls.validate import digest, freeze, parse_arguments
-from toolcrib.errors import InvalidDecision
+from toolcrib.errors import CallEnded, InvalidDecision
 from toolcrib.failures import Failure
 from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
 from toolcrib.store.store import (
@@ -43,6 +42,17 @@ if TYPE_CHECKING:
     from toolcrib.session.session import Session
 
 logger = logging.getLogger(__name__)
+
+
+class CallSuspended(Exception):
+    """The call waits: its request is filed, and it continues when somebody has decided.
+
+    Travels from the gate to the path of the same call, past everything in between.
+    """
+
+    def __init__(self, request: ApprovalRequest) -> None:
+        super().__init__(request.approval_id)
+        self.request = request
 
 
 class Gate:
@@ -71,7 +81,7 @@ class Gate:
                 call.decided_by = Actor("rule", verdict.rule)
             case "deny":
                 call.decided_by = Actor("rule", verdict.rule)
-                raise Halt("not_permitted", verdict.reason)
+                raise CallEnded("not_permitted", verdict.reason)
             case "ask":
                 await self.ask(call, verdict, subject)
             case _:
@@ -121,7 +131,7 @@ class Gate:
         verdict = self.judge(call, subject_of(call))
         if verdict.effect == "deny":
             call.decided_by = Actor("rule", verdict.rule)
-            raise Halt("in_doubt" if is_doubt else "not_permitted", verdict.reason)
+            raise CallEnded("in_doubt" if is_doubt else "not_permitted", verdict.reason)
 
     def explain(self, call: Call) -> Explanation:
         """How every rule takes part in deciding a call."""
@@ -166,7 +176,7 @@ class Gate:
         elif session.unanswered == "deny" or call.is_nested:
             await self._deny_unanswered(call, request)
         else:
-            raise Suspend(deepcopy(request))
+            raise CallSuspended(deepcopy(request))
 
     async def _ask_approver(self, request: ApprovalRequest) -> Reply | None:
         if self._approver is None:
@@ -256,11 +266,11 @@ class Gate:
                 self.refuse_denied(call, is_doubt=is_doubt)
                 _approve(call)
             case Deny(reason=reason):
-                raise Halt("in_doubt" if is_doubt else "denied", reason)
+                raise CallEnded("in_doubt" if is_doubt else "denied", reason)
             case Answer(value=value):
                 call.succeed(value)
             case Expire():
-                raise Halt("expired", f"Nobody approved `{call.name}` in time; nothing ran.")
+                raise CallEnded("expired", f"Nobody approved `{call.name}` in time; nothing ran.")
             case _:
                 assert_never(decided.decision)
 
@@ -332,7 +342,7 @@ def _approve(call: Call) -> None:
 
 def _check_digest(call: Call, decided: Decided) -> None:
     if decided.digest != digest(call):
-        raise Halt("unavailable", f"`{call.name}` is not the call that was decided.")
+        raise CallEnded("unavailable", f"`{call.name}` is not the call that was decided.")
 
 
 def _check_edit(request: ApprovalRequest, decided: Decided) -> None:
@@ -343,7 +353,7 @@ def _check_edit(request: ApprovalRequest, decided: Decided) -> None:
     try:
         check_edit(request, edited)
     except InvalidDecision as error:
-        raise Halt("invalid_arguments", f"The call was not run: {error}.") from None
+        raise CallEnded("invalid_arguments", f"The call was not run: {error}.") from None
 
 
 def _is_being_cancelled() -> bool:

@@ -17,9 +17,15 @@ from pydantic_core import from_json, to_json
 
 from toolcrib.approval.decision import Answer
 from toolcrib.calls.call import Call
-from toolcrib.calls.halt import Halt
 from toolcrib.calls.validate import parse_arguments
-from toolcrib.errors import ApprovalRequired, ControlFlow, HookFailed, InvalidHooks, ToolTimeout
+from toolcrib.errors import (
+    ApprovalRequired,
+    CallEnded,
+    ControlFlow,
+    HookFailed,
+    InvalidHooks,
+    ToolTimeout,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +160,7 @@ async def run_pre_hooks(call: Call, chain: HookChain) -> None:
                 _accept(call, before, reply, hook)
             if call.is_settled:
                 return
-    except (ControlFlow, Halt):
+    except ControlFlow:
         raise
     except Exception as error:
         call.fail(error)
@@ -180,7 +186,7 @@ def _accept(call: Call, before: bytes, reply: object, hook: object) -> None:
         case Answer(value=value):
             call.succeed(value)
         case Refuse(reason=reason):
-            raise Halt("not_permitted", reason or "A hook refused the call.")
+            raise CallEnded("not_permitted", reason or "A hook refused the call.")
         case _:
             raise HookFailed(
                 f"pre hook {_name(hook)} of {call.name!r} returned {type(reply).__name__}; "

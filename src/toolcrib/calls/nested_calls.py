@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.emitter import emitter_of
-from toolcrib.calls.halt import Halt
-from toolcrib.errors import CallFailed
+from toolcrib.errors import CallEnded, CallFailed
 from toolcrib.failures import Failure, FailureKind
 from toolcrib.ledger.events import TurnStarted
 from toolcrib.session.turns import CALL_HERE, OpenTurn, call_here, turn_here
@@ -26,9 +25,11 @@ def check_nesting(call: Call, parent: Call, max_depth: int) -> None:
     """End a nested call that its caller may not make, that goes too deep, or that is a cycle."""
     if parent.is_over:
         # Its handler was given up, or kept the context: nothing bounds what it does any more.
-        raise Halt("cancelled", f"The call of `{parent.name}` is over; it can call nothing more.")
+        raise CallEnded(
+            "cancelled", f"The call of `{parent.name}` is over; it can call nothing more."
+        )
     if call.name not in parent.tool.tool.uses:
-        raise Halt(
+        raise CallEnded(
             "not_permitted",
             f"`{parent.name}` may not call `{call.name}`; it must list the tool in `uses`.",
         )
@@ -39,9 +40,9 @@ def check_nesting(call: Call, parent: Call, max_depth: int) -> None:
         ancestor = ancestor.parent
     if call.name in chain[1:]:
         path = " -> ".join(reversed(chain))
-        raise Halt("recursion_limit", f"The tools call each other in a circle: {path}.")
+        raise CallEnded("recursion_limit", f"The tools call each other in a circle: {path}.")
     if call.depth > max_depth:
-        raise Halt("recursion_limit", f"Tools call tools more than {max_depth} deep.")
+        raise CallEnded("recursion_limit", f"Tools call tools more than {max_depth} deep.")
 
 
 class CallBinding:

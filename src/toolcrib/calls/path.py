@@ -1,7 +1,7 @@
 """The path of a call: the same ten stages whoever asks and wherever the tool runs.
 
 `_walk` and `_perform` are the path. Each line is a stage, in the order the documentation lists
-them; a stage ends a call by raising `Halt` and lets it wait by raising `Suspend`.
+them; a stage ends a call by raising `CallEnded` and lets it wait by raising `CallSuspended`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.execute import cancelled
-from toolcrib.calls.gate import ASKED_BY_TOOL, Gate, subject_of
-from toolcrib.calls.halt import Halt, Suspend
+from toolcrib.calls.gate import ASKED_BY_TOOL, CallSuspended, Gate, subject_of
 from toolcrib.calls.hooks import HookChain, run_post_hooks, run_pre_hooks
 from toolcrib.calls.nested_calls import check_nesting
 from toolcrib.calls.outcome import NOTHING, Outcome
@@ -27,7 +26,7 @@ from toolcrib.calls.records import (
 from toolcrib.calls.redaction import shown_failure
 from toolcrib.calls.shape import shape
 from toolcrib.calls.validate import freeze, validate
-from toolcrib.errors import ApprovalRequired, ControlFlow, ModelRetry, ToolTimeout
+from toolcrib.errors import ApprovalRequired, CallEnded, ControlFlow, ModelRetry, ToolTimeout
 from toolcrib.failures import Failure
 from toolcrib.session.turns import CALL_HERE
 
@@ -144,7 +143,7 @@ class Path:
         try:
             try:
                 await work
-            except Halt as halt:
+            except CallEnded as halt:
                 end(call, halt.failure)
             except ModelRetry as retry:
                 call.error = retry
@@ -154,7 +153,7 @@ class Path:
             if durable is not None:
                 await durable
             return outcome
-        except Suspend as suspended:
+        except CallSuspended as suspended:
             put_down(call)
             return _waiting(call, suspended.request)
         except BaseException as error:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from toolcrib.calls.call import Call, Caller
 from toolcrib.calls.gate import Gate
-from toolcrib.calls.halt import Halt
 from toolcrib.calls.outcome import run_all
 from toolcrib.calls.request import is_about_doubt
 from toolcrib.calls.session_calls import calls_of
 from toolcrib.calls.validate import parse_arguments
-from toolcrib.errors import UsageError
+from toolcrib.errors import CallEnded, UsageError
 from toolcrib.ledger.events import ToolUnavailable
 from toolcrib.store.store import ask_store
 
@@ -82,8 +81,10 @@ class Resumption:
 
     async def _withdrawn(self, call: Call, found: OpenCall) -> None:
         if found.state == "in_doubt":
-            raise Halt("in_doubt", f"`{call.name}` may have taken effect; it is not run again.")
-        raise Halt("cancelled", f"The call of `{call.name}` was cancelled while it waited.")
+            raise CallEnded(
+                "in_doubt", f"`{call.name}` may have taken effect; it is not run again."
+            )
+        raise CallEnded("cancelled", f"The call of `{call.name}` was cancelled while it waited.")
 
     async def _open_calls(self) -> list[OpenCall]:
         # A session that was just opened may still be writing down what it found in doubt.
@@ -157,7 +158,7 @@ class Resumption:
         elif filed is not None and is_open:
             await self._gate.go_on(call, filed.request, filed.decided)
         else:
-            raise Halt(
+            raise CallEnded(
                 "unavailable",
                 f"The request to approve `{call.name}` is gone; the model has to call again.",
             )
@@ -173,8 +174,10 @@ class Resumption:
         if found.depth == 0:
             return
         if found.state == "in_doubt":
-            raise Halt("in_doubt", f"`{call.name}` was interrupted, and so was its caller.")
-        raise Halt("cancelled", f"The caller of `{call.name}` was interrupted while it waited.")
+            raise CallEnded("in_doubt", f"`{call.name}` was interrupted, and so was its caller.")
+        raise CallEnded(
+            "cancelled", f"The caller of `{call.name}` was interrupted while it waited."
+        )
 
     async def _doubt(self, call: Call) -> None:
         """Run an idempotent call again; ask about any other."""
@@ -197,7 +200,7 @@ class Resumption:
                 reason=f"the tool {why}",
             )
         )
-        raise Halt(
+        raise CallEnded(
             "unavailable",
             f"`{call.name}` {why} since this call was made; the model has to call again.",
         )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.calls.halt import Halt
-from toolcrib.errors import DuplicateTool
+from toolcrib.errors import CallEnded, DuplicateTool
 from toolcrib.tools.prepared_tool import Declaration, PreparedTool, prepare
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ class ToolTable:
         """The call's tool, or the end of the call."""
         prepared = self._pinned.get(call.name)
         if prepared is None:
-            raise Halt("not_found", self._not_found(call.name))
+            raise CallEnded("not_found", self._not_found(call.name))
         call.prepared = call.tool = prepared
         return prepared
 

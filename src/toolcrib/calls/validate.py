@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from toolcrib.calls.halt import Halt
-from toolcrib.errors import UsageError
+from toolcrib.errors import CallEnded, UsageError
 from toolcrib.failures import Fault
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def validate(call: Call, max_bytes: int) -> None:
         # The record names what was refused by its digest; keeping it would make the cap useless.
         digest(call)
         call.arguments = b""
-        raise Halt(
+        raise CallEnded(
             "invalid_arguments",
             f"The arguments of `{call.name}` are {size} bytes; at most {max_bytes} are taken.",
         )
@@ -61,16 +60,16 @@ def validate(call: Call, max_bytes: int) -> None:
 
 
 def parse_arguments(call: Call, arguments: bytes, *, after: str = "") -> Any:
-    """Typed params from JSON, or `Halt` naming every fault by JSON pointer."""
+    """Typed params from JSON, or `CallEnded` naming every fault by JSON pointer."""
     try:
         return call.tool.parse(arguments)
     except Exception as error:
         raise _invalid(call, error, after) from None
 
 
-def _invalid(call: Call, error: Exception, after: str) -> Halt:
+def _invalid(call: Call, error: Exception, after: str) -> CallEnded:
     faults = call.tool.params.faults(error)
-    return Halt("invalid_arguments", describe(call.name, faults, after), faults=faults)
+    return CallEnded("invalid_arguments", describe(call.name, faults, after), faults=faults)
 
 
 def describe(name: str, faults: tuple[Fault, ...], after: str = "") -> str:

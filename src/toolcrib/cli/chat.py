@@ -10,11 +10,12 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-from toolcrib.approval.console import Console, EndOfInput
+from toolcrib.approval.console import Console
 from toolcrib.cli.output import Exit, show_note
 from toolcrib.cli.results import prompt_status
 from toolcrib.cli.screen import EventScreen
 from toolcrib.cli.service import current_person
+from toolcrib.errors import EndOfInput
 from toolcrib.runtime.service import as_json
 
 if TYPE_CHECKING:

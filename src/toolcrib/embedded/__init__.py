@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from toolcrib.embedded.backend import (
         BackendCall,
         BackendCallResult,
-        BackendFailed,
         BackendInput,
         BackendMessage,
         BackendOutput,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     )
     from toolcrib.embedded.provider import EmbeddedProvider
     from toolcrib.embedded.server import ProviderServer, serve_provider
+    from toolcrib.errors import BackendFailed
 
 __all__ = [
     "BackendCall",
@@ -58,10 +58,10 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "toolcrib.errors": ("BackendFailed",),
             "toolcrib.embedded.backend": (
                 "BackendCall",
                 "BackendCallResult",
-                "BackendFailed",
                 "BackendInput",
                 "BackendMessage",
                 "BackendOutput",

@@ -130,10 +130,6 @@ class Truncation:
 BackendOutput: TypeAlias = BackendText | BackendReasoning | ProposedCall | BackendUsage | Truncation
 
 
-class BackendFailed(Exception):
-    """A backend could not answer. Clients see the message, so it must hold no secret."""
-
-
 class ModelBackend(Protocol):
     """Answers requests: proposes text and calls. The provider runs the calls and asks again."""
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from toolcrib.embedded.faults import ApiFault, invalid, missing
+from toolcrib.embedded.faults import invalid, missing
 from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.interval import Interval
+from toolcrib.errors import ApiFault
 from toolcrib.vfs.names import safe_name
 
 if TYPE_CHECKING:

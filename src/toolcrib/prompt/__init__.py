@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from toolcrib.errors import OutputMismatch
     from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
-    from toolcrib.prompt.output import OutputMismatch, OutputSchema
+    from toolcrib.prompt.output import OutputSchema
     from toolcrib.prompt.overrides import Override, Overrides, digest_of
     from toolcrib.prompt.prompt import Prompt
     from toolcrib.prompt.rendered_prompt import RenderedPrompt
@@ -35,7 +36,8 @@ if not TYPE_CHECKING:
         __name__,
         {
             "toolcrib.prompt.attachments": ("Attachment", "FileAttachment", "TextAttachment"),
-            "toolcrib.prompt.output": ("OutputMismatch", "OutputSchema"),
+            "toolcrib.errors": ("OutputMismatch",),
+            "toolcrib.prompt.output": ("OutputSchema",),
             "toolcrib.prompt.overrides": ("Override", "Overrides", "digest_of"),
             "toolcrib.prompt.prompt": ("Prompt",),
             "toolcrib.prompt.rendered_prompt": ("RenderedPrompt",),

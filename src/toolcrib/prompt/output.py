@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args, get_origin
 
-from toolcrib.errors import InvalidPrompt
+from toolcrib.errors import InvalidPrompt, OutputMismatch
 from toolcrib.tools.faults import HIDDEN, explain
 
 if TYPE_CHECKING:
@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 O_co = TypeVar("O_co", covariant=True)
 
 _MOST_FAULTS = 5
-
-
-class OutputMismatch(ValueError):
-    """An answer that does not fit the schema; says where, without repeating the answer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from toolcrib.errors import NotJson, SchemaMismatch
 from toolcrib.failures import Fault
-from toolcrib.tools.json_schema import NotJson, SchemaMismatch
 from toolcrib.tools.secrets import ArgumentShape, shape_of
 
 if TYPE_CHECKING:

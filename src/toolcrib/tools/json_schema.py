@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
-from toolcrib.errors import InvalidTool
+from toolcrib.errors import InvalidTool, NotJson, SchemaMismatch
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 # The words that stand for the input in messages, because messages must not repeat it.
 _MASK = "the value"
-
-
-class SchemaMismatch(ValueError):
-    """The input does not fit the schema; `errors` are jsonschema-rs's own."""
-
-    def __init__(self, errors: tuple[Any, ...]) -> None:
-        super().__init__(f"{len(errors)} faults in the arguments")
-        self.errors = errors
-
-
-class NotJson(ValueError):
-    """The input is not JSON; the message says where parsing stopped."""
 
 
 def check_schema(name: str, schema: object) -> dict[str, Any]:

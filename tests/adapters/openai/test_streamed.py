@@ -18,8 +18,8 @@ from tests.adapters.openai.scripted_provider import (
     message,
     response,
 )
-from toolcrib.adapters.openai.model_client import ReplyBroken
 from toolcrib.adapters.openai.stream import Streamed
+from toolcrib.errors import ReplyBroken
 
 SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
 ITEMS = [SEARCH, call("add"), message("Fine.")]

@@ -15,7 +15,6 @@ from tests.embedded.scripted_provider import function
 from toolcrib.embedded import (
     BackendCall,
     BackendCallResult,
-    BackendFailed,
     BackendMessage,
     BackendOutput,
     BackendReasoning,
@@ -29,7 +28,7 @@ from toolcrib.embedded import (
     Truncation,
 )
 from toolcrib.embedded.backends.chat import CITING, ChatBackend
-from toolcrib.errors import UsageError
+from toolcrib.errors import BackendFailed, UsageError
 
 HELLO = BackendMessage("user", "hello")
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}}

@@ -12,7 +12,6 @@ from tests.embedded.scripted_provider import function, served
 from toolcrib.embedded import (
     BackendCall,
     BackendCallResult,
-    BackendFailed,
     BackendMessage,
     BackendOutput,
     BackendRequest,
@@ -24,6 +23,7 @@ from toolcrib.embedded import (
 from toolcrib.embedded.responses.request import ResponseRequest
 from toolcrib.embedded.responses.writer import ResponseWriter
 from toolcrib.embedded.tools.tool import ToolAnswer
+from toolcrib.errors import BackendFailed
 
 BOTH: Any = [function("alpha"), function("beta"), {"type": "lamp"}]
 

@@ -14,7 +14,6 @@ from tests.embedded.scripted_provider import function, served
 from toolcrib.embedded import (
     BackendCall,
     BackendCallResult,
-    BackendFailed,
     BackendMessage,
     BackendOutput,
     BackendReasoning,
@@ -25,6 +24,7 @@ from toolcrib.embedded import (
     ProposedCall,
     Truncation,
 )
+from toolcrib.errors import BackendFailed
 
 
 def echo(request: BackendRequest) -> Sequence[BackendOutput]:

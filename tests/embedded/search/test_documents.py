@@ -11,12 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.embedded.search.documents import (
-    MAX_DEPTH,
-    UnreadableDocument,
-    read_document,
-    read_page,
-)
+from toolcrib.embedded.search.documents import MAX_DEPTH, read_document, read_page
+from toolcrib.errors import UnreadableDocument
 
 
 def pdf(*pages: str, title: str | None = None) -> bytes:

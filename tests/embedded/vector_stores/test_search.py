@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from toolcrib.embedded.faults import ApiFault
 from toolcrib.embedded.vector_stores.search import read_filter
+from toolcrib.errors import ApiFault
 
 FILE = {"year": 2024, "author": "ada", "draft": False, "score": 1.5, "one": 1}
 

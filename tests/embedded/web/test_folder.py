@@ -10,8 +10,8 @@ import pytest
 from toolcrib.embedded.database import Database
 from toolcrib.embedded.search.index import TextIndex
 from toolcrib.embedded.web.folder import WebFolder
-from toolcrib.embedded.web.source import Domains, WebUnavailable
-from toolcrib.errors import UsageError
+from toolcrib.embedded.web.source import Domains
+from toolcrib.errors import UsageError, WebUnavailable
 
 BASE = "https://docs.example.com/guide"
 ANY = Domains()

@@ -8,8 +8,8 @@ from tests.embedded.web.searxng_server import Engine, search_engine
 from toolcrib.embedded.search.documents import MAX_TITLE
 from toolcrib.embedded.web import searxng
 from toolcrib.embedded.web.searxng import Searxng
-from toolcrib.embedded.web.source import Domains, WebUnavailable
-from toolcrib.errors import UsageError
+from toolcrib.embedded.web.source import Domains
+from toolcrib.errors import UsageError, WebUnavailable
 
 GOOD = {"url": "https://a.com/1", "title": " A \n page \x1b", "content": "text"}
 

@@ -23,7 +23,6 @@ from toolcrib.adapters.json_fields import mapping_of, mappings_of, maybe_int, ma
 from toolcrib.adapters.model_client import ModelReply, Retry
 from toolcrib.adapters.openai.containers import retold
 from toolcrib.adapters.openai.reply import (
-    ReplyBroken,
     asked_pause,
     is_container_gone,
     is_passing,
@@ -33,7 +32,7 @@ from toolcrib.adapters.openai.reply import (
 )
 from toolcrib.adapters.openai.stream import Streamed, Watcher
 from toolcrib.adapters.response import Usage
-from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
+from toolcrib.errors import ContainerGone, PromptEvaluationError, ReplyBroken, UsageError
 
 if TYPE_CHECKING:
     from toolcrib.adapters.history import Conversation

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.items import ModelMessage, ReasoningItem
 from toolcrib.adapters.json_fields import mapping_of, maybe_text, plain, text_of
+from toolcrib.errors import ReplyBroken
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem
@@ -128,14 +129,6 @@ _PASSING_STATUSES: Final = frozenset({408, 409, 429})
 
 
 _HTTP_LIBRARIES: Final = frozenset({"httpx", "httpx2", "httpcore", "httpcore2"})
-
-
-class ReplyBroken(Exception):
-    """The reply ended too soon, or is not what the API speaks. Never leaves the adapter."""
-
-    def __init__(self, message: str, *, code: str = "") -> None:
-        super().__init__(message)
-        self.code = code
 
 
 def is_passing(error: Exception) -> bool:

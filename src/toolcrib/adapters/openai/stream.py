@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.adapters.json_fields import mapping_of, maybe_int, maybe_text, plain, text_of
-from toolcrib.adapters.openai.reply import ReplyBroken
+from toolcrib.errors import ReplyBroken
 
 if TYPE_CHECKING:
     from toolcrib.adapters.loop import StreamAnnouncer

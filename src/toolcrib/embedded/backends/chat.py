@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 from toolcrib.embedded.backend import (
     BackendCall,
     BackendCallResult,
-    BackendFailed,
     BackendInput,
     BackendMessage,
     BackendOutput,
@@ -23,7 +22,7 @@ from toolcrib.embedded.backend import (
     ProposedCall,
     Truncation,
 )
-from toolcrib.errors import UsageError
+from toolcrib.errors import BackendFailed, UsageError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

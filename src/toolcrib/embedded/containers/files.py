@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from toolcrib.embedded.containers.container import ContainerFile
 from toolcrib.embedded.containers.interpreter import FIGURES, WORK_AT
-from toolcrib.embedded.faults import ApiFault, invalid, missing
+from toolcrib.embedded.faults import invalid, missing
 from toolcrib.embedded.ids import new_id
+from toolcrib.errors import ApiFault
 from toolcrib.sandbox.command import MEBIBYTE
 from toolcrib.sandbox.work_directory import WorkDirectory
 from toolcrib.vfs.names import safe_name

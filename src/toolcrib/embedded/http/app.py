@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount
 
-from toolcrib.embedded.faults import ApiFault
 from toolcrib.embedded.http.containers import ContainerRoutes
 from toolcrib.embedded.http.files import FileRoutes
 from toolcrib.embedded.http.responses import ResponseRoutes
 from toolcrib.embedded.http.vector_stores import VectorStoreRoutes
+from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from toolcrib.embedded.provider import EmbeddedProvider

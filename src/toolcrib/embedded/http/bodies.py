@@ -20,8 +20,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Message
 
-from toolcrib.embedded.faults import ApiFault, invalid
+from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.file_repository import MAX_BYTES
+from toolcrib.errors import ApiFault
 
 logger = logging.getLogger(__name__)
 

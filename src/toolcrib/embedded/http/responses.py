@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
-from toolcrib.embedded.faults import ApiFault
 from toolcrib.embedded.http.bodies import answered, event_stream, page, read_json, whole_number
 from toolcrib.embedded.http.socket import ResponseSocket
+from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from toolcrib.embedded.provider import EmbeddedProvider

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from toolcrib.embedded.faults import ApiFault, invalid
+from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.responses.conversation import HistoryCache
+from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

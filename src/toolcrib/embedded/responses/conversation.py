@@ -21,12 +21,13 @@ from toolcrib.embedded.backend import (
     BackendMessage,
     MessageRole,
 )
-from toolcrib.embedded.faults import ApiFault, invalid
+from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.responses.citations import CitationSources
 from toolcrib.embedded.responses.compaction import read_compaction
 from toolcrib.embedded.responses.request import Item
 from toolcrib.embedded.tools.tool import CitationSource
+from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from toolcrib.embedded.responses.repository import ResponseRepository

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, assert_never, cast
 from toolcrib.embedded.backend import (
     BackendCall,
     BackendCallResult,
-    BackendFailed,
     BackendMessage,
     BackendReasoning,
     BackendRequest,
@@ -30,6 +29,7 @@ from toolcrib.embedded.tools.tool import (
     ToolAnswer,
     ToolPause,
 )
+from toolcrib.errors import BackendFailed
 
 if TYPE_CHECKING:
     from toolcrib.embedded.backend import ModelBackend

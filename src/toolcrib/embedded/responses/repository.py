@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolcrib.embedded.database import Database
-from toolcrib.embedded.faults import ApiFault, missing
+from toolcrib.embedded.faults import missing
 from toolcrib.embedded.responses.conversation import RequestHistory, StoredItem, whole_item
 from toolcrib.embedded.responses.request import Item
+from toolcrib.errors import ApiFault
 
 
 class ResponseRepository:

@@ -12,7 +12,8 @@ from pydantic.dataclasses import dataclass as checked
 from pydantic_core import to_json
 
 from toolcrib.embedded.backend import OutputFormat
-from toolcrib.embedded.faults import ApiFault, invalid
+from toolcrib.embedded.faults import invalid
+from toolcrib.errors import ApiFault
 
 T = TypeVar("T")
 Item = dict[str, Any]

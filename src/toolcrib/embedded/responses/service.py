@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, cast
 
-from toolcrib.embedded.faults import ApiFault, invalid
+from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.responses.compaction import compacted, read_compaction_request
 from toolcrib.embedded.responses.conversation import HistoryCache, RequestHistory, read_history
 from toolcrib.embedded.responses.loop import ResponseLoop
@@ -17,6 +17,7 @@ from toolcrib.embedded.responses.resource import new_response, tool_resource, us
 from toolcrib.embedded.responses.token_count import count_tokens
 from toolcrib.embedded.responses.writer import FINAL, ActiveResponse, EventLog, ResponseWriter
 from toolcrib.embedded.tools.tool import RequestContext
+from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock

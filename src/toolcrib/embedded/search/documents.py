@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from toolcrib.errors import UnreadableDocument
+
 MAX_CHARACTERS: Final = 20_000_000
 MAX_TITLE: Final = 300
 MAX_DEPTH: Final = 1000
@@ -49,10 +51,6 @@ _PDF_FAULTS: Final = (
     TypeError,
     ValueError,
 )
-
-
-class UnreadableDocument(Exception):
-    """A document whose text cannot be read. The message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.embedded.backend import BackendTool
 from toolcrib.embedded.containers.container import ContainerOptions, read_container_options
-from toolcrib.embedded.faults import ApiFault, invalid
+from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.tools.tool import ContainerFileSource, RequestContainer, ToolAnswer
-from toolcrib.errors import SandboxFailed, SandboxUnavailable
+from toolcrib.errors import ApiFault, SandboxFailed, SandboxUnavailable
 
 if TYPE_CHECKING:
     from toolcrib.embedded.containers.container import Container, ContainerFile

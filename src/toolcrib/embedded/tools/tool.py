@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
-from toolcrib.embedded.faults import ApiFault
+from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from toolcrib.embedded.backend import BackendTool

@@ -10,7 +10,8 @@ from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.tools.file_search import read_queries
 from toolcrib.embedded.tools.tool import PageSource, ToolAnswer
-from toolcrib.embedded.web.source import Domains, WebPage, WebUnavailable
+from toolcrib.embedded.web.source import Domains, WebPage
+from toolcrib.errors import WebUnavailable
 
 if TYPE_CHECKING:
     from toolcrib.embedded.responses.request import ResponseRequest

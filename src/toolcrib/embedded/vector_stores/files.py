@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.embedded.faults import ApiFault, missing
+from toolcrib.embedded.faults import missing
 from toolcrib.embedded.search.chunks import chunks_of
-from toolcrib.embedded.search.documents import UnreadableDocument, read_document
+from toolcrib.embedded.search.documents import read_document
 from toolcrib.embedded.vector_stores.store import VectorStore, VectorStoreFile
+from toolcrib.errors import ApiFault, UnreadableDocument
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.embedded.faults import ApiFault, missing
+from toolcrib.embedded.faults import missing
 from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.interval import Interval
 from toolcrib.embedded.vector_stores.files import VectorStoreFiles
 from toolcrib.embedded.vector_stores.store import SCHEMA, VectorStore
+from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock

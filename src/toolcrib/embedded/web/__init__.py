@@ -9,7 +9,8 @@ from toolcrib._lazy import lazy_exports
 if TYPE_CHECKING:
     from toolcrib.embedded.web.folder import WebFolder
     from toolcrib.embedded.web.searxng import Searxng
-    from toolcrib.embedded.web.source import Domains, WebPage, WebSource, WebUnavailable
+    from toolcrib.embedded.web.source import Domains, WebPage, WebSource
+    from toolcrib.errors import WebUnavailable
 
 __all__ = [
     "Domains",
@@ -26,11 +27,11 @@ if not TYPE_CHECKING:
         {
             "toolcrib.embedded.web.folder": ("WebFolder",),
             "toolcrib.embedded.web.searxng": ("Searxng",),
+            "toolcrib.errors": ("WebUnavailable",),
             "toolcrib.embedded.web.source": (
                 "Domains",
                 "WebPage",
                 "WebSource",
-                "WebUnavailable",
             ),
         },
     )

@@ -17,15 +17,10 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from toolcrib.embedded.search.chunks import Chunking, chunks_of
-from toolcrib.embedded.search.documents import (
-    SUPPORTED,
-    Document,
-    UnreadableDocument,
-    read_document,
-)
+from toolcrib.embedded.search.documents import SUPPORTED, Document, read_document
 from toolcrib.embedded.search.index import TextIndex
-from toolcrib.embedded.web.source import Domains, WebPage, WebUnavailable
-from toolcrib.errors import UsageError
+from toolcrib.embedded.web.source import Domains, WebPage
+from toolcrib.errors import UnreadableDocument, UsageError, WebUnavailable
 
 if TYPE_CHECKING:
     from toolcrib.embedded.database import Database

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from toolcrib.embedded.search.documents import one_line
-from toolcrib.embedded.web.source import Domains, WebPage, WebUnavailable, host_of
-from toolcrib.errors import UsageError
+from toolcrib.embedded.web.source import Domains, WebPage, host_of
+from toolcrib.errors import UsageError, WebUnavailable
 
 if TYPE_CHECKING:
     from httpx2 import Response

@@ -17,10 +17,6 @@ class WebPage:
     text: str
 
 
-class WebUnavailable(Exception):
-    """A source cannot be reached. Its message holds no secret."""
-
-
 class WebSource(Protocol):
     """Somewhere to search. An external one asks the network."""
 

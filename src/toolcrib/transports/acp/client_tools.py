@@ -26,8 +26,7 @@ from acp.schema import (
     WriteTextFileResponse,
 )
 
-from toolcrib.runtime.client_tools import ClientGone
-from toolcrib.transports.acp.editor import EditorFailed
+from toolcrib.errors import ClientGone, EditorFailed
 
 if TYPE_CHECKING:
     from toolcrib.transports.acp.editor import Editor

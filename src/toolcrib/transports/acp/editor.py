@@ -18,7 +18,7 @@ from acp.schema import (
 )
 from pydantic import BaseModel
 
-from toolcrib.runtime.client_tools import ClientGone
+from toolcrib.errors import ClientGone, EditorFailed
 
 if TYPE_CHECKING:
     from acp.connection import Connection
@@ -27,10 +27,6 @@ Update: TypeAlias = (
     UserMessageChunk | AgentMessageChunk | AgentThoughtChunk | ToolCallStart | ToolCallProgress
 )
 M = TypeVar("M", bound=BaseModel)
-
-
-class EditorFailed(Exception):
-    """The client was asked, and says that it failed."""
 
 
 class Editor:

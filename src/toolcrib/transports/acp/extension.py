@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.runtime.client_tools import ClientGone
+from toolcrib.errors import ClientGone
 from toolcrib.runtime.service import as_json
 from toolcrib.transports.peer import PEER_METHODS, Subscribed, Unsubscribed
 

@@ -16,9 +16,7 @@ from acp.schema import (
     ToolKind,
 )
 
-from toolcrib.errors import Refused
-from toolcrib.runtime.client_tools import ClientGone
-from toolcrib.transports.acp.editor import EditorFailed
+from toolcrib.errors import ClientGone, EditorFailed, Refused
 from toolcrib.transports.acp.tool_calls import (
     locations_of,
     proposed_edit,

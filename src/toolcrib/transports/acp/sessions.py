@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.errors import Refused
-from toolcrib.runtime.client_tools import ClientGone
+from toolcrib.errors import ClientGone, Refused
 from toolcrib.runtime.event_reader import GAP
 from toolcrib.transports.acp.client_tools import EditorLink, tools_of
 from toolcrib.transports.acp.permissions import Permissions

@@ -11,7 +11,6 @@ import pytest
 from toolcrib.embedded import (
     BackendCall,
     BackendCallResult,
-    BackendFailed,
     BackendMessage,
     BackendOutput,
     BackendRequest,
@@ -25,7 +24,7 @@ from toolcrib.embedded import (
 from toolcrib.embedded.backends.llama.backend import MOST_TOKENS, LlamaBackend, propose_with
 from toolcrib.embedded.backends.llama.model import Completion
 from toolcrib.embedded.weights.catalog import SMALL, model_folder
-from toolcrib.errors import UsageError
+from toolcrib.errors import BackendFailed, UsageError
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = BackendTool("weather", "The weather in a city now.", CITY)

@@ -12,7 +12,6 @@ from tests.embedded.scripted_provider import function, scripted
 from toolcrib.embedded import (
     BackendCall,
     BackendCallResult,
-    BackendFailed,
     BackendInput,
     BackendMessage,
     BackendOutput,
@@ -25,6 +24,7 @@ from toolcrib.embedded import (
 )
 from toolcrib.embedded.backends.scripted.backend import ScriptedBackend
 from toolcrib.embedded.web.folder import WebFolder
+from toolcrib.errors import BackendFailed
 
 STORY = """
 name: clerk

@@ -13,7 +13,6 @@ from tests.embedded.scripted_provider import Puppet, function
 from toolcrib.embedded import (
     BackendCall,
     BackendCallResult,
-    BackendFailed,
     BackendMessage,
     BackendOutput,
     BackendReasoning,
@@ -25,7 +24,7 @@ from toolcrib.embedded import (
 from toolcrib.embedded.backend import ModelBackend
 from toolcrib.embedded.backends.scripted.backend import ScriptedBackend
 from toolcrib.embedded.backends.scripted.recorder import ScenarioRecorder
-from toolcrib.errors import UsageError
+from toolcrib.errors import BackendFailed, UsageError
 
 TOOLS: Any = [function("stock"), function("order")]
 FORMAT: Any = {

@@ -10,7 +10,6 @@ from typing import Any, Final, TypeAlias, cast
 
 from toolcrib.embedded.backend import (
     BackendCall,
-    BackendFailed,
     BackendMessage,
     BackendOutput,
     BackendRequest,
@@ -29,6 +28,7 @@ from toolcrib.embedded.backends.llama.transcript import (
     messages_for,
 )
 from toolcrib.embedded.weights.catalog import DEFAULT, find_model
+from toolcrib.errors import BackendFailed
 
 MOST_TOKENS: Final = 1024
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from toolcrib.embedded.backend import BackendFailed
-from toolcrib.errors import UsageError
+from toolcrib.errors import BackendFailed, UsageError
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from typing import Any, Final, Self
 from toolcrib.embedded.backend import (
     BackendCall,
     BackendCallResult,
-    BackendFailed,
     BackendInput,
     BackendMessage,
     BackendOutput,
@@ -36,6 +35,7 @@ from toolcrib.embedded.backends.scripted.scenario import (
     ScriptedTurn,
     load_scenario,
 )
+from toolcrib.errors import BackendFailed
 
 
 @dataclass(frozen=True, slots=True)

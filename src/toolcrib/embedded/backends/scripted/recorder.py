@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.embedded.backend import (
-    BackendFailed,
     BackendOutput,
     BackendReasoning,
     BackendRequest,
@@ -25,7 +24,7 @@ from toolcrib.embedded.backend import (
 from toolcrib.embedded.backends.scripted.backend import UserTurn, steps_done, user_turns
 from toolcrib.embedded.backends.scripted.expressions import Fact, Facts, filled_text
 from toolcrib.embedded.backends.scripted.scenario import Scenario, read_scenario
-from toolcrib.errors import UsageError
+from toolcrib.errors import BackendFailed, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
