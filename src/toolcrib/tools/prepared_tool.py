@@ -60,7 +60,11 @@ class Describes(Protocol):
 
 
 def prepare(tool: object) -> PreparedTool:
-    """Prepare anything that `as_tool` accepts. The cost is about that of building its schema."""
+    """Prepare anything that `as_tool` accepts. The cost is about that of building its schema, so a
+    tool that is prepared already is returned unchanged.
+    """
+    if isinstance(tool, PreparedTool):
+        return tool
     from pydantic_core import to_json
 
     from toolcrib.tools.params import build_params
