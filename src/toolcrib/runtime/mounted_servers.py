@@ -56,10 +56,10 @@ class MountedServers:
         self,
         configs: Iterable[McpServerConfig],
         live_sessions: Callable[[], Iterable[LiveSession]],
-        pace: ConnectionTiming | None = None,
+        timing: ConnectionTiming | None = None,
     ) -> None:
         self._live_sessions = live_sessions
-        self._pace = pace
+        self._timing = timing
         self._shared = [self._server(each) for each in configs]
         self._remounting = asyncio.Lock()
         self._is_closed = False
@@ -122,7 +122,9 @@ class MountedServers:
         """
         session_id = live.session.session_id
         servers = [
-            MountedServer(each, client_source(each), self._changed, environ=None, pace=self._pace)
+            MountedServer(
+                each, client_source(each), self._changed, environ=None, timing=self._timing
+            )
             for each in configs
         ]
         self._own.setdefault(session_id, []).extend(servers)
@@ -172,7 +174,7 @@ class MountedServers:
 
     def _server(self, config: McpServerConfig) -> MountedServer:
         source = f"mcp:{config.name}"
-        return MountedServer(config, source, self._changed, environ=os.environ, pace=self._pace)
+        return MountedServer(config, source, self._changed, environ=os.environ, timing=self._timing)
 
     def _tools_for(
         self, session_id: str, taken: Collection[str], is_wanted: Callable[[str], bool]
@@ -181,10 +183,10 @@ class MountedServers:
         for server in (*self._shared, *self._own.get(session_id, [])):
             if server.fault is not None:
                 server_tools.away[server.source] = server.fault
-            for name, reason in server.listing.unfit.items():
+            for name, reason in server.tools.invalid.items():
                 if is_wanted(name):
                     server_tools.withhold(name, server.source, reason)
-            for name, tool in server.listing.tools.items():
+            for name, tool in server.tools.served.items():
                 if not is_wanted(name):
                     continue
                 if name in server_tools.tools:
@@ -233,7 +235,7 @@ def _record_withheld(session: Session, server_tools: ServerTools, name: str) -> 
 
 def _connect(server: MountedServer) -> asyncio.Task[None]:
     server.start()
-    return asyncio.create_task(server.first_try())
+    return asyncio.create_task(server.first_attempt())
 
 
 async def _wait(attempts: Collection[asyncio.Task[None]], seconds: float) -> None:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.adapters.json_fields import mapping_of, text_of
-from toolcrib.adapters.pydantic_ai.models import speakers
+from toolcrib.adapters.pydantic_ai.models import inner_models
 from toolcrib.errors import PromptEvaluationError, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.tools import ToolDefinition
 
-    from toolcrib.adapters.codec import RawItem
     from toolcrib.adapters.options import TurnOptions
     from toolcrib.adapters.tool_declarations import ToolDeclarations
     from toolcrib.prompt.output import OutputSchema
@@ -40,13 +39,13 @@ def choice_of(declared: ToolDeclarations, wanted: str, prompt_name: str) -> dict
     names = {**declared.wire, **{each.tool.name: each.codec.kind for each in declared.client_run}}
     if wanted in names:
         return {"tool_choice": [names[wanted]]}
-    if wanted == "required" and any(text_of(each, "type") == "function" for each in declared.tools):
+    if wanted == "required" and _functions(declared):
         return {"tool_choice": "required"}
     raise PromptEvaluationError(_why(declared, wanted), prompt_name=prompt_name, phase="render")
 
 
 def _why(declared: ToolDeclarations, wanted: str) -> str:
-    if wanted == "required" and not declared.tools:
+    if wanted == "required" and not declared.has_tools:
         return (
             "tool_choice is 'required', but no tool is offered; offer one, or leave the choice at "
             "'auto'"
@@ -81,7 +80,7 @@ def check_own_settings(model: Any) -> None:
     """Refuse a model with settings of its own that would break the loop, or that only agents
     keep to. Its retries are left out without a word: ours take their place.
     """
-    for each in (model, *speakers(model)):
+    for each in (model, *inner_models(model)):
         own: Mapping[str, Any] = each.settings or {}
         taken = sorted(own.keys() & _UNFIT.keys())
         if taken:
@@ -94,7 +93,7 @@ def check_own_settings(model: Any) -> None:
 def settings_of(model: Any, given: Mapping[str, Any]) -> ModelSettings:
     """The settings with which a model is asked."""
     found = dict(given)
-    if any("max_retries" not in each.unsupported_settings for each in speakers(model)):
+    if any("max_retries" not in each.unsupported_settings for each in inner_models(model)):
         # Retries are ours, because they must end with the prompt's deadline.
         found["max_retries"] = 0
     return cast("ModelSettings", found)
@@ -136,7 +135,7 @@ def _check(model: Any, asking: Asking, prompt_name: str) -> None:
     """Let the model say now, not in the middle of a turn, what it cannot do."""
     from pydantic_ai.exceptions import UserError
 
-    able = list(speakers(model))
+    able = list(inner_models(model))
     try:
         # One that falls back on others leaves it to them, when they are asked.
         for each in able if len(able) > 1 else (model,):
@@ -157,11 +156,11 @@ def _parameters(
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
 
-    functions = [_function(each) for each in declared.tools if each["type"] == "function"]
+    functions = _functions(declared)
     asked: dict[str, Any] = {}
     if output is not None:
         has_tools = bool(functions or native)
-        is_native = all(_takes_schema(each, has_tools=has_tools) for each in speakers(model))
+        is_native = all(_takes_schema(each, has_tools=has_tools) for each in inner_models(model))
         asked = {
             "output_mode": "native" if is_native else "prompted",
             "output_object": OutputObjectDefinition(output.schema, name=output.name),
@@ -176,14 +175,30 @@ def _takes_schema(model: Any, *, has_tools: bool) -> bool:
     return bool(profile.get("supports_json_schema_output", False) and is_free)
 
 
-def _function(entry: RawItem) -> ToolDefinition:
+def _functions(declared: ToolDeclarations) -> list[ToolDefinition]:
+    """The functions of a request: the tools of this process, and those that a native tool needs
+    beside it.
+    """
     from pydantic_ai.tools import ToolDefinition
 
-    return ToolDefinition(
-        name=text_of(entry, "name"),
-        description=text_of(entry, "description"),
-        parameters_json_schema=mapping_of(entry, "parameters"),
-    )
+    own = [
+        ToolDefinition(
+            name=function.wire_name,
+            description=function.description,
+            parameters_json_schema=dict(function.parameters),
+        )
+        for function in declared.functions
+    ]
+    beside = [
+        ToolDefinition(
+            name=text_of(entry, "name"),
+            description=text_of(entry, "description"),
+            parameters_json_schema=mapping_of(entry, "parameters"),
+        )
+        for entry in declared.entries
+        if entry["type"] == "function"
+    ]
+    return [*own, *beside]
 
 
 def _native(declared: ToolDeclarations, prompt_name: str) -> list[Any]:
@@ -194,7 +209,7 @@ def _native(declared: ToolDeclarations, prompt_name: str) -> list[Any]:
     from pydantic_ai.native_tools import NATIVE_TOOL_TYPES
 
     found: list[Any] = []
-    for entry in declared.tools:
+    for entry in declared.entries:
         kind = text_of(entry, "type")
         if kind == "function":
             continue

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolcrib.errors import Refused
+from toolcrib.mcp_client.sdk_internals import connection_of
 from toolcrib.runtime.messages import ListApprovals
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ from typing import TYPE_CHECKING, cast
 from toolcrib.serving.auth import principal_of
 
 if TYPE_CHECKING:
-    from mcp.server.connection import Connection
     from mcp.server.context import ServerRequestContext
     from mcp_types import ClientCapabilities
 
@@ -191,13 +191,6 @@ class ClientSessions:
                 await self._runtime.ask(
                     "session.close", {"session_id": client.session_id}, client.who
                 )
-
-
-def connection_of(ctx: ServerRequestContext[Any, Any]) -> Connection:
-    """The connection of a request, with its state and its exit stack. The SDK gives handlers no
-    public access to it; pyproject.toml bounds the SDK from above.
-    """
-    return ctx.session._connection  # pyright: ignore[reportPrivateUsage]
 
 
 def _id_for(name: str, capabilities: tuple[str, ...]) -> str:
