@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.calls.admission import Admission
 from toolcrib.calls.call import Call, Caller
 from toolcrib.calls.execute import Execution, Runner, cancel
-from toolcrib.calls.gate import Gate
 from toolcrib.calls.hooks import HookChain, Hooks
+from toolcrib.calls.lazy_gate import LazyGate
 from toolcrib.calls.nested_calls import CallBinding, begin_turn, go_on_with_turn
 from toolcrib.calls.outcome import CallRequest, Limits, Outcome, run_all
 from toolcrib.calls.path import Path
@@ -62,7 +62,7 @@ class Executor:
         self._chains: dict[str, HookChain] = {}
         for name in self._table.tools:
             self._link_hooks(name)
-        self._gate = Gate(session, policy, approver)
+        self._gate = LazyGate(session, policy, approver)
         execution = Execution(runners or {}, self.limits.timeout, self._calls)
         self._path = Path(
             table=self._table,
@@ -162,7 +162,7 @@ class Executor:
             validate(call, self.limits.max_arguments_bytes)
         except CallEnded as halt:
             raise CallFailed(halt.failure) from None
-        return self._gate.explain(call)
+        return self._gate.get().explain(call)
 
     def declarations(self) -> tuple[Declaration, ...]:
         """What the model is told of each tool; the same object until the tools change."""
