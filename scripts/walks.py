@@ -126,9 +126,11 @@ async def prompt_walk() -> Walk:
         ],
     )
 
+    session = Session()
+
     async def run(walk: Walk) -> None:
         script.on_request = walk.send_first_byte
-        response = await adapter.evaluate_async(prompt, session=Session())
+        response = await adapter.evaluate_async(prompt, session=session)
         assert response.text == "It is 5."
         assert len(response.citations) == 1
 

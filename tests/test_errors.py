@@ -13,9 +13,9 @@ from toolcrib.errors import ControlFlow, ToolcribError
 
 PRIVATE = {
     "CallSuspended": "the gate's signal to the path of the same call; nothing else sees it",
+    "InvalidLine": "carries an MCP error reply to the reader of the same stream",
     "MissingFact": "a scenario's lookup; the scripted backend turns it into BackendFailed",
     "NotStrict": "decides whether a schema is sent in strict mode; caught in the same module",
-    "InvalidLine": "carries an MCP error reply to the reader of the same stream",
     "_InvalidEntry": "a fault on its way to the reader of the same file, which names the line",
 }
 """Exceptions that are no `ToolcribError`: nobody sees them but their own module or package."""

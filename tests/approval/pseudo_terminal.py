@@ -46,7 +46,7 @@ class PseudoTerminal:
             self.type(f"{line}\n")
         return seen
 
-    def hang_up(self) -> None:
+    def end_input(self) -> None:
         """Close the person's end, as when a terminal window is closed."""
         os.close(self._keyboard)
         self._keyboard = -1
@@ -56,7 +56,7 @@ class PseudoTerminal:
         with suppress(OSError):
             self.stream.close()
         if self._keyboard != -1:
-            self.hang_up()
+            self.end_input()
 
 
 @contextmanager

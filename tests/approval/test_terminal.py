@@ -255,7 +255,7 @@ async def test_a_closed_window_leaves_the_request_open(terminal: PseudoTerminal)
     """A terminal that goes away answers nothing."""
     asking = asyncio.create_task(approver(terminal).ask(request()))
     await terminal.see()
-    terminal.hang_up()
+    terminal.end_input()
 
     assert await asking is None
 
@@ -268,7 +268,7 @@ async def test_a_window_closed_while_editing_leaves_the_request_open(
     asking = asyncio.create_task(approver(terminal).ask(request()))
     await terminal.answer("e")
     await terminal.see("ready\r\n")
-    terminal.hang_up()
+    terminal.end_input()
 
     assert await asking is None
 
@@ -279,7 +279,7 @@ async def test_withdrawing_from_a_closed_window_is_still_withdrawing(
     """A screen that cannot show the note does not turn the cancellation into another error."""
     asking = asyncio.create_task(approver(terminal).ask(request()))
     await terminal.see()
-    terminal.hang_up()
+    terminal.end_input()
     asking.cancel()
 
     with pytest.raises(asyncio.CancelledError):

@@ -90,7 +90,7 @@ class TestReading:
             done = invoke("approvals", command, "a9", "--store", crib)
 
             assert (done.exit_code, done.stdout) == (1, "")
-            assert "there is no request for approval 'a9'" in done.stderr
+            assert "there is no approval request 'a9'" in done.stderr
             assert "toolcrib approvals list" in done.stderr
 
 

@@ -79,9 +79,9 @@ def test_a_client_names_a_program_or_an_address() -> None:
     assert (server.args, dict(server.env)) == (("-r",), {"A": "${B}"})
     assert server.terms.approval == "always"
     assert isinstance(client_server("docs", url="https://docs.example.org/mcp"), HttpServer)
-    with pytest.raises(InvalidTool, match="needs a command or a url"):
+    with pytest.raises(InvalidTool, match="needs either a command or a url"):
         client_server("x")
-    with pytest.raises(InvalidTool, match="needs a command or a url"):
+    with pytest.raises(InvalidTool, match="needs either a command or a url"):
         client_server("x", command="x", url="https://docs.example.org/mcp")
 
 

@@ -22,7 +22,7 @@ Json = dict[str, Any]
 Era = Literal["newer", "older"]
 
 HERE = Path(__file__).parent
-QUICK = ConnectionTiming(first=0.01, most=0.05, relist=0.01)
+QUICK = ConnectionTiming(first_pause=0.01, max_pause=0.05, relist=0.01)
 OPEN: Json = {"type": "object"}
 
 
@@ -61,7 +61,7 @@ class Mount:
         self.server = server
         self.changed = changed
         self.session = Session()
-        self.executor = Executor(self.session, server.listing.tools.values())
+        self.executor = Executor(self.session, server.tools.served.values())
 
     async def call(self, name: str, /, **arguments: Any) -> Outcome:
         return await self.executor.call(name, arguments)
@@ -78,15 +78,15 @@ class Mount:
 async def mounted(
     config: McpServerConfig,
     environ: Mapping[str, str] | None = None,
-    pace: ConnectionTiming = QUICK,
+    timing: ConnectionTiming = QUICK,
 ) -> AsyncGenerator[Mount]:
     changed = asyncio.Event()
     server = MountedServer(
-        config, "mcp:peer", lambda _: changed.set(), environ=environ or {}, pace=pace
+        config, "mcp:peer", lambda _: changed.set(), environ=environ or {}, timing=timing
     )
     server.start()
     try:
-        await server.first_try()
+        await server.first_attempt()
         yield Mount(server, changed)
     finally:
         await server.close()

@@ -33,8 +33,8 @@ async def everything() -> AsyncGenerator[Mount]:
 async def test_its_tools_are_all_mounted(everything: Mount) -> None:
     """Also those whose schemas are written in an older draft."""
     assert everything.server.fault is None
-    assert everything.server.listing.unfit == {}
-    assert len(everything.server.listing.tools) >= 10
+    assert everything.server.tools.invalid == {}
+    assert len(everything.server.tools.served) >= 10
 
 
 async def test_text_data_and_pictures_come_through(everything: Mount) -> None:

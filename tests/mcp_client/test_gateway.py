@@ -157,9 +157,9 @@ class TestWhatIsThere:
 
             assert "raw_fine" in await tools(runtime, session)
             away = await call(runtime, session, "raw_fine")
-            assert (away.failure.kind, away.text[:31]) == (
+            assert (away.failure.kind, away.text[:40]) == (
                 "unavailable",
-                "The MCP server `raw` is away: i",
+                "The MCP server `raw` is not connected: i",
             )
 
     async def test_a_tool_that_comes_or_goes_is_told_to_the_session(self) -> None:

@@ -127,19 +127,19 @@ class TestEverywhere:
 
     async def test_changed_tools_are_listed_anew(self, peer: Mount) -> None:
         """A server that says that its tools changed is looked at again, at once."""
-        old = peer.server.listing.promises["shifty"]
+        old = peer.server.tools.digests["shifty"]
         await peer.call("peer_shift", description="Winds the clock.")
-        await peer.until(lambda server: server.listing.promises.get("shifty") != old)
+        await peer.until(lambda server: server.tools.digests.get("shifty") != old)
 
-        assert peer.server.listing.tools["peer_shifty"].description == "Winds the clock."
+        assert peer.server.tools.served["peer_shifty"].description == "Winds the clock."
 
     async def test_what_was_approved_is_not_run_once_it_is_something_else(
         self, peer: Mount
     ) -> None:
         """A tool that changed after it was offered is not called under its old promise."""
-        old = peer.server.listing.promises["shifty"]
+        old = peer.server.tools.digests["shifty"]
         await peer.call("peer_shift", description="Deletes the clock.")
-        await peer.until(lambda server: server.listing.promises.get("shifty") != old)
+        await peer.until(lambda server: server.tools.digests.get("shifty") != old)
 
         failed = await peer.call("peer_shifty")
         assert failed.failure is not None
@@ -154,7 +154,7 @@ class TestAway:
             failed = await peer.call("peer_die")
             assert failed.failure is not None
             assert failed.failure.kind == "unavailable"
-            assert "left before it answered" in failed.text
+            assert "disconnected before it answered" in failed.text
             await peer.until(lambda server: server.fault is not None)
             await peer.until(lambda server: server.fault is None)
 
@@ -243,9 +243,9 @@ class TestAway:
         def fail(_: MountedServer) -> None:
             raise RuntimeError
 
-        server = MountedServer(raw("fine"), "mcp:raw", fail, environ={}, pace=QUICK)
+        server = MountedServer(raw("fine"), "mcp:raw", fail, environ={}, timing=QUICK)
         server.start()
-        await server.first_try()
+        await server.first_attempt()
         try:
             assert server.fault is None
         finally:

@@ -171,7 +171,7 @@ async def test_a_client_that_leaves_fails_its_calls(is_polite: bool) -> None:
         result = await calling
 
     assert result.failure.kind == "unavailable"
-    assert "left" in result.failure.message
+    assert "disconnected" in result.failure.message
     assert link.was_stopped is not is_polite
 
 
@@ -310,7 +310,7 @@ async def test_attaching_needs_the_scope_to_call(who: Principal) -> None:
     """R49: who may not call may not answer calls."""
     async with serving() as runtime:
         session_id = await new_session(runtime)
-        with pytest.raises(Refused, match="needs the scope 'call'") as refused:
+        with pytest.raises(Refused, match="requires the scope 'call'") as refused:
             runtime.service.attach(session_id, Adding(), who)
 
     assert refused.value.kind == "forbidden"
@@ -320,7 +320,7 @@ async def test_following_needs_the_scope_to_read() -> None:
     """R38: who may not read hears no events either."""
     async with serving() as runtime:
         session_id = await new_session(runtime)
-        with pytest.raises(Refused, match="needs the scope 'read'") as refused:
+        with pytest.raises(Refused, match="requires the scope 'read'") as refused:
             runtime.service.follow(session_id, who=APPROVER)
 
     assert refused.value.kind == "forbidden"

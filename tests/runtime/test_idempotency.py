@@ -21,7 +21,7 @@ from tests.runtime.host_runtime import (
 )
 from toolcrib import SqliteStore, ToolContext
 from toolcrib.errors import Refused
-from toolcrib.runtime.idempotency import Once
+from toolcrib.runtime.idempotency import IdempotencyKeys
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.testing import FakeClock, says
 
@@ -126,13 +126,13 @@ async def test_a_key_is_neither_empty_nor_huge(key: str) -> None:
 async def test_keys_are_forgotten_by_age_and_number() -> None:
     """Old keys go, and the oldest when there are too many; what is being done stays."""
     clock, runs = FakeClock(), list[str]()
-    once = Once(clock, seconds=10, limit=2)
+    keys = IdempotencyKeys(clock, seconds=10, limit=2)
 
     async def do(key: str) -> None:
         async def work() -> None:
             runs.append(key)
 
-        await once.do("me", "op", key, {}, work)
+        await keys.run("me", "op", key, {}, work)
 
     for key in ("a", "a", "b", "c", "a"):
         await do(key)
@@ -144,7 +144,7 @@ async def test_keys_are_forgotten_by_age_and_number() -> None:
 
 async def test_what_is_being_done_is_not_forgotten() -> None:
     """However many keys come, one whose work goes on is not begun a second time."""
-    once, go, runs = Once(FakeClock(), limit=1), asyncio.Event(), list[str]()
+    keys, go, runs = IdempotencyKeys(FakeClock(), limit=1), asyncio.Event(), list[str]()
 
     async def slow() -> None:
         runs.append("slow")
@@ -153,10 +153,10 @@ async def test_what_is_being_done_is_not_forgotten() -> None:
     async def quick() -> None:
         runs.append("quick")
 
-    first = asyncio.create_task(once.do("me", "op", "a", {}, slow))
+    first = asyncio.create_task(keys.run("me", "op", "a", {}, slow))
     await asyncio.sleep(0)
-    await once.do("me", "op", "b", {}, quick)
-    second = asyncio.create_task(once.do("me", "op", "a", {}, slow))
+    await keys.run("me", "op", "b", {}, quick)
+    second = asyncio.create_task(keys.run("me", "op", "a", {}, slow))
     await asyncio.sleep(0)
     go.set()
     await asyncio.gather(first, second)
@@ -170,8 +170,8 @@ async def test_a_failure_is_told_to_all_who_wait() -> None:
     async def fail(given: Json, context: ToolContext) -> Any:
         raise Refused("unavailable", "later")
 
-    once = Once(FakeClock())
-    asking = [once.do("me", "op", "k", {}, lambda: fail({}, ToolContext("s", "."))) for _ in "ab"]
+    keys = IdempotencyKeys(FakeClock())
+    asking = [keys.run("me", "op", "k", {}, lambda: fail({}, ToolContext("s", "."))) for _ in "ab"]
     results = await asyncio.gather(*asking, return_exceptions=True)
 
     assert [str(each) for each in results] == ["later", "later"]

@@ -250,7 +250,7 @@ async def test_a_client_that_does_not_read_is_not_read(runtime: Runtime) -> None
 
 async def test_too_many_calls_are_refused_and_the_rest_is_answered(runtime: Runtime) -> None:
     """A client's calls are bounded; what ends them still goes through."""
-    async with wired(runtime, most_requests=1) as wire:
+    async with wired(runtime, max_requests=1) as wire:
         await wire.ask("session.create", ONE)
         running = await begin_endless(wire)
 

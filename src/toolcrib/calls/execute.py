@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolcrib.calls.admission import needs_thread
@@ -47,9 +47,12 @@ class Execution:
         self._running = calls.running
         self._runners = dict(runners)
         self._default_timeout = default_timeout
-        self._threads = WorkerThreads()
         self._given_up: set[asyncio.Future[Any]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @cached_property
+    def _threads(self) -> WorkerThreads:
+        return WorkerThreads()
 
     def check_place(self, call: Call) -> None:
         """End a call of a tool that is not local when nothing here can run it."""

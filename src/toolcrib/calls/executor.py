@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.admission import Admission
@@ -13,7 +14,7 @@ from toolcrib.calls.execute import Execution, Runner, cancel
 from toolcrib.calls.hooks import HookChain, Hooks
 from toolcrib.calls.lazy_gate import LazyGate
 from toolcrib.calls.nested_calls import CallBinding, begin_turn, go_on_with_turn
-from toolcrib.calls.outcome import CallRequest, Limits, Outcome, run_all
+from toolcrib.calls.outcome import DEFAULT_LIMITS, CallRequest, Limits, Outcome, run_all
 from toolcrib.calls.path import Path
 from toolcrib.calls.resume import Resumption
 from toolcrib.calls.session_calls import calls_of
@@ -55,13 +56,14 @@ class Executor:
     ) -> None:
         self.session = session
         self._calls = calls_of(session)
-        self.limits = limits or Limits()
+        self.limits = limits or DEFAULT_LIMITS
         self._table = ToolTable(tools)
-        self._hooks = hooks or Hooks()
-        self._hooks.check(self._table.tools)
+        self._hooks = hooks
         self._chains: dict[str, HookChain] = {}
-        for name in self._table.tools:
-            self._link_hooks(name)
+        if hooks is not None:
+            hooks.check(self._table.tools)
+            for name in self._table.tools:
+                self._link_hooks(name)
         self._gate = LazyGate(session, policy, approver)
         execution = Execution(runners or {}, self.limits.timeout, self._calls)
         self._path = Path(
@@ -73,7 +75,6 @@ class Executor:
             limits=self.limits,
             make_context=self._context,
         )
-        self._resumption = Resumption(session, self._table, self._gate, self._path)
         self._open_turns = 0
 
     async def call(
@@ -286,8 +287,12 @@ class Executor:
             CallBinding(self, call),
         )
 
+    @cached_property
+    def _resumption(self) -> Resumption:
+        return Resumption(self.session, self._table, self._gate, self._path)
+
     def _link_hooks(self, name: str) -> None:
-        chain = self._hooks.chain(name)
+        chain = self._hooks.chain(name) if self._hooks is not None else None
         if chain is not None:
             self._chains[name] = chain
 

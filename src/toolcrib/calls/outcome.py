@@ -12,7 +12,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from toolcrib.calls.call import Caller
 from toolcrib.calls.validate import RawArguments
@@ -148,3 +148,6 @@ class Limits:
                 raise UsageError(f"{name} must be 1 or more, not {getattr(self, name)!r}")
         if self.max_parallel is not None and self.max_parallel < 1:
             raise UsageError(f"max_parallel must be 1 or more, not {self.max_parallel!r}")
+
+
+DEFAULT_LIMITS: Final = Limits()

@@ -1,4 +1,10 @@
-"""A server that runs as our child: started with a clean environment, ended with all it started."""
+"""The stdio connection to a server that runs as a child process.
+
+The SDK's own stdio client is not enough for servers that are not trusted: it reads lines of any
+length, drops stderr or passes it to the terminal, ends the process but not the processes that it
+started, and does not report why the server ended. Here a message has a size limit, stderr is
+logged without secrets, the whole process group is ended, and the end comes with a reason.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,6 @@ import asyncio
 import logging
 import os
 import signal
-from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -17,25 +22,25 @@ from toolcrib.mcp_client.config import ServerProgram, printable_line
 from toolcrib.mcp_client.errors import ConnectionEnd
 
 if TYPE_CHECKING:
-    from mcp.client._transport import TransportStreams
+    from toolcrib.mcp_client.sdk_internals import TransportStreams
 
 logger = logging.getLogger(__name__)
 
 MAX_MESSAGE_BYTES: Final = 16_000_000
-"""How many bytes one message of a server may have."""
+"""The maximum size of one message of a server."""
 
 STOP_SECONDS: Final = 2.0
-"""How long a server may take to end by itself, and again after it was told to."""
+"""How long a server may take to end after its input closed, and again after SIGTERM."""
 
-_LONGEST_COMPLAINT: Final = 64_000
-_LOOK_SECONDS: Final = 0.01
+_STDERR_CHUNK: Final = 64_000
+_POLL_SECONDS: Final = 0.01
 
 
 @asynccontextmanager
 async def child_streams(
-    program: ServerProgram, ending: ConnectionEnd
+    program: ServerProgram, end: ConnectionEnd
 ) -> AsyncGenerator[TransportStreams]:
-    """Start a program and speak with it over stdin and stdout. `ending` is told when it ends.
+    """Start a program and exchange messages over stdin and stdout. Sets `end` when it ends.
 
     Raises `OSError` when it cannot be started.
     """
@@ -48,49 +53,49 @@ async def child_streams(
         env=dict(program.env),
         cwd=program.cwd,
         limit=MAX_MESSAGE_BYTES,
-        # A group of its own: what it starts is ended with it, and our Ctrl-C is not its.
+        # A process group of its own: killed as a whole, and not reached by our Ctrl-C.
         start_new_session=True,
     )
-    child = _Child(process, program, ending)
+    child = _Child(process, program, end)
     from_server, received = anyio.create_memory_object_stream[Any](0)
     to_send, outgoing = anyio.create_memory_object_stream[Any](0)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(child.read, from_server)
         tasks.start_soon(child.write, outgoing)
-        tasks.start_soon(child.hear_complaints)
+        tasks.start_soon(child.read_stderr)
         try:
             yield received, to_send
         finally:
-            child.is_left = True
+            child.is_closed = True
             received.close()
             to_send.close()
             with anyio.CancelScope(shield=True):
-                await _end(process)
+                await _terminate(process)
             tasks.cancel_scope.cancel()
 
 
 class _Child:
     def __init__(
-        self, process: asyncio.subprocess.Process, program: ServerProgram, ending: ConnectionEnd
+        self, process: asyncio.subprocess.Process, program: ServerProgram, end: ConnectionEnd
     ) -> None:
         self._process = process
         self._program = program
-        self._ending = ending
-        self._last_words: deque[str] = deque(maxlen=1)
-        self.is_left = False
-        """Whether its end is our doing, and says nothing about it."""
+        self._end = end
+        self._last_line: str | None = None
+        self.is_closed = False
+        """Whether we ended it, so that its end is no fault."""
 
     async def read(self, to: Any) -> None:
         assert self._process.stdout is not None
         reason = ""
         async with to:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-                reason = await self._pass_on(self._process.stdout, to)
-        if not self.is_left:
-            self._ending.end(reason or await self._why())
+                reason = await self._forward(self._process.stdout, to)
+        if not self.is_closed:
+            self._end.set(reason or await self._exit_reason())
 
-    async def _pass_on(self, stdout: asyncio.StreamReader, to: Any) -> str:
-        """Give on what the server says, until it ends. Returns what it did wrong, if anything."""
+    async def _forward(self, stdout: asyncio.StreamReader, to: Any) -> str:
+        """Forward the server's messages until it ends. Returns its fault, if there was one."""
         from mcp.shared.message import SessionMessage
 
         while True:
@@ -103,7 +108,7 @@ class _Child:
             try:
                 message = _message(line)
             except ValueError:
-                # Whoever waits for this message would wait in vain.
+                # The request that this message answers would wait forever.
                 return "it sent a message that cannot be read"
             if message is not None:
                 await to.send(SessionMessage(message))
@@ -112,36 +117,35 @@ class _Child:
         stdin = self._process.stdin
         assert stdin is not None
         async with messages:
-            async for each in messages:
-                text: str = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+            async for item in messages:
+                text: str = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                 try:
                     stdin.write(text.encode() + b"\n")
                     await stdin.drain()
                 except (OSError, RuntimeError):
-                    # The reader sees the end too; until then nothing more can be said.
+                    # The reader sees the end too, and reports it.
                     return
 
-    async def hear_complaints(self) -> None:
-        """Log what the server writes to stderr, and keep its last words."""
+    async def read_stderr(self) -> None:
+        """Log the server's stderr, and keep its last line for the exit reason."""
         stderr = self._process.stderr
         assert stderr is not None
-        while chunk := await stderr.read(_LONGEST_COMPLAINT):
+        while chunk := await stderr.read(_STDERR_CHUNK):
             for line in chunk.decode(errors="replace").splitlines():
-                if shown := printable_line(line, self._program.hidden):
-                    self._last_words.append(shown)
-                    logger.info("%s: %s", self._program.command, shown)
+                if text := printable_line(line, self._program.scrubber):
+                    self._last_line = text
+                    logger.info("%s: %s", self._program.command, text)
 
-    async def _why(self) -> str:
-        await _has_exited(self._process, _LOOK_SECONDS * 20)
+    async def _exit_reason(self) -> str:
+        await _has_exited(self._process, _POLL_SECONDS * 20)
         code = self._process.returncode
         how = "it closed its output" if code is None else f"it ended with exit code {code}"
-        said = f": {self._last_words[0]}" if self._last_words else ""
-        return how + said
+        return how if self._last_line is None else f"{how}: {self._last_line}"
 
 
 def _message(line: bytes) -> Any:
-    """What a line says; None for a line that is no message. Raises ValueError for a message that
-    cannot be read.
+    """The message of a line; None for a line that is no message. Raises ValueError for a message
+    that cannot be read.
     """
     import mcp_types
     from pydantic_core import from_json
@@ -151,14 +155,14 @@ def _message(line: bytes) -> Any:
     try:
         return mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
-        # A log line in JSON is a nuisance, not a broken message.
+        # A log line in JSON is no message; it is skipped.
         if "jsonrpc" in from_json(line):
             raise
         return None
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Close its input, then ask it, then force it to end, with all that it started."""
+async def _terminate(process: asyncio.subprocess.Process) -> None:
+    """End the process group: close stdin, then SIGTERM, then SIGKILL."""
     if process.stdin is not None:
         with suppress(OSError, RuntimeError):
             process.stdin.close()
@@ -167,7 +171,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         await _has_exited(process, STOP_SECONDS)
     _signal(process, signal.SIGKILL)
     await _has_exited(process, STOP_SECONDS)
-    # Nothing public closes the pipes that a survivor holds open.
+    # asyncio has no public way to close pipes that another process still holds open.
     transport = getattr(process, "_transport", None)
     if transport is not None:
         transport.close()
@@ -180,9 +184,9 @@ def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None
 
 
 async def _has_exited(process: asyncio.subprocess.Process, seconds: float) -> bool:
-    # Not `process.wait()`: that also waits for whoever else holds the pipes.
+    # Not `process.wait()`: it also waits for other processes that hold the pipes.
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     while process.returncode is None and loop.time() < until:  # noqa: ASYNC110
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_POLL_SECONDS)
     return process.returncode is not None

@@ -1,8 +1,6 @@
-"""Other MCP servers whose tools the host serves too: how to reach them, and on what terms.
+"""The configuration of a mounted MCP server: how to reach it, on what terms, with what timing.
 
-How a server is reached, with every variable filled in, and what of that is secret.
-
-How patient a gateway is with its servers, and how soon it tries again.
+`endpoint_of` fills in the variables and collects the secrets of a configuration.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ class MountTerms:
     """Which of a server's tools are served, under which names, and who approves their calls."""
 
     prefix: str
-    """What comes before each tool's own name."""
+    """The prefix of each tool's own name."""
     allowed_tools: tuple[str, ...] | None = None
     """By the server's own names; None allows all."""
     denied_tools: tuple[str, ...] = ()
@@ -40,7 +38,7 @@ class MountTerms:
     timeout: float = 120.0
     """Seconds until a call is stopped."""
     max_output_chars: int = 1_000_000
-    """How much of an answer is taken."""
+    """The maximum size of a result."""
 
     def serves(self, name: str) -> bool:
         """Whether a tool of the server, by its own name, is served."""
@@ -50,7 +48,7 @@ class MountTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StdioServer:
-    """A server that is started as a program. `env` may hold secrets and is not shown."""
+    """A server that is started as a program. `env` may hold secrets and is not in the repr."""
 
     name: str
     terms: MountTerms
@@ -69,7 +67,7 @@ class StdioServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpServer:
-    """A server at an address. Address and headers may hold secrets and are not shown."""
+    """A server at an address. Both fields may hold secrets and are not in the repr."""
 
     name: str
     terms: MountTerms
@@ -95,26 +93,26 @@ class HttpServer:
 McpServerConfig: TypeAlias = StdioServer | HttpServer
 
 
-def server_from(name: str, facts: Mapping[str, Any]) -> McpServerConfig:
-    """A server as a file writes it, whose form was checked. Raises `InvalidTool`."""
-    allowed = facts.get("allowed_tools")
-    plain = {key: facts[key] for key in ("approval", "timeout", "max_output_chars") if key in facts}
+def server_from(name: str, entry: Mapping[str, Any]) -> McpServerConfig:
+    """A server from its entry in a file that matches the schema. Raises `InvalidTool`."""
+    allowed = entry.get("allowed_tools")
+    options = ("approval", "timeout", "max_output_chars")
     terms = MountTerms(
-        prefix=facts.get("prefix", f"{name}_"),
+        prefix=entry.get("prefix", f"{name}_"),
         allowed_tools=None if allowed is None else tuple(allowed),
-        denied_tools=tuple(facts.get("denied_tools", ())),
-        **plain,
+        denied_tools=tuple(entry.get("denied_tools", ())),
+        **{option: entry[option] for option in options if option in entry},
     )
-    if "url" in facts:
-        headers = facts.get("headers", {})
-        return HttpServer(name=name, terms=terms, url=facts["url"], headers=headers)
+    if "url" in entry:
+        headers = entry.get("headers", {})
+        return HttpServer(name=name, terms=terms, url=entry["url"], headers=headers)
     return StdioServer(
         name=name,
         terms=terms,
-        command=facts["command"],
-        args=tuple(facts.get("args", ())),
-        env=facts.get("env", {}),
-        cwd=facts.get("cwd"),
+        command=entry["command"],
+        args=tuple(entry.get("args", ())),
+        env=entry.get("env", {}),
+        cwd=entry.get("cwd"),
     )
 
 
@@ -132,42 +130,42 @@ def client_server(
     every call of its tools. Raises `InvalidTool`.
     """
     if (command is None) == (url is None):
-        raise InvalidTool(f"MCP server {name[:80]!r} needs a command or a url, and not both")
-    known_as = _NOT_IN_NAMES.sub("_", name)[:64] or "server"
-    terms = MountTerms(prefix=f"{known_as}_")
+        raise InvalidTool(f"MCP server {name[:80]!r} needs either a command or a url")
+    safe_name = _NOT_IN_NAMES.sub("_", name)[:64] or "server"
+    terms = MountTerms(prefix=f"{safe_name}_")
     if url is not None:
-        return HttpServer(name=known_as, terms=terms, url=url, headers=headers or {})
+        return HttpServer(name=safe_name, terms=terms, url=url, headers=headers or {})
     assert command is not None
     return StdioServer(
-        name=known_as, terms=terms, command=command, args=tuple(args), env=env or {}, cwd=cwd
+        name=safe_name, terms=terms, command=command, args=tuple(args), env=env or {}, cwd=cwd
     )
 
 
 def client_source(server: McpServerConfig) -> str:
-    """The source of the tools of a server that a client brings. It names what is run or asked, so
-    that a grant for one server's tools does not cover another that goes by its name.
+    """The source of the tools of a server that a client brings. It has a hash of the command or the
+    address, so that a grant for one server's tools does not cover another of the same name.
     """
     match server:
         case StdioServer():
-            place = [server.command, *server.args, server.cwd]
+            identity = [server.command, *server.args, server.cwd]
         case HttpServer():
-            place = [server.url]
+            identity = [server.url]
         case _:
             assert_never(server)
-    print_of = hashlib.sha256(json.dumps(place).encode()).hexdigest()[:12]
-    return f"client-mcp:{_NOT_IN_NAMES.sub('_', server.name)[:64]}@{print_of}"
+    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]
+    return f"client-mcp:{_NOT_IN_NAMES.sub('_', server.name)[:64]}@{digest}"
 
 
 def variables_in(text: str) -> list[str]:
-    """The names of the variables that a text wants filled in."""
+    """The names of the variables in a text."""
     return _VARIABLE.findall(text)
 
 
 def fill(server: str, text: str, environ: Mapping[str, str]) -> str:
     """`text` with every `${NAME}` filled in from `environ`."""
 
-    def value(found: re.Match[str]) -> str:
-        name = found[1]
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
         if name not in environ:
             raise InvalidTool(
                 f"MCP server {server!r} needs the environment variable {name}; set it"
@@ -190,10 +188,10 @@ _INHERITED: Final = (
     "TZ",
     "USER",
 )
-"""What a program gets of our own environment. Keys and tokens have other names."""
+"""The variables that a program inherits from our environment. Keys and tokens have other names."""
 
 _CREDENTIAL: Final = re.compile("auth|cookie|cred|key|pass|secret|token", re.IGNORECASE)
-_LONGEST_REASON: Final = 500
+_MAX_LINE_LENGTH: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,80 +202,84 @@ class ServerProgram:
     args: tuple[str, ...] = field(repr=False)
     env: Mapping[str, str] = field(repr=False)
     cwd: str | None
-    hidden: Scrubber = field(repr=False)
-    """Takes what is secret of this out of whatever the server says."""
+    scrubber: Scrubber = field(repr=False)
+    """Removes these secrets from everything that the server sends."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """An address to ask, with the headers of every request."""
+    """An address to connect to, with the headers of every request."""
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
-    hidden: Scrubber = field(repr=False)
+    scrubber: Scrubber = field(repr=False)
 
 
 ServerEndpoint: TypeAlias = ServerProgram | ServerAddress
 
 
 def endpoint_of(config: McpServerConfig, environ: Mapping[str, str] | None) -> ServerEndpoint:
-    """Where a server is. Without `environ` nothing is filled in: what a client writes must not
-    name our variables. Raises `InvalidTool` for a variable that is missing.
+    """How to reach a server. Without `environ` no variable is filled in: a client's configuration
+    must not read our environment. Raises `InvalidTool` for a missing variable.
     """
     match config:
         case StdioServer():
-            given = dict(config.env) if environ is None else config.filled_env(environ)
-            secrets = [*_credentials(given), *_filled_in(config.env.values(), environ)]
+            own = dict(config.env) if environ is None else config.filled_env(environ)
+            secrets = [*_credentials(own), *_filled_in(config.env.values(), environ)]
             inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-            env = {**inherited, **given}
-            hidden = Scrubber([*secrets_in("", *secrets)])
-            return ServerProgram(config.command, config.args, env, config.cwd, hidden)
+            env = {**inherited, **own}
+            scrubber = Scrubber([*secrets_in("", *secrets)])
+            return ServerProgram(config.command, config.args, env, config.cwd, scrubber)
         case HttpServer():
             url = config.url if environ is None else config.filled_url(environ)
             headers = config.headers if environ is None else config.filled_headers(environ)
-            written = (config.url, *config.headers.values())
-            secrets = [*_credentials(headers), *_filled_in(written, environ)]
+            texts = (config.url, *config.headers.values())
+            secrets = [*_credentials(headers), *_filled_in(texts, environ)]
             return ServerAddress(url, headers, Scrubber([*secrets_in(url, *secrets)]))
 
 
-def _credentials(given: Mapping[str, str]) -> Iterator[str]:
-    """Values that their names call secret."""
-    for name, value in given.items():
+def _credentials(values: Mapping[str, str]) -> Iterator[str]:
+    """The values whose names say that they are secret."""
+    for name, value in values.items():
         if _CREDENTIAL.search(name) and len(value) >= SHORTEST_SECRET:
             yield value
 
 
-def _filled_in(written: Iterable[str], environ: Mapping[str, str] | None) -> Iterator[str]:
-    """What variables have brought. A path is none: a server of files could not name its files."""
-    for name in (name for text in written for name in variables_in(text)):
+def _filled_in(texts: Iterable[str], environ: Mapping[str, str] | None) -> Iterator[str]:
+    """The values of the variables in the texts. A path is no secret: a file server must be able to
+    name its files.
+    """
+    for name in (name for text in texts for name in variables_in(text)):
         value = (environ or {}).get(name, "")
         is_path = value.startswith(("/", "."))
         if name not in _INHERITED and not is_path and len(value) >= SHORTEST_SECRET:
             yield value
 
 
-def printable_line(text: str, hidden: Scrubber | None = None) -> str:
-    """One short line that can be shown to anybody: no secrets, nothing that cannot be printed."""
-    clean: str = text if hidden is None else hidden.scrub(text)
+def printable_line(text: str, scrubber: Scrubber | None = None) -> str:
+    """One short line for display: no secrets, no characters that cannot be printed."""
+    clean: str = text if scrubber is None else scrubber.scrub(text)
     line = " ".join(clean.split())
-    shown = "".join(letter if letter.isprintable() else "?" for letter in line)
-    return shown if len(shown) <= _LONGEST_REASON else shown[: _LONGEST_REASON - 3] + "..."
+    printable = "".join(letter if letter.isprintable() else "?" for letter in line)
+    if len(printable) <= _MAX_LINE_LENGTH:
+        return printable
+    return printable[: _MAX_LINE_LENGTH - 3] + "..."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionTiming:
-    """All in seconds."""
+    """When to reconnect to a server, and how long to wait for it. All in seconds."""
 
-    first: float = 0.5
+    first_pause: float = 0.5
     """Before the first new attempt; each pause after it is twice as long."""
-    most: float = 30.0
-    patience: float = 30.0
+    max_pause: float = 30.0
+    timeout: float = 30.0
     """How long connecting, and listing tools, may take."""
-    steady: float = 60.0
-    """A connection that lasted so long was a good one: its end is the first failure again."""
+    stable_after: float = 60.0
+    """A connection that lasted this long resets the count of failures."""
     relist: float = 0.2
-    """The least time between two looks at a server's tools, however often it says they changed."""
+    """The minimum time between two listings of a server's tools."""
 
     def pause(self, failures: int) -> float:
-        """How long to wait after so many failures in a row."""
-        return min(self.first * 2 ** min(max(failures - 1, 0), 30), self.most)
+        """How long to wait after this number of failures in a row."""
+        return min(self.first_pause * 2 ** min(max(failures - 1, 0), 30), self.max_pause)

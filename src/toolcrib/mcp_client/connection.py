@@ -1,4 +1,4 @@
-"""A connection to a server by the official client, in whichever protocol era the server speaks."""
+"""A connection to a server through the SDK's client, in either protocol revision."""
 
 from __future__ import annotations
 
@@ -20,131 +20,131 @@ from toolcrib.mcp_client.web import http_streams
 if TYPE_CHECKING:
     import mcp_types
     from mcp import Client
-    from mcp.client._transport import TransportStreams
     from mcp.shared.dispatcher import ProgressFnT
 
     from toolcrib.mcp_client.config import ConnectionTiming
+    from toolcrib.mcp_client.sdk_internals import TransportStreams
 
 MAX_PAGES: Final = 100
-"""How many pages of tools are asked for."""
+"""The maximum number of pages of tools that are requested."""
 
 
 class Connection:
-    """What a mounted server asks of its connection. Belongs to the task that opened it; calls may
-    come from any task of the same loop.
+    """The connection of a mounted server. The task that opened it owns it; calls may come from any
+    task of the same event loop.
     """
 
     def __init__(
         self,
         client: Client,
-        sieve: InvalidToolFilter,
-        ending: ConnectionEnd,
-        stirred: asyncio.Event,
+        tool_filter: InvalidToolFilter,
+        end: ConnectionEnd,
+        wake: asyncio.Event,
     ) -> None:
         self._client = client
-        self._sieve = sieve
-        self._ending = ending
-        self._stirred = stirred
+        self._tool_filter = tool_filter
+        self._end = end
+        self._wake = wake
 
     @property
     def rejected(self) -> Mapping[str, str]:
-        """What the last list had that is no tool at all, with the reason."""
-        return dict(self._sieve.rejected)
+        """The invalid tools of the last list, with the reason."""
+        return dict(self._tool_filter.rejected)
 
     async def tools(self) -> list[mcp_types.Tool]:
         """Every tool of the server, page by page."""
-        self._sieve.rejected.clear()
-        found: list[mcp_types.Tool] = []
+        self._tool_filter.rejected.clear()
+        tools: list[mcp_types.Tool] = []
         cursor: str | None = None
         for _ in range(MAX_PAGES):
             page = await self._client.list_tools(cursor=cursor)
-            found += page.tools
+            tools += page.tools
             if page.next_cursor is None or page.next_cursor == cursor:
                 break
             cursor = page.next_cursor
-        return found
+        return tools
 
     async def call(
         self, name: str, arguments: dict[str, Any], progress: ProgressFnT
     ) -> mcp_types.CallToolResult:
-        """Run a tool. Raises what the official client raises."""
+        """Run a tool. Raises what the SDK's client raises."""
         return await self._client.call_tool(name, arguments, progress_callback=progress)
 
     def leave(self) -> None:
-        """End it from this side."""
-        self._ending.end("it was left")
+        """End the connection from this side."""
+        self._end.set("it was closed")
 
     @property
     def is_over(self) -> bool:
-        """Whether the server has left, or no longer knows us."""
-        return self._ending.over.is_set()
+        """Whether the server has disconnected, or has forgotten the session."""
+        return self._end.over.is_set()
 
     async def follow(
-        self, relist: Callable[[Connection], Awaitable[None]], pace: ConnectionTiming
+        self, relist: Callable[[Connection], Awaitable[None]], timing: ConnectionTiming
     ) -> None:
-        """List the tools anew whenever they change. Raises `ConnectionLost` at the end."""
+        """Call `relist` whenever the tools change. Raises `ConnectionLost` at the end."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._listen)
-            while not self._ending.over.is_set():
-                await self._stirred.wait()
-                self._stirred.clear()
-                if not self._ending.over.is_set():
+            while not self._end.over.is_set():
+                await self._wake.wait()
+                self._wake.clear()
+                if not self._end.over.is_set():
                     await relist(self)
-                    # A server that says all the time that its tools changed is not asked as often.
-                    with anyio.move_on_after(pace.relist):
-                        await self._ending.over.wait()
+                    # A server that reports changes all the time is not listed as often.
+                    with anyio.move_on_after(timing.relist):
+                        await self._end.over.wait()
             tasks.cancel_scope.cancel()
-        raise ConnectionLost(self._ending.reason)
+        raise ConnectionLost(self._end.reason)
 
     async def _listen(self) -> None:
-        """In the newer era changes come over a stream that has to be asked for."""
+        """In the newer protocol revision, changes come over a stream that has to be requested."""
         from mcp import MCPError
         from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
-        can = self._client.server_capabilities.tools
-        if can is None or not can.list_changed:
+        capability = self._client.server_capabilities.tools
+        if capability is None or not capability.list_changed:
             return
         try:
             async with self._client.listen(tools_list_changed=True) as changes:
                 async for _ in changes:
-                    self._stirred.set()
+                    self._wake.set()
         except (MCPError, ListenNotSupportedError):
-            # It does not let us listen; its tools are looked at when we connect again.
+            # The server does not allow it; its tools are listed again after a reconnection.
             return
         except SubscriptionLost:
-            self._ending.end("it hung up")
+            self._end.set("it hung up")
 
 
 @asynccontextmanager
-async def connect(reach: ServerEndpoint) -> AsyncGenerator[Connection]:
-    """Connect to a server. Raises `ConnectionLost`, or what the official client raises."""
+async def connect(endpoint: ServerEndpoint) -> AsyncGenerator[Connection]:
+    """Connect to a server. Raises `ConnectionLost`, or what the SDK's client raises."""
     import mcp_types
     from mcp import Client
 
-    stirred = asyncio.Event()
-    ending, sieve = ConnectionEnd(stirred), InvalidToolFilter()
+    wake = asyncio.Event()
+    end, tool_filter = ConnectionEnd(wake), InvalidToolFilter()
 
-    async def hear(message: object) -> None:
+    async def on_message(message: object) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
-            stirred.set()
+            wake.set()
 
     client = Client(
-        filtered_streams(_streams(reach, ending), sieve),
-        message_handler=hear,
+        filtered_streams(_streams(endpoint, end), tool_filter),
+        message_handler=on_message,
         client_info=mcp_types.Implementation(name="toolcrib", version=__version__),
-        # Tools are looked at when they may have changed, and then as they are.
+        # Tools are listed when they may have changed; a cached list would be stale.
         cache=None,
     )
     try:
         async with client:
-            yield Connection(client, sieve, ending, stirred)
+            yield Connection(client, tool_filter, end, wake)
     except Exception as error:
-        raise ConnectionLost(ending.reason or ending.hint) from error
+        raise ConnectionLost(end.reason or end.hint) from error
 
 
 def _streams(
-    reach: ServerEndpoint, ending: ConnectionEnd
+    endpoint: ServerEndpoint, end: ConnectionEnd
 ) -> AbstractAsyncContextManager[TransportStreams]:
-    if isinstance(reach, ServerProgram):
-        return child_streams(reach, ending)
-    return http_streams(reach, ending)
+    if isinstance(endpoint, ServerProgram):
+        return child_streams(endpoint, end)
+    return http_streams(endpoint, end)

@@ -1,7 +1,4 @@
-"""What went wrong with a server, in words for whoever configured it or called it.
-
-The end of a connection: seen by whoever reads it, told to whoever keeps it.
-"""
+"""Failures of connections and of calls, as sentences for the operator and for the caller."""
 
 from __future__ import annotations
 
@@ -17,56 +14,58 @@ if TYPE_CHECKING:
 
 
 class ConnectionEnd:
-    """Told once, with the reason. `stirred` is set too, for whoever waits for several things."""
+    """Whether and why a connection has ended. `wake` is set with it, for a task that waits for
+    several things.
+    """
 
-    def __init__(self, stirred: asyncio.Event) -> None:
+    def __init__(self, wake: asyncio.Event) -> None:
         self.reason = ""
         self.over = asyncio.Event()
         self.hint = ""
-        """What may be behind a failure whose own words say little."""
-        self._stirred = stirred
+        """A likely cause, for a failure whose own message says little."""
+        self._wake = wake
 
-    def end(self, reason: str) -> None:
-        """The connection is over; the first reason counts."""
+    def set(self, reason: str) -> None:
+        """End the connection; the first reason counts."""
         self.reason = self.reason or reason
         self.over.set()
-        self._stirred.set()
+        self._wake.set()
 
 
 def connection_fault(error: BaseException) -> str:
-    """Why there is no connection, in a sentence without a subject."""
+    """Why there is no connection, as a clause about the server: "it took too long"."""
     if isinstance(error, ConnectionLost) and str(error):
         return str(error)
-    return _told(_innermost(error))
+    return _describe(_innermost(error))
 
 
 def call_failure(
-    error: Exception, server: str, tool: str, connection: Connection, hidden: Scrubber
+    error: Exception, server: str, tool: str, connection: Connection, scrubber: Scrubber
 ) -> CallEnded:
-    """The failure of a call that got no answer."""
+    """The failure of a call that got no result."""
     import mcp_types
     from mcp import MCPError
 
     if isinstance(error, MCPError):
         if connection.is_over or error.code == mcp_types.CONNECTION_CLOSED:
-            return _left(server)
+            return _disconnected(server)
         if error.code == mcp_types.PARSE_ERROR:
             return CallEnded(
-                "invalid_result", f"The answer of `{tool}` cannot be read, or is too large."
+                "invalid_result", f"The result of `{tool}` cannot be read, or is too large."
             )
-        said = printable_line(error.message, hidden)
-        return CallEnded("tool_error", f"The MCP server {server} refused the call: {said}")
+        message = printable_line(error.message, scrubber)
+        return CallEnded("tool_error", f"The MCP server {server} refused the call: {message}")
     if isinstance(error, ValueError | RuntimeError):
         return CallEnded(
-            "invalid_result", f"`{tool}` gave an answer that does not fit what it declares."
+            "invalid_result", f"`{tool}` returned a result that does not match its output schema."
         )
-    return _left(server)
+    return _disconnected(server)
 
 
-def _left(server: str) -> CallEnded:
+def _disconnected(server: str) -> CallEnded:
     return CallEnded(
         "unavailable",
-        f"The MCP server {server} left before it answered; the call may have been carried out.",
+        f"The MCP server {server} disconnected before it answered; the call may have run.",
     )
 
 
@@ -80,14 +79,14 @@ def _innermost(error: BaseException) -> BaseException:
             return error
 
 
-def _told(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     match error:
         case FileNotFoundError() | NotADirectoryError():
             return "there is no such program, or no such folder to start it in"
         case ModuleNotFoundError():
             return "the package `mcp` is not installed; install toolcrib[mcp]"
         case PermissionError():
-            return "its program may not be started by this user"
+            return "this user may not start its program"
         case TimeoutError():
             return "it took too long to answer"
         case _ if type(error).__module__.startswith("httpx2"):

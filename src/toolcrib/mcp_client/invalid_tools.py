@@ -1,6 +1,6 @@
-"""Takes tools that break the protocol's own rules out of a list, so that the others get through.
+"""Removes tools that violate the MCP schema from a server's list, so that the others are usable.
 
-The official client refuses a whole list for one bad tool, and with it the whole server.
+The SDK's client rejects a whole list for one invalid tool, and with it the whole server.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
-    from mcp.client._transport import TransportStreams
+    from toolcrib.mcp_client.sdk_internals import TransportStreams
 
-_ERAS: Final = ("2025-11-25", "2026-07-28")
+_REVISIONS: Final = ("2025-11-25", "2026-07-28")
 
 
 class InvalidToolFilter:
-    """Looks at what a server sends. `rejected` are the tools that were taken out, by name."""
+    """Filters the messages of a server. `rejected` has the reason for each removed tool."""
 
     def __init__(self) -> None:
         self.rejected: dict[str, str] = {}
 
-    def look_at(self, item: Any) -> Any:
-        """The same item, without bad tools."""
+    def filter(self, item: Any) -> Any:
+        """The same message, without invalid tools."""
         result = getattr(getattr(item, "message", None), "result", None)
         page = cast("dict[str, Any]", result) if isinstance(result, dict) else {}
-        found = page.get("tools")
-        tools = cast("list[Any]", found) if isinstance(found, list) else []
+        listed = page.get("tools")
+        tools = cast("list[Any]", listed) if isinstance(listed, list) else []
         if tools and _fault(page, tools) is not None:
-            page["tools"] = [each for each in tools if self._is_good(page, each)]
+            page["tools"] = [tool for tool in tools if self._is_valid(page, tool)]
         return item
 
-    def _is_good(self, page: dict[str, Any], tool: Any) -> bool:
+    def _is_valid(self, page: dict[str, Any], tool: Any) -> bool:
         fault = _fault(page, [tool])
         if fault is None:
             return True
@@ -41,18 +41,18 @@ class InvalidToolFilter:
 
 
 def _fault(page: dict[str, Any], tools: list[Any]) -> str | None:
-    """What is wrong with these tools on this page, if it is they that are wrong."""
+    """The first fault of these tools; None when they are valid, or the page itself is not."""
     from mcp_types.methods import validate_server_result
     from pydantic import ValidationError
 
-    for era in _ERAS:
+    for revision in _REVISIONS:
         try:
-            validate_server_result("tools/list", era, {**page, "tools": []})
+            validate_server_result("tools/list", revision, {**page, "tools": []})
         except ValidationError:
-            # A page of the other era, or one that is bad by itself.
+            # A page of another protocol revision, or one that is invalid by itself.
             continue
         try:
-            validate_server_result("tools/list", era, {**page, "tools": tools})
+            validate_server_result("tools/list", revision, {**page, "tools": tools})
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"][2:])
@@ -62,36 +62,36 @@ def _fault(page: dict[str, Any], tools: list[Any]) -> str | None:
 
 @asynccontextmanager
 async def filtered_streams(
-    streams: AbstractAsyncContextManager[TransportStreams], sieve: InvalidToolFilter
+    streams: AbstractAsyncContextManager[TransportStreams], tool_filter: InvalidToolFilter
 ) -> AsyncGenerator[TransportStreams]:
-    """The same streams, with a sieve before what comes in."""
+    """The same streams, with the incoming one filtered."""
     async with streams as (incoming, outgoing):
-        yield cast("Any", _Sieved(incoming, sieve)), outgoing
+        yield cast("Any", _FilteredStream(incoming, tool_filter)), outgoing
 
 
-class _Sieved:
-    def __init__(self, incoming: Any, sieve: InvalidToolFilter) -> None:
+class _FilteredStream:
+    def __init__(self, incoming: Any, tool_filter: InvalidToolFilter) -> None:
         self._incoming = incoming
-        self._sieve = sieve
+        self._tool_filter = tool_filter
 
     @property
     def last_context(self) -> Any:
-        """The context of the last item; the official client carries traces in it."""
+        """The context of the last item, in which the SDK's client carries traces."""
         return getattr(self._incoming, "last_context", None)
 
     async def receive(self) -> Any:
-        return self._sieve.look_at(await self._incoming.receive())
+        return self._tool_filter.filter(await self._incoming.receive())
 
     async def aclose(self) -> None:
         await self._incoming.aclose()
 
-    def __aiter__(self) -> _Sieved:
+    def __aiter__(self) -> _FilteredStream:
         return self
 
     async def __anext__(self) -> Any:
-        return self._sieve.look_at(await self._incoming.__anext__())
+        return self._tool_filter.filter(await self._incoming.__anext__())
 
-    async def __aenter__(self) -> _Sieved:
+    async def __aenter__(self) -> _FilteredStream:
         await self._incoming.__aenter__()
         return self
 

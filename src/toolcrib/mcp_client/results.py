@@ -1,7 +1,4 @@
-"""What a server answers to a call, as a result of ours.
-
-The handler of a tool that another server runs.
-"""
+"""The result of a remote tool as a `ToolResult`, and the handler that calls a remote tool."""
 
 from __future__ import annotations
 
@@ -15,69 +12,65 @@ from toolcrib.errors import CallEnded, InvalidEvent
 from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
-    from toolcrib.tools.context import ToolContext
-
-
-if TYPE_CHECKING:
     import mcp_types
 
+    from toolcrib.tools.context import ToolContext
     from toolcrib.tools.redaction import Scrubber
 
     Block: TypeAlias = mcp_types.ContentBlock
 
-# All that could steer a terminal; line breaks and tabs are text.
+# Control characters could steer a terminal; line breaks and tabs are text.
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-def tool_result(answer: mcp_types.CallToolResult, tool: str, most: int) -> ToolResult[Any]:
-    """The value for programs and the text for the model. `most` is how many characters of it are
-    taken, in all.
-    """
+def tool_result(answer: mcp_types.CallToolResult, tool: str, max_chars: int) -> ToolResult[Any]:
+    """The value for programs and the text for the model, cut to `max_chars` characters."""
     text = text_of(answer.content)
     if answer.is_error:
-        message = _cut(text, most) or f"`{tool}` failed, and its server does not say why."
-        return ToolResult(success=False, message=message, value=_value(answer, most))
+        message = _cut(text, max_chars) or f"`{tool}` failed; its server gives no reason."
+        return ToolResult(success=False, message=message, value=_value(answer, max_chars))
     if answer.structured_content is not None:
-        value = _structured(answer.structured_content, tool, most)
-        return ToolResult(value=value, message=_cut(text, most))
+        value = _structured(answer.structured_content, tool, max_chars)
+        return ToolResult(value=value, message=_cut(text, max_chars))
     if all(block.type == "text" for block in answer.content):
-        return ToolResult(value=_cut(text, most))
-    return ToolResult(value=_value(answer, most), message=_cut(text, most))
+        return ToolResult(value=_cut(text, max_chars))
+    return ToolResult(value=_value(answer, max_chars), message=_cut(text, max_chars))
 
 
 def text_of(blocks: Sequence[Block]) -> str:
-    """What a model that reads text gets to see of an answer."""
+    """The content of a result as text for a model."""
     return _clean("\n".join(_text(block) for block in blocks))
 
 
-def without_secrets(result: ToolResult[Any], hidden: Scrubber) -> ToolResult[Any]:
-    """The same result, without what the server was given to keep to itself."""
+def without_secrets(result: ToolResult[Any], scrubber: Scrubber) -> ToolResult[Any]:
+    """The same result, without the secrets that the server was configured with."""
     return ToolResult(
-        value=hidden.scrub(result.value),
-        message=hidden.scrub(result.message),
+        value=scrubber.scrub(result.value),
+        message=scrubber.scrub(result.message),
         success=result.success,
         metadata=result.metadata,
     )
 
 
-def _structured(content: Any, tool: str, most: int) -> Any:
+def _structured(content: Any, tool: str, max_chars: int) -> Any:
     size = len(json.dumps(content, ensure_ascii=False))
-    if size > most:
+    if size > max_chars:
         raise CallEnded(
-            "invalid_result", f"`{tool}` answered with {size} characters; {most} are taken at most."
+            "invalid_result",
+            f"`{tool}` returned {size} characters; at most {max_chars} are accepted.",
         )
     return content
 
 
-def _value(answer: mcp_types.CallToolResult, most: int) -> Any:
-    """The parts of an answer as MCP writes them, as far as there is room for them."""
+def _value(answer: mcp_types.CallToolResult, max_chars: int) -> Any:
+    """The content blocks as MCP JSON; None without content."""
     if not answer.content:
         return None
-    return {"content": _parts(answer.content, most)}
+    return {"content": _parts(answer.content, max_chars)}
 
 
-def _parts(blocks: Sequence[Block], most: int) -> list[dict[str, Any]]:
-    left, parts = most, list[dict[str, Any]]()
+def _parts(blocks: Sequence[Block], max_chars: int) -> list[dict[str, Any]]:
+    left, parts = max_chars, list[dict[str, Any]]()
     for block in blocks:
         part = block.model_dump(mode="json", by_alias=True, exclude_none=True)
         if block.type == "text":
@@ -92,7 +85,7 @@ def _parts(blocks: Sequence[Block], most: int) -> list[dict[str, Any]]:
 
 
 def _text(block: Block) -> str:
-    """What a model that reads text gets to see of a part."""
+    """One content block as text; binary content by its type and size."""
     match block.type:
         case "text":
             return block.text
@@ -101,10 +94,11 @@ def _text(block: Block) -> str:
         case "resource_link":
             return f"[resource {block.name}: {block.uri}]"
         case "resource":
-            found: Any = block.resource
-            if hasattr(found, "text"):
-                return found.text
-            return f"[resource {found.uri}, {found.mime_type}, {_bytes(found.blob)} bytes]"
+            resource: Any = block.resource
+            if hasattr(resource, "text"):
+                return resource.text
+            size = _bytes(resource.blob)
+            return f"[resource {resource.uri}, {resource.mime_type}, {size} bytes]"
 
 
 def _bytes(base64: str) -> int:
@@ -115,41 +109,41 @@ def _clean(text: str) -> str:
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
-def _cut(text: str, most: int) -> str:
-    if len(text) <= most:
+def _cut(text: str, max_chars: int) -> str:
+    if len(text) <= max_chars:
         return text
-    return f"{text[:most]}\n[{len(text) - most} of {len(text)} characters were not taken.]"
+    return f"{text[:max_chars]}\n[{len(text) - max_chars} of {len(text)} characters were left out.]"
 
 
 class ToolServer(Protocol):
-    """Whoever can have a call run by a server."""
+    """A server that runs tools by name."""
 
     async def call(
-        self, name: str, promise: str, arguments: Mapping[str, Any], context: ToolContext
+        self, name: str, digest: str, arguments: Mapping[str, Any], context: ToolContext
     ) -> ToolResult[Any]:
-        """Run a tool by its own name, if it still is what was promised."""
+        """Run a tool by its own name, if its declaration still has this digest."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteHandler:
-    """Runs one tool of a server. Equal as long as the tool is the same, so that a list which says
-    nothing new changes nothing.
+    """The handler of one tool of a server. Handlers of an unchanged tool are equal, so that listing
+    the tools again changes nothing.
     """
 
     server: ToolServer
     name: str
-    promise: str
+    digest: str
 
-    async def __call__(self, given: dict[str, Any], context: ToolContext) -> ToolResult[Any]:
-        """Have the server run it."""
-        return await self.server.call(self.name, self.promise, given, context)
+    async def __call__(self, input: dict[str, Any], context: ToolContext) -> ToolResult[Any]:
+        """Have the server run the tool."""
+        return await self.server.call(self.name, self.digest, input, context)
 
 
 def report_progress(
     context: ToolContext, current: float, total: float | None, message: str | None
 ) -> None:
-    """Give a server's progress on. What cannot be told, or comes too late, is left out."""
+    """Pass on a server's progress. Invalid progress, or progress after the end, is dropped."""
     try:
         context.progress(current, total, message)
     except InvalidEvent:

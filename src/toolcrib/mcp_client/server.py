@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LEAVE_SECONDS: Final = 2.0
-"""How long a server may take to hear that we leave."""
+CLOSE_SECONDS: Final = 2.0
+"""How long a server may take to end the connection when it is closed."""
 
 
 class MountedServer:
-    """Keeps one connection to a server, in a task of its own. `fault` says why there is none.
+    """Keeps one connection to a server open, in a task of its own. While there is none, `fault` is
+    the reason.
 
-    `environ` fills in the variables that the configuration names; None leaves it as it is written.
-    `on_change` hears when the tools, or whether they can be called, have changed.
+    `environ` fills in the variables of the configuration; None leaves them as they are. `on_change`
+    is called when the tools, or whether they can be called, have changed.
     """
 
     def __init__(
@@ -42,133 +43,135 @@ class MountedServer:
         on_change: Callable[[MountedServer], None],
         *,
         environ: Mapping[str, str] | None,
-        pace: ConnectionTiming | None = None,
+        timing: ConnectionTiming | None = None,
     ) -> None:
         self.config = config
         self.source = source
-        self.listing = ServerTools()
+        self.tools = ServerTools()
         self.fault: str | None = "it is being connected to"
         self._on_change = on_change
         self._environ = environ
-        self._pace = pace or ConnectionTiming()
+        self._timing = timing or ConnectionTiming()
         self._connection: Connection | None = None
-        self._hidden = Scrubber([])
+        self._scrubber = Scrubber([])
         self._scope = anyio.CancelScope()
         self._task: asyncio.Task[None] | None = None
-        self._is_tried = asyncio.Event()
-        self._is_left = False
+        self._was_attempted = asyncio.Event()
+        self._is_closed = False
 
     def start(self) -> None:
-        """Begin to connect."""
-        self._task = asyncio.create_task(self._keep(), name=f"toolcrib {self.source}")
+        """Start to connect."""
+        self._task = asyncio.create_task(self._stay_connected(), name=f"toolcrib {self.source}")
 
-    async def first_try(self) -> None:
+    async def first_attempt(self) -> None:
         """Wait until it is connected, or the first attempt has failed."""
-        await self._is_tried.wait()
+        await self._was_attempted.wait()
 
     async def close(self) -> None:
-        """End the connection, and the program if there is one. Calls that run fail."""
-        self._is_left = True
-        self._is_tried.set()
+        """End the connection, and the server's program if there is one. Running calls fail."""
+        self._is_closed = True
+        self._was_attempted.set()
         if self._task is None:
             return
         if self._connection is not None:
-            # A server that keeps sessions is told that ours is over.
+            # A server that keeps sessions hears that this one is over.
             self._connection.leave()
-            await asyncio.wait([self._task], timeout=LEAVE_SECONDS)
+            await asyncio.wait([self._task], timeout=CLOSE_SECONDS)
         self._scope.cancel()
         await asyncio.wait([self._task])
 
     async def call(
-        self, name: str, promise: str, arguments: Mapping[str, Any], context: ToolContext
+        self, name: str, digest: str, arguments: Mapping[str, Any], context: ToolContext
     ) -> ToolResult[Any]:
-        """Run a tool by its own name. Raises `CallEnded` (unavailable) when the server is away, or
-        the tool is no longer what it was when it was offered.
+        """Run a tool by its own name. Raises `CallEnded` (unavailable) when the server is not
+        connected, or the tool's declaration has changed since the session got it.
         """
         connection = self._connection
         if connection is None:
-            raise CallEnded("unavailable", f"The MCP server {self._name} is away: {self.fault}.")
-        if self.listing.promises.get(name) != promise:
+            raise CallEnded(
+                "unavailable", f"The MCP server {self._name} is not connected: {self.fault}."
+            )
+        if self.tools.digests.get(name) != digest:
             raise CallEnded(
                 "unavailable",
-                f"The MCP server {self._name} has changed `{context.tool_name}` since it was "
-                "offered; look at the tools again.",
+                f"The MCP server {self._name} has changed `{context.tool_name}` since the session "
+                "got it; list the tools again.",
             )
 
-        async def tell(progress: float, total: float | None, message: str | None) -> None:
-            said = None if message is None else printable_line(message, self._hidden)
-            report_progress(context, progress, total, said)
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            text = None if message is None else printable_line(message, self._scrubber)
+            report_progress(context, progress, total, text)
 
         try:
-            answer = await connection.call(name, dict(arguments), tell)
+            answer = await connection.call(name, dict(arguments), on_progress)
         except Exception as error:
             tool = context.tool_name
-            raise call_failure(error, self._name, tool, connection, self._hidden) from error
+            raise call_failure(error, self._name, tool, connection, self._scrubber) from error
         result = tool_result(answer, context.tool_name, self.config.terms.max_output_chars)
-        return without_secrets(result, self._hidden)
+        return without_secrets(result, self._scrubber)
 
     @property
     def _name(self) -> str:
         return f"`{self.config.name}`"
 
-    async def _keep(self) -> None:
+    async def _stay_connected(self) -> None:
         with self._scope:
-            reach, failures = self._reach(), 0
-            while reach is not None and not self._is_left:
-                self._hidden = reach.hidden
-                began = anyio.current_time()
-                fault = await self._one_connection(reach)
-                self._down(printable_line(fault, reach.hidden))
-                was_steady = anyio.current_time() - began >= self._pace.steady
-                failures = 0 if was_steady else failures + 1
-                await anyio.sleep(self._pace.pause(failures))
+            endpoint, failures = self._endpoint(), 0
+            while endpoint is not None and not self._is_closed:
+                self._scrubber = endpoint.scrubber
+                started = anyio.current_time()
+                fault = await self._run_connection(endpoint)
+                self._disconnected(printable_line(fault, endpoint.scrubber))
+                was_stable = anyio.current_time() - started >= self._timing.stable_after
+                failures = 0 if was_stable else failures + 1
+                await anyio.sleep(self._timing.pause(failures))
 
-    def _reach(self) -> ServerEndpoint | None:
-        """Where the server is; None when its configuration has a fault that stays."""
+    def _endpoint(self) -> ServerEndpoint | None:
+        """How to reach the server; None when its configuration is invalid."""
         try:
             return endpoint_of(self.config, self._environ)
         except InvalidTool as error:
-            self._down(printable_line(str(error)))
+            self._disconnected(printable_line(str(error)))
             return None
 
-    async def _one_connection(self, reach: ServerEndpoint) -> str:
-        """Connect, and stay until the end of it. Returns the reason of the end."""
-        with anyio.CancelScope(deadline=anyio.current_time() + self._pace.patience) as scope:
+    async def _run_connection(self, endpoint: ServerEndpoint) -> str:
+        """Connect, and wait until the connection ends. Returns the reason."""
+        with anyio.CancelScope(deadline=anyio.current_time() + self._timing.timeout) as scope:
             try:
-                async with connect(reach) as connection:
+                async with connect(endpoint) as connection:
                     await self._list(connection)
                     scope.deadline = float("inf")
-                    await connection.follow(self._list, self._pace)
+                    await connection.follow(self._list, self._timing)
             except Exception as error:
                 return connection_fault(error)
-        return f"it did not answer within {self._pace.patience:g} seconds"
+        return f"it did not answer within {self._timing.timeout:g} seconds"
 
     async def _list(self, connection: Connection) -> None:
-        with anyio.fail_after(self._pace.patience):
-            told = await connection.tools()
-        listing = server_tools(
-            told,
+        with anyio.fail_after(self._timing.timeout):
+            listed = await connection.tools()
+        tools = server_tools(
+            listed,
             connection.rejected,
             self.source,
             self.config.terms,
-            lambda name, promise: RemoteHandler(self, name, promise),
+            lambda name, digest: RemoteHandler(self, name, digest),
         )
-        is_news = listing != self.listing or self._connection is not connection
-        self.listing, self._connection, self.fault = listing, connection, None
-        if is_news:
-            self._tell()
+        is_change = tools != self.tools or self._connection is not connection
+        self.tools, self._connection, self.fault = tools, connection, None
+        if is_change:
+            self._notify()
 
-    def _down(self, fault: str) -> None:
-        is_news = not self._is_left and (self.fault != fault or self._connection is not None)
+    def _disconnected(self, fault: str) -> None:
+        is_change = not self._is_closed and (self.fault != fault or self._connection is not None)
         self._connection, self.fault = None, fault
-        if is_news:
-            logger.warning("the MCP server %r is away: %s", self.config.name, fault)
-            self._tell()
+        if is_change:
+            logger.warning("the MCP server %r is not connected: %s", self.config.name, fault)
+            self._notify()
 
-    def _tell(self) -> None:
-        self._is_tried.set()
+    def _notify(self) -> None:
+        self._was_attempted.set()
         try:
             self._on_change(self)
         except Exception:
-            # Whoever fails to follow must not cost the others their connection.
-            logger.exception("a change of the MCP server %r was not followed", self.config.name)
+            # A failing listener must not end the connection, which others use.
+            logger.exception("the listener of the MCP server %r failed", self.config.name)

@@ -1,6 +1,6 @@
-"""A server's tools as ours: named, checked, and those that are not fit with the reason.
+"""How an MCP tool becomes a `Tool`: named, checked, its schema translated to draft 2020-12.
 
-Schemas of older JSON Schema drafts, as draft 2020-12 writes them.
+A tool that cannot be served is listed with the reason.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _OLDER: Final = (
     "http://json-schema.org/draft-07/schema",
     "https://json-schema.org/draft/2019-09/schema",
 )
-_DEEPEST: Final = 100
+_MAX_DEPTH: Final = 100
 
-# Below these stand schemas by name, and a name may be any word.
+# The values of these keywords map names to schemas, and a name may be any word.
 _NAMED: Final = frozenset(
     {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 )
-# Below these stand values, whatever they look like.
+# The values of these keywords are data, even if they look like schemas.
 _VALUES: Final = frozenset({"const", "default", "enum", "examples"})
 
 
 def as_draft_2020_12(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema in today's words, if it says that it is of an older draft. Raises ValueError
-    when it is too deep to look at.
+    """The schema translated to draft 2020-12, if it declares an older draft. Raises ValueError
+    when it is nested too deep.
     """
     draft = schema.get("$schema")
     if not isinstance(draft, str):
@@ -53,131 +53,145 @@ def as_draft_2020_12(schema: Mapping[str, Any]) -> dict[str, Any]:
     return _schema({key: value for key, value in schema.items() if key != "$schema"}, 0)
 
 
-def _schema(found: Any, depth: int) -> Any:
-    if depth > _DEEPEST:
-        raise ValueError("its schema is too deep")
-    if not isinstance(found, dict):
-        return found
-    node = cast("dict[str, Any]", found)
+def _schema(value: Any, depth: int) -> Any:
+    if depth > _MAX_DEPTH:
+        raise ValueError("its schema is nested too deep")
+    if not isinstance(value, dict):
+        return value
+    node = cast("dict[str, Any]", value)
     items = node.get("items")
-    made = {key: _member(key, value, depth + 1) for key, value in node.items()}
+    translated = {key: _member(key, member, depth + 1) for key, member in node.items()}
     if isinstance(items, list):
-        made["prefixItems"] = made.pop("items")
-        if "additionalItems" in made:
-            made["items"] = made.pop("additionalItems")
-    return _without_dependencies(made)
+        translated["prefixItems"] = translated.pop("items")
+        if "additionalItems" in translated:
+            translated["items"] = translated.pop("additionalItems")
+    return _without_dependencies(translated)
 
 
 def _member(key: str, value: Any, depth: int) -> Any:
     if key in _VALUES:
         return value
     if isinstance(value, list):
-        return [_schema(each, depth) for each in cast("list[Any]", value)]
+        return [_schema(item, depth) for item in cast("list[Any]", value)]
     if key in (*_NAMED, "dependencies") and isinstance(value, dict):
         named = cast("dict[str, Any]", value)
-        return {name: _schema(each, depth) for name, each in named.items()}
+        return {name: _schema(schema, depth) for name, schema in named.items()}
     return _schema(value, depth)
 
 
 def _without_dependencies(node: dict[str, Any]) -> dict[str, Any]:
-    found = node.pop("dependencies", None)
-    if isinstance(found, dict):
-        for name, needed in cast("dict[str, Any]", found).items():
+    dependencies = node.pop("dependencies", None)
+    if isinstance(dependencies, dict):
+        for name, needed in cast("dict[str, Any]", dependencies).items():
             keyword = "dependentRequired" if isinstance(needed, list) else "dependentSchemas"
             node.setdefault(keyword, {})[name] = needed
     return node
 
 
 MAX_TOOLS: Final = 1_000
-"""How many tools of one server are taken."""
+"""The maximum number of tools of one server."""
 
-_LONGEST_NAME: Final = 128
+_MAX_NAME_LENGTH: Final = 128
 
 HandlerFactory: TypeAlias = "Callable[[str, str], Callable[..., Any]]"
-"""Makes the handler of a tool, by its own name and the digest of what it promises."""
+"""Makes the handler of a tool from its own name and the digest of its declaration."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTools:
-    """The tools of a server by the names that they have here, and those that are not fit.
+    """The tools of a server by the names that they have here.
 
-    `promises` are digests of what they promise, by their own names.
+    `invalid` has the reason for each tool that is not served. `digests` are the digests of the
+    declarations, by the server's own names.
     """
 
-    tools: Mapping[str, Tool[Any, Any]] = field(default_factory=dict[str, Any])
-    unfit: Mapping[str, str] = field(default_factory=dict[str, str])
-    promises: Mapping[str, str] = field(default_factory=dict[str, str])
+    served: Mapping[str, Tool[Any, Any]] = field(default_factory=dict[str, Any])
+    invalid: Mapping[str, str] = field(default_factory=dict[str, str])
+    digests: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def server_tools(
-    told: Sequence[mcp_types.Tool],
+    listed: Sequence[mcp_types.Tool],
     rejected: Mapping[str, str],
     source: str,
     terms: MountTerms,
-    handle: HandlerFactory,
+    make_handler: HandlerFactory,
 ) -> ServerTools:
-    """Judge every tool on its own: one that is bad does not take the others with it. `rejected`
-    are those that are bad already, by their own names.
+    """Make a `Tool` of every listed tool that the terms allow. One that is invalid does not affect
+    the others; `rejected` are those known to be invalid already, by their own names.
     """
     tools: dict[str, Tool[Any, Any]] = {}
-    unfit = {
-        _shown(f"{terms.prefix}{name}"): printable_line(reason)
+    invalid = {
+        _printable_name(f"{terms.prefix}{name}"): printable_line(reason)
         for name, reason in rejected.items()
         if terms.serves(name)
     }
-    promises: dict[str, str] = {}
-    for each in told:
-        if not terms.serves(each.name):
+    digests: dict[str, str] = {}
+    for mcp_tool in listed:
+        if not terms.serves(mcp_tool.name):
             continue
-        name = f"{terms.prefix}{each.name}"
+        name = f"{terms.prefix}{mcp_tool.name}"
         try:
-            if each.name in promises:
+            if mcp_tool.name in digests:
                 raise InvalidTool("the server has two tools of that name; the first is served")
             if len(tools) >= MAX_TOOLS:
-                raise InvalidTool(f"of one server {MAX_TOOLS} tools are taken, and no more")
-            tool, promise = _tool(name, each, source, terms, handle)
+                raise InvalidTool(f"at most {MAX_TOOLS} tools of one server are served")
+            tool, digest = tool_from_mcp(name, mcp_tool, source, terms, make_handler)
         except (ValueError, RecursionError) as error:
-            unfit[_shown(name)] = printable_line(str(error)) or "its schema is too deep"
+            invalid[_printable_name(name)] = (
+                printable_line(str(error)) or "its schema is nested too deep"
+            )
         else:
             tools[name] = tool
-            promises[each.name] = promise
-    for missing in _missing(terms, told):
-        unfit.setdefault(_shown(f"{terms.prefix}{missing}"), "the server has no such tool")
-    return ServerTools(MappingProxyType(tools), MappingProxyType(unfit), MappingProxyType(promises))
+            digests[mcp_tool.name] = digest
+    for missing in _missing(terms, listed):
+        invalid.setdefault(
+            _printable_name(f"{terms.prefix}{missing}"), "the server has no such tool"
+        )
+    return ServerTools(
+        MappingProxyType(tools), MappingProxyType(invalid), MappingProxyType(digests)
+    )
 
 
-def _missing(terms: MountTerms, told: Sequence[mcp_types.Tool]) -> list[str]:
-    names = {each.name for each in told}
+def _missing(terms: MountTerms, listed: Sequence[mcp_types.Tool]) -> list[str]:
+    names = {tool.name for tool in listed}
     return [name for name in terms.allowed_tools or () if terms.serves(name) and name not in names]
 
 
-def _tool(
-    name: str, told: mcp_types.Tool, source: str, terms: MountTerms, handle: HandlerFactory
+def tool_from_mcp(
+    name: str,
+    mcp_tool: mcp_types.Tool,
+    source: str,
+    terms: MountTerms,
+    make_handler: HandlerFactory,
 ) -> tuple[Tool[Any, Any], str]:
-    schema = as_draft_2020_12(told.input_schema)
-    description = _description(told)
-    promise = tool_digest(name, description, schema)
-    # What a server says of its own tools, that they only read or may run twice, is not believed:
-    # a policy would let them run, and a crash would repeat them.
+    """A server's tool as a `Tool`, and the digest of its declaration. Raises `InvalidTool`."""
+    schema = as_draft_2020_12(mcp_tool.input_schema)
+    description = _description(mcp_tool)
+    digest = tool_digest(name, description, schema)
+    # A server's hints about its own tools (read-only, idempotent) are ignored: a policy would let
+    # such tools run, and a crash would repeat them.
     tool = Tool[Any, Any](
         name=name,
         description=description,
-        handler=handle(told.name, promise),
+        handler=make_handler(mcp_tool.name, digest),
         calling="input",
         json_schema=schema,
-        output_schema=None if told.output_schema is None else as_draft_2020_12(told.output_schema),
+        output_schema=None
+        if mcp_tool.output_schema is None
+        else as_draft_2020_12(mcp_tool.output_schema),
         source=source,
         requires_approval=terms.approval == "always",
         timeout=terms.timeout,
     )
     prepare(tool)
-    return tool, promise
+    return tool, digest
 
 
-def _description(told: mcp_types.Tool) -> str:
-    text = (told.description or told.title or "").replace("\r\n", "\n").strip()
-    return text or f"The tool {told.name}; its server does not say what it does."
+def _description(mcp_tool: mcp_types.Tool) -> str:
+    text = (mcp_tool.description or mcp_tool.title or "").replace("\r\n", "\n").strip()
+    return text or f"The tool {mcp_tool.name}; its server gives no description."
 
 
-def _shown(name: str) -> str:
-    return printable_line(name)[:_LONGEST_NAME] or "?"
+def _printable_name(name: str) -> str:
+    return printable_line(name)[:_MAX_NAME_LENGTH] or "?"

@@ -1,4 +1,4 @@
-"""Approvals and grants, over all sessions of a store."""
+"""Operations on the approval requests and grants of a store, over all its sessions."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from toolcrib.store.store import FiledApproval, Store
 
 
-async def inbox(store: Store, asked: ListApprovals) -> Inbox:
-    """What waits, oldest first."""
-    state = None if asked.is_all else "pending"
+async def inbox(store: Store, params: ListApprovals) -> Inbox:
+    """The approval requests, oldest first: the pending ones, or all."""
+    state = None if params.is_all else "pending"
 
     def read() -> list[FiledApproval]:
         return list(
             every(
                 lambda cursor: store.approvals(
-                    session_id=asked.session_id, state=state, cursor=cursor
+                    session_id=params.session_id, state=state, cursor=cursor
                 )
             )
         )
@@ -39,59 +39,59 @@ async def inbox(store: Store, asked: ListApprovals) -> Inbox:
 
 
 async def find(store: Store, approval_id: str) -> FiledApproval:
-    """One request. Raises `Refused` (not_found)."""
+    """One approval request. Raises `Refused` (not_found)."""
     filed = await ask_store(store, store.approval, approval_id)
     if filed is None:
-        raise Refused("not_found", f"there is no request for approval {approval_id[:128]!r}")
+        raise Refused("not_found", f"there is no approval request {approval_id[:128]!r}")
     return filed
 
 
-def gives_grant(asked: Decide) -> bool:
-    """Whether more is allowed than the one call."""
-    return asked.grant not in (None, "once")
+def gives_grant(params: Decide) -> bool:
+    """Whether the decision allows more than the one call."""
+    return params.grant not in (None, "once")
 
 
-async def decide(session: Session, asked: Decide, by: str) -> ApprovalFacts:
-    """Decide a request of a session that is open here."""
-    decision = _decision(asked)
-    grant = NewGrant(scope=asked.grant) if asked.grant else None
+async def decide(session: Session, params: Decide, by: str) -> ApprovalFacts:
+    """Decide a request of a session that this process writes."""
+    decision = _decision(params)
+    grant = NewGrant(scope=params.grant) if params.grant else None
     try:
         await session.approvals.decide(
-            asked.approval_id, decision, by=by, grant=grant, digest=asked.digest
+            params.approval_id, decision, by=by, grant=grant, digest=params.digest
         )
     except InvalidDecision as error:
         raise Refused("conflict", str(error)) from None
-    return approval_facts(await find(session.store, asked.approval_id))
+    return approval_facts(await find(session.store, params.approval_id))
 
 
-async def decide_elsewhere(store: Store, asked: Decide, by: str) -> ApprovalFacts:
-    """Decide a request of a session that is not open here: whoever opens it finds the decision,
-    and who has it open looks for it.
+async def decide_elsewhere(store: Store, params: Decide, by: str) -> ApprovalFacts:
+    """Decide a request of a session that this process does not write. The decision goes to the
+    store, where the process that has the session, or opens it next, finds it.
     """
-    filed, decision = await find(store, asked.approval_id), _decision(asked)
+    filed, decision = await find(store, params.approval_id), _decision(params)
     try:
-        await _file(store, filed, asked, decision, by)
+        await _file(store, filed, params, decision, by)
     except InvalidDecision as error:
         raise Refused("conflict", str(error)) from None
-    return approval_facts(await find(store, asked.approval_id))
+    return approval_facts(await find(store, params.approval_id))
 
 
-def _decision(asked: Decide) -> Decision:
-    if asked.decision == "approve":
-        if asked.reason is not None:
-            raise Refused("invalid", "an approval has no reason; leave it out, or deny")
-        return Approve(dict(asked.arguments) if asked.arguments is not None else None)
-    if asked.arguments is not None or asked.grant is not None:
-        raise Refused("invalid", "a denial has neither arguments nor a grant")
-    return Deny(asked.reason) if asked.reason else Deny()
+def _decision(params: Decide) -> Decision:
+    if params.decision == "approve":
+        if params.reason is not None:
+            raise Refused("invalid", "an approval takes no reason; leave it out, or deny")
+        return Approve(dict(params.arguments) if params.arguments is not None else None)
+    if params.arguments is not None or params.grant is not None:
+        raise Refused("invalid", "a denial takes neither arguments nor a grant; leave them out")
+    return Deny(params.reason) if params.reason else Deny()
 
 
 async def _file(
-    store: Store, filed: FiledApproval, asked: Decide, decision: Decision, by: str
+    store: Store, filed: FiledApproval, params: Decide, decision: Decision, by: str
 ) -> None:
     request, now = filed.request, time.time()
-    if asked.digest not in (None, request.digest):
-        raise InvalidDecision("the call is not the one that was shown; look at it again")
+    if params.digest not in (None, request.digest):
+        raise InvalidDecision("the call has changed since it was shown; read the request again")
     if request.deadline is not None and now >= request.deadline:
         raise InvalidDecision(f"request {request.approval_id} expired")
     if isinstance(decision, Approve) and decision.arguments is not None:
@@ -119,12 +119,11 @@ async def find_grant(store: Store, grant_id: str) -> GrantFacts:
 
 
 async def revoke(store: Store, sessions: LiveSessions, grant: GrantFacts, *, by: str) -> bool:
-    """Take a grant back; False when it was not standing. It is written into the ledger of its own
-    session, where its audit is looked for, or else of one that is open here; but a grant must go
-    at once, also when there is no ledger to say so.
+    """Revoke a grant; False when it was not standing. The revocation is recorded in the ledger of
+    the grant's own session or else of any live one, and takes effect even when there is none.
     """
-    places = [each.session.session_id for each in sessions]
-    for session_id in [grant.session_id, *places] if grant.session_id else places:
+    live_ids = [live.session.session_id for live in sessions]
+    for session_id in [grant.session_id, *live_ids] if grant.session_id else live_ids:
         with suppress(Refused):
             async with sessions.writing(session_id) as session:
                 return await session.approvals.revoke(grant.grant_id, by=by)
@@ -132,7 +131,7 @@ async def revoke(store: Store, sessions: LiveSessions, grant: GrantFacts, *, by:
 
 
 def approval_facts(filed: FiledApproval) -> ApprovalFacts:
-    """A request as it is told."""
+    """The description of a request that a client gets."""
     request, decided = filed.request, filed.decided
     return ApprovalFacts(
         approval_id=request.approval_id,

@@ -1,7 +1,4 @@
-"""Calls that the connected client runs.
-
-The tools that a client brings to its session.
-"""
+"""Client tools: declared by the client of a session, and run by it while it is connected."""
 
 from __future__ import annotations
 
@@ -23,55 +20,55 @@ if TYPE_CHECKING:
 
 
 SOURCE = "client"
-"""The source of every tool that a client brings."""
+"""The source of every client tool."""
 
 
 class ClientLink(Protocol):
-    """The way to a client that runs tools. A transport gives one for each connection."""
+    """A connection to a client that runs tools, provided by a transport."""
 
     async def run(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Have the client run a call. Raises `ClientGone` when it leaves; what else it raises is
-        the tool's failure. Cancelled when the result is no longer wanted.
+        """Have the client run a call. Raises `ClientGone` when it disconnects; any other exception
+        is the failure of the tool. Cancelled when the result is no longer needed.
         """
         ...
 
 
 class ClientCalls:
-    """Runs the client-run calls of one session, over whichever link is there."""
+    """Runs the client tools of one session over the attached link, if there is one."""
 
     def __init__(self) -> None:
         self._link: ClientLink | None = None
-        self._linked: str | None = None
+        self._link_owner: str | None = None
         self._owner: str | None = None
         self._running: set[asyncio.Task[Any]] = set()
 
-    def belong_to(self, who: Principal) -> None:
-        """These are the tools of this principal from now on. Raises `Refused` (forbidden) when
-        they are another's, unless `who` is an admin.
+    def set_owner(self, who: Principal) -> None:
+        """Make `who` the owner of the client tools. Raises `Refused` (forbidden) when they belong
+        to another principal, unless `who` is an admin.
         """
-        self._check(who, "bring tools to")
+        self._check_owner(who, "declare client tools in")
         self._owner = who.name
-        if self._linked != who.name:
-            # Whoever was there first is not to run what somebody else brings.
-            self._leave()
+        if self._link_owner != who.name:
+            # The client of one principal must not run the tools of another.
+            self._drop_link()
 
     def attach(self, link: ClientLink, who: Principal) -> Callable[[], None]:
-        """Let a client run the session's calls; returns what ends it. A client that comes takes
-        the place of the one before, and that one's calls fail. Only who brought the tools, or an
-        admin, may: the arguments of calls go to it, and models believe its answers.
+        """Attach a client; returns the function that detaches it. It replaces an earlier client,
+        whose running calls fail. Only the owner of the tools or an admin may attach: the client
+        gets the arguments of calls, and models trust its results.
         """
-        self._check(who, "run the tools of")
-        self._leave()
-        self._link, self._linked = link, who.name
+        self._check_owner(who, "run the client tools of")
+        self._drop_link()
+        self._link, self._link_owner = link, who.name
         return lambda: self.detach(link)
 
     def detach(self, link: ClientLink) -> None:
-        """The client is gone; calls that need it fail, until another comes."""
+        """Detach a client that has disconnected; calls fail until another attaches."""
         if self._link is link:
-            self._leave()
+            self._drop_link()
 
     async def run(self, call: Call) -> Any:
-        """Run a frozen call; its failure is typed when nobody is there, or leaves."""
+        """Run a frozen call. Fails as `unavailable` when no client is attached, or it leaves."""
         if self._link is None:
             raise CallEnded("unavailable", f"The client that runs `{call.name}` is not connected.")
         work = asyncio.ensure_future(self._ask(self._link, call))
@@ -82,79 +79,85 @@ class ClientCalls:
             self._running.discard(work)
             work.cancel()
         if work.cancelled():
-            raise _left(call)
+            raise _disconnected(call)
         return work.result()
 
     async def _ask(self, link: ClientLink, call: Call) -> Any:
         try:
             return await link.run(call.call_id, call.name, from_json(call.arguments))
         except ClientGone:
-            raise _left(call) from None
+            raise _disconnected(call) from None
 
-    def _check(self, who: Principal, what: str) -> None:
+    def _check_owner(self, who: Principal, what: str) -> None:
         if self._owner not in (None, who.name) and not who.may("admin"):
             raise Refused(
                 "forbidden",
-                f"{who.name!r} may not {what} this session: its client tools are another's",
+                f"{who.name!r} may not {what} this session: they belong to another principal",
             )
 
-    def _leave(self) -> None:
-        self._link = self._linked = None
+    def _drop_link(self) -> None:
+        self._link = self._link_owner = None
         for work in tuple(self._running):
             work.cancel()
 
 
-def _left(call: Call) -> CallEnded:
-    return CallEnded("unavailable", f"The client that runs `{call.name}` left before it answered.")
-
-
-def client_tool(told: ClientTool) -> Tool[Any, Any]:
-    """A tool as a client describes it. Raises `InvalidTool`."""
-    return Tool[Any, Any](
-        name=told.name,
-        description=told.description,
-        json_schema=dict(told.parameters),
-        calling="input",
-        source=SOURCE,
-        requires_approval=told.requires_approval,
-        timeout=told.timeout,
+def _disconnected(call: Call) -> CallEnded:
+    return CallEnded(
+        "unavailable", f"The client that runs `{call.name}` disconnected before it answered."
     )
 
 
-def brought(told: Sequence[ClientTool], taken: Collection[str]) -> list[Tool[Any, Any]]:
-    """The tools of a session that opens. None may stand in for one of ours."""
-    found: dict[str, Tool[Any, Any]] = {}
-    for each in told:
-        if each.name in taken or each.name in found:
-            raise _shadows(each.name)
-        found[each.name] = _checked(each)
-    return list(found.values())
+def client_tool(declared: ClientTool) -> Tool[Any, Any]:
+    """The tool that a client has declared. Raises `InvalidTool`."""
+    return Tool[Any, Any](
+        name=declared.name,
+        description=declared.description,
+        json_schema=dict(declared.parameters),
+        calling="input",
+        source=SOURCE,
+        requires_approval=declared.requires_approval,
+        timeout=declared.timeout,
+    )
 
 
-def bring_again(held: LiveSession, told: Sequence[ClientTool], who: Principal) -> None:
-    """A client comes back to a session that is open: what it brings is there from now on. Raises
-    `Refused` (forbidden) when the session has tools of somebody else's client.
+def new_client_tools(
+    declared: Sequence[ClientTool], taken: Collection[str]
+) -> list[Tool[Any, Any]]:
+    """The client tools of a new session. Raises `Refused` (conflict) for a name in `taken`."""
+    tools: dict[str, Tool[Any, Any]] = {}
+    for tool in declared:
+        if tool.name in taken or tool.name in tools:
+            raise _name_taken(tool.name)
+        tools[tool.name] = _validated(tool)
+    return list(tools.values())
+
+
+def update_client_tools(live: LiveSession, declared: Sequence[ClientTool], who: Principal) -> None:
+    """Add or replace the client tools of a live session. Raises `Refused` (forbidden) when the
+    session has client tools of another principal.
     """
-    if not told:
+    if not declared:
         return
-    ours = [name for name, tool in held.executor.tools.items() if tool.ref.source != SOURCE]
-    taken = {*ours, *held.tools.host_names}
-    # One that a tool of the host stands before is still the client's to bring again.
-    tools = brought(told, {name for name in taken if not held.tools.has_from(SOURCE, name)})
-    held.client.belong_to(who)
+    ours = [name for name, tool in live.executor.tools.items() if tool.ref.source != SOURCE]
+    taken = {*ours, *live.tools.host_names}
+    # A client tool that a host tool hides may still be declared again.
+    tools = new_client_tools(
+        declared, {name for name in taken if not live.tools.has_from(SOURCE, name)}
+    )
+    live.client.set_owner(who)
     for tool in tools:
-        held.tools.add(tool)
-        held.own_tools.add(tool.name)
+        live.tools.add(tool)
+        live.own_tools.add(tool.name)
 
 
-def _checked(told: ClientTool) -> Tool[Any, Any]:
+def _validated(declared: ClientTool) -> Tool[Any, Any]:
     try:
-        tool = client_tool(told)
+        tool = client_tool(declared)
         prepare(tool)
     except InvalidTool as error:
-        raise Refused("invalid", f"the client's tool {told.name[:128]!r}: {error}") from None
+        raise Refused("invalid", f"client tool {declared.name[:128]!r}: {error}") from None
     return tool
 
 
-def _shadows(name: str) -> Refused:
-    return Refused("conflict", f"the client's tool {name!r} has the name of another tool")
+def _name_taken(name: str) -> Refused:
+    return Refused("conflict", f"client tool {name!r} has the name of another tool; rename it")

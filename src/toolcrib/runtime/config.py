@@ -1,4 +1,4 @@
-"""What a runtime is made of."""
+"""The configuration of a runtime."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from toolcrib.store.store import Store
 
 WhenBusy = Literal["reject", "enqueue", "interrupt"]
-"""What becomes of a prompt while another one of its session is being answered."""
+"""What becomes of a prompt while its session answers another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeConfig:
-    """Everything a runtime needs. All of it may be left out: then tools live in a registry of the
-    runtime's own, sessions in memory, and there is no model.
+    """The parts and limits of a runtime. Every field is optional: without them the runtime has an
+    empty registry of its own, a store in memory and no model.
     """
 
     host_tool_registry: HostToolRegistry | None = None
     mcp_servers: Sequence[McpServerConfig] = ()
-    """Other MCP servers whose tools every session gets."""
+    """MCP servers whose tools every session gets."""
     store: Store | None = None
     adapter: PromptAdapter | None = None
     instructions: str = ""
-    """What the model is told before every prompt."""
+    """Text that precedes every prompt."""
     policy: Policy | None = None
     approver: Approver | None = None
     hooks: Hooks | None = None
@@ -45,15 +45,15 @@ class RuntimeConfig:
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     when_busy: WhenBusy = "reject"
     max_sessions: int = 10_000
-    """How many sessions are held open at once."""
+    """How many sessions may be open at once."""
     event_backlog: int = 1_000
-    """How many events a reader may be behind before it is cut."""
+    """How many events a reader may fall behind before it ends with a gap."""
     max_payload_bytes: int = 10_000_000
-    """How large a request may be, on any transport."""
+    """The maximum size of a request, on every transport."""
     drain_seconds: float = 10.0
-    """How long closing waits for what is running."""
+    """How long closing waits for running operations."""
     on_session: Callable[[Session], None] | None = None
-    """Sees every session as it is opened, to subscribe or to add reducers."""
+    """Called with every session that is opened, to subscribe or to add reducers."""
 
     def __post_init__(self) -> None:
         for name in ("max_sessions", "event_backlog", "max_payload_bytes"):

@@ -1,4 +1,4 @@
-"""Events as clients get them, in order, each once, whoever is slow."""
+"""The events of a session as clients get them: in order, each once, also for slow readers."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from toolcrib.session.session import Session
 
 GAP: Final = "events.gap"
-"""What a reader is told that fell too far behind: the events after `seq` are in the ledger."""
+"""The kind of the last envelope of a reader that fell too far behind: `seq` is where to resume."""
 
 _PAGE: Final = 256
-"""How many records are read at a time, so that a reader of a long ledger holds few of them."""
+"""How many records a reader of a long ledger holds at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """One event. `seq` is its place in the session's ledger; what is only shown has the place of
-    the last event before it, and `is_kept` is false.
+    """One event. `seq` is its sequence number in the ledger. A passing event is not in the ledger:
+    `is_kept` is false and `seq` is that of the last recorded event before it.
     """
 
     session_id: str
@@ -40,7 +40,7 @@ class Envelope:
 
 
 def envelope_of(record: Record) -> Envelope:
-    """A record of the ledger. Deleted payloads are empty."""
+    """The envelope of a record. A deleted payload is empty."""
     data: dict[str, Any] = json.loads(record.payload) if record.payload is not None else {}
     if record.kind == ToolInvoked.kind and record.payload is not None and "message" not in data:
         data["message"] = rendered(data.get("value"))
@@ -50,11 +50,11 @@ def envelope_of(record: Record) -> Envelope:
 
 
 class EventReader:
-    """Follows one session: what happened after `after`, then what happens.
+    """Yields the events of one session after the record `after`, then those that happen.
 
-    Kept events come from the ledger, so that none is missed and none comes twice. A reader that
-    has caught up and then falls `backlog` events behind is cut with a gap; it can begin again
-    where it was.
+    Recorded events are read from the ledger, so none is missed and none comes twice. A reader that
+    has caught up and then falls `backlog` events behind ends with a `GAP` envelope; a new reader
+    can resume at `seq`.
     """
 
     def __init__(
@@ -66,26 +66,26 @@ class EventReader:
         on_close: Callable[[EventReader], None] | None = None,
     ) -> None:
         self._session = session
-        self._seen = after
+        self._last_seq = after
         self._backlog = backlog
         self._on_close = on_close
-        # What was announced, in order: None for a kept event, which the ledger has.
-        self._heard: deque[Envelope | None] = deque()
+        # The announced events in order; None stands for a recorded one, which the ledger has.
+        self._announced: deque[Envelope | None] = deque()
         self._guard = threading.Lock()
         self._has_caught_up = False
         self._is_cut = False
         self._is_closed = False
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._unsubscribe = session.bus.subscribe(Event, self._hear)
+        self._unsubscribe = session.bus.subscribe(Event, self._on_event)
 
     @property
     def seq(self) -> int:
-        """The place of the last event that was given out; where to begin again."""
-        return self._seen
+        """The sequence number of the last recorded event that was yielded."""
+        return self._last_seq
 
     def close(self) -> None:
-        """Stop following; whoever waits for the next event gets what is left, and the end."""
+        """End the reader. An iteration that waits gets the remaining recorded events, and ends."""
         self._unsubscribe()
         self._is_closed = True
         self._changed.set()
@@ -94,82 +94,82 @@ class EventReader:
 
     async def __aiter__(self) -> AsyncIterator[Envelope]:
         while not self._has_caught_up:
-            # The ledger has what was heard so far; what is heard from now on comes after it.
-            self._heard.clear()
+            # The ledger has every event announced so far; later ones come after it.
+            self._announced.clear()
             page = await self._page(_PAGE)
             self._has_caught_up = len(page) < _PAGE
             for record in page:
-                yield self._given(record)
+                yield self._yielded(record)
         while not self._is_closed:
             await self._changed.wait()
             self._changed.clear()
-            async for envelope in self._news():
+            async for envelope in self._new_events():
                 yield envelope
         if not self._is_cut:
-            async for envelope in self._rest():
+            async for envelope in self._remaining():
                 yield envelope
 
-    async def _news(self) -> AsyncIterator[Envelope]:
+    async def _new_events(self) -> AsyncIterator[Envelope]:
         while not self._is_cut:
-            while self._heard and not self._is_cut:
+            while self._announced and not self._is_cut:
                 recorded, passing = self._take()
                 for record in await self._page(recorded):
-                    yield self._given(record)
+                    yield self._yielded(record)
                 if passing is not None:
-                    yield replace(passing, seq=self._seen)
-            # What was written down and not announced is there as well. If something was heard
-            # meanwhile it may belong before what was read, so that is read again in its turn.
+                    yield replace(passing, seq=self._last_seq)
+            # Records that were never announced are in the ledger too. An event announced during the
+            # read may belong before them, so they are read again in their turn.
             page = await self._page(_PAGE)
-            if self._heard or self._is_cut:
+            if self._announced or self._is_cut:
                 continue
             for record in page:
-                yield self._given(record)
+                yield self._yielded(record)
             if len(page) < _PAGE:
                 return
         session = self._session
-        yield Envelope(session.session_id, self._seen, GAP, session.clock(), {}, is_kept=False)
+        yield Envelope(session.session_id, self._last_seq, GAP, session.clock(), {}, is_kept=False)
         self.close()
 
     def _take(self) -> tuple[int, Envelope | None]:
-        """How many kept events come next, up to the next one that is only shown."""
+        """How many recorded events come next, up to the next passing one, and that one."""
         count = 0
         with self._guard:
-            while self._heard:
-                passing = self._heard.popleft()
+            while self._announced:
+                passing = self._announced.popleft()
                 if passing is not None:
                     return count, passing
                 count += 1
         return count, None
 
-    async def _rest(self) -> AsyncIterator[Envelope]:
-        """All that the ledger has by now."""
+    async def _remaining(self) -> AsyncIterator[Envelope]:
+        """All further records of the ledger."""
         while page := await self._page(_PAGE):
             for record in page:
-                yield self._given(record)
+                yield self._yielded(record)
 
     async def _page(self, count: int) -> list[Record]:
-        session, seen = self._session, self._seen
+        session, seen = self._session, self._last_seq
         if count == 0:
             return []
         return await ask_store(session.store, lambda: list(session.records(seen, limit=count)))
 
-    def _given(self, record: Record) -> Envelope:
-        self._seen = record.seq
+    def _yielded(self, record: Record) -> Envelope:
+        self._last_seq = record.seq
         return envelope_of(record)
 
-    def _hear(self, event: Event) -> None:
-        """Called in whichever thread the event happens in."""
-        passing = _shown(event) if isinstance(event, PASSING) else None
+    def _on_event(self, event: Event) -> None:
+        """Called in the thread of the event."""
+        passing = _passing(event) if isinstance(event, PASSING) else None
         with self._guard:
-            if len(self._heard) >= self._backlog:
-                # Who is still catching up misses nothing that is kept.
+            if len(self._announced) >= self._backlog:
+                # A reader that has not caught up reads the ledger and misses no record.
                 self._is_cut = self._has_caught_up
-                self._heard.clear()
-            self._heard.append(passing)
+                self._announced.clear()
+            self._announced.append(passing)
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._changed.set)
 
 
-def _shown(event: Event) -> Envelope:
+def _passing(event: Event) -> Envelope:
     data = json.loads(encode_event(event))
     return Envelope(event.session_id, 0, event.kind, event.at, data, is_kept=False)

@@ -1,9 +1,4 @@
-"""A session that a runtime holds open: its tools, who runs them, and its one turn.
-
-One turn at a time in a session.
-
-A runtime's hooks in its sessions, whose tools come and go.
-"""
+"""A session that is open in a runtime: its executor, its one turn at a time, its event readers."""
 
 from __future__ import annotations
 
@@ -16,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 from toolcrib.adapters.governance import Governance
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks, PreReply
-from toolcrib.errors import CallEnded, Refused
+from toolcrib.errors import CallEnded, Refused, UsageError
 from toolcrib.runtime.event_reader import EventReader
-from toolcrib.runtime.idempotency import KeyedCalls
+from toolcrib.runtime.idempotency import KeyedCallRecords
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Caller
+    from toolcrib.calls.outcome import Outcome
     from toolcrib.host_tools.session_tools import SessionTools
     from toolcrib.runtime.client_tools import ClientCalls
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
@@ -30,13 +26,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOST_WAITING: Final = 32
-"""How many turns may be enqueued behind the one that runs."""
+MAX_QUEUED: Final = 32
+"""How many turns may be queued behind the running one."""
 
 
 class TurnSlot:
-    """Holds the turn that is running and those that wait for their turn. What becomes of another
-    one is for who asks to say: refused, enqueued, or in the place of all that are there.
+    """Runs the turns of one session one after the other. `when_busy` says what becomes of a turn
+    that comes while another runs: refused, queued, or run in place of all others.
     """
 
     def __init__(self) -> None:
@@ -45,15 +41,15 @@ class TurnSlot:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a turn is running or waiting."""
+        """Whether a turn is running or queued."""
         return bool(self._turns)
 
     async def run(self, work: Callable[[], Awaitable[T]], when_busy: WhenBusy) -> T | None:
-        """Run a turn; None when it was cancelled. It goes on when whoever waits for it leaves."""
+        """Run a turn; None when it was cancelled. Cancelling the wait does not cancel the turn."""
         if self._turns:
-            self._make_way(when_busy)
+            self._admit(when_busy)
         task = asyncio.ensure_future(self._in_turn(work))
-        # At once, not when the task begins: of two that ask in one breath, one is refused.
+        # Here and not when the task starts: of two turns in one tick, the second finds it busy.
         self._turns.append(task)
         task.add_done_callback(self._turns.remove)
         await asyncio.wait([task])
@@ -69,23 +65,23 @@ class TurnSlot:
         return True
 
     def cancel_all(self) -> list[asyncio.Task[Any]]:
-        """Cancel every turn, and give those that have yet to end."""
+        """Cancel every turn, and return the tasks that have yet to end."""
         turns = list(self._turns)
         for task in turns:
             task.cancel()
         return turns
 
-    def _make_way(self, when_busy: WhenBusy) -> None:
+    def _admit(self, when_busy: WhenBusy) -> None:
         match when_busy:
             case "reject":
                 raise Refused(
                     "busy",
-                    "a prompt of this session is being answered; wait for it, cancel it, or ask to "
-                    "be enqueued",
+                    "the session is answering another prompt; wait for it, cancel it, or send "
+                    "when_busy: enqueue",
                 )
             case "enqueue":
-                if len(self._turns) > MOST_WAITING:
-                    raise Refused("busy", f"{MOST_WAITING} prompts wait in this session already")
+                if len(self._turns) > MAX_QUEUED:
+                    raise Refused("busy", f"the session has {MAX_QUEUED} queued prompts already")
             case "interrupt":
                 self.cancel_all()
             case _:
@@ -98,42 +94,40 @@ class TurnSlot:
 
 @dataclass(frozen=True, slots=True)
 class SessionHooks(Hooks):
-    """Hooks that may name tools that a session does not have, or not yet: they hold as soon as it
-    has them.
-    """
+    """Hooks that may name tools which the session does not have yet."""
 
     def check(self, known: Mapping[str, Any]) -> None:
         """Raise `InvalidHooks` for hooks that cannot be called."""
         Hooks.check(self.only(known), known)
 
 
-def session_hooks(given: Hooks | None) -> SessionHooks:
-    """The same hooks, for tools that come and go."""
-    given = given or Hooks()
-    return SessionHooks(given.global_pre, given.global_post, given.pre, given.post, given.timeout)
+def session_hooks(hooks: Hooks | None) -> SessionHooks:
+    """The hooks of a runtime, for sessions whose tools change."""
+    hooks = hooks or Hooks()
+    return SessionHooks(hooks.global_pre, hooks.global_post, hooks.pre, hooks.post, hooks.timeout)
 
 
 def prompt_hooks(hooks: SessionHooks, executor: Executor, names: Collection[str]) -> SessionHooks:
-    """The hooks for a prompt that was offered `names`: a call of one that the session's executor
-    no longer has finds nothing, also in the middle of a turn.
+    """The hooks for a prompt that declares the tools `names`. A tool that the session has lost
+    since then is not found, even in the middle of a turn.
     """
-    given, offered = hooks.global_pre, frozenset(names)
+    global_pre, declared = hooks.global_pre, frozenset(names)
 
-    async def look_for_it(context: Any, name: str, arguments: dict[str, Any]) -> PreReply:
-        if name in offered and name not in executor.tools:
+    async def refuse_removed(context: Any, name: str, arguments: dict[str, Any]) -> PreReply:
+        if name in declared and name not in executor.tools:
             raise CallEnded("not_found", f"There is no tool named {name!r} any more.")
-        return arguments if given is None else await given(context, name, arguments)
+        return arguments if global_pre is None else await global_pre(context, name, arguments)
 
-    return replace(hooks, global_pre=look_for_it)
+    return replace(hooks, global_pre=refuse_removed)
 
 
 STOP_SECONDS: Final = 5.0
-"""How long closing waits for what was cancelled. What does not stop is found in doubt later."""
+"""How long closing waits for cancelled calls. One that does not stop is in doubt afterwards."""
 
 
 class LiveSession:
-    """A session with an executor of all its tools: the host's, which come and go with the registry,
-    and those that a client brought.
+    """A session with an executor for all its tools: those of the host's registry, of mounted MCP
+    servers and of the client. Close it to let another process write the session.
     """
 
     def __init__(
@@ -147,15 +141,15 @@ class LiveSession:
         own_tools: Iterable[str],
     ) -> None:
         self.session = session
-        self.loop = asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
         self.tools = tools
         self.client = client
         self.missing = dict(missing)
-        """Tools from elsewhere that the session does not have, with the reason."""
+        """MCP tools that the session does not have, with the reason."""
         self.own_tools = set(own_tools)
-        """Tools from elsewhere that no other session has."""
+        """Client and MCP tools that no other session has."""
         self.slot = TurnSlot()
-        self.keyed_calls = KeyedCalls(session)
+        self.keyed_calls = KeyedCallRecords(session)
         self.is_closing = False
         self._config = config
         self._hooks = session_hooks(config.hooks)
@@ -169,22 +163,39 @@ class LiveSession:
             runners={"client": self.client},
         )
         tools.follow(self.executor)
-        self.calls: set[asyncio.Task[Any]] = set()
-        """The tasks of calls that were asked for without a model."""
+        self._calls: set[asyncio.Task[Any]] = set()
+        """The tasks of calls without a model."""
         self._readers: set[EventReader] = set()
         self._decision = asyncio.Event()
 
     @property
     def unavailable(self) -> Mapping[str, str]:
-        """Tools that the session does not have, with the reason."""
+        """All tools that the session does not have, with the reason."""
         return {**self.missing, **self.tools.unavailable}
 
     def is_own(self, name: str) -> bool:
         """Whether no other session has this tool."""
         return self.tools.is_own(name) if self.tools.is_host(name) else name in self.own_tools
 
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], call_id: str | None, caller: Caller
+    ) -> Outcome:
+        """Call a tool. Closing the session cancels the call. Raises `Refused` (conflict) when the
+        call id is taken.
+        """
+        # With the loop as argument, asyncio need not look it up, which costs a system call.
+        task = asyncio.current_task(self._loop)
+        assert task is not None, "an operation runs in a task of the loop of its session"
+        self._calls.add(task)
+        try:
+            return await self.executor.call(name, arguments, call_id=call_id, caller=caller)
+        except UsageError as error:
+            raise Refused("conflict", str(error)) from None
+        finally:
+            self._calls.discard(task)
+
     def governance(self, names: Collection[str], caller: Caller) -> Governance:
-        """How the calls of a prompt that is offered `names` are governed: like all others."""
+        """The governance of the calls of a prompt that declares the tools `names`."""
         config = self._config
         return Governance(
             policy=config.policy,
@@ -196,31 +207,31 @@ class LiveSession:
         )
 
     def follow(self, after: int, backlog: int) -> EventReader:
-        """A reader of what happened after a place, which ends with the session."""
+        """A reader of the events after the record `after`; it ends with the session."""
         reader = EventReader(self.session, after, backlog, on_close=self._readers.discard)
         self._readers.add(reader)
         return reader
 
     @property
     def next_decision(self) -> asyncio.Event:
-        """Is set when the next decision is made here. Take it before looking for decisions."""
+        """Set by the next decision in this process. Get it before reading the decisions."""
         return self._decision
 
     def decision_made(self) -> None:
-        """Wake whoever waits for a decision."""
+        """Wake the prompts that wait for a decision."""
         self._decision.set()
         self._decision = asyncio.Event()
 
     def stop_waiting(self) -> None:
-        """Let prompts that wait for people end; what they wait for stays to be decided."""
+        """End prompts that wait for approval; their requests stay pending."""
         self.is_closing = True
         self.decision_made()
 
     async def close(self) -> None:
-        """Cancel what runs and let another process write the session."""
+        """Cancel running turns and calls, and release the session for another process."""
         self.stop_waiting()
-        tasks = [*self.slot.cancel_all(), *self.calls]
-        for task in self.calls:
+        tasks = [*self.slot.cancel_all(), *self._calls]
+        for task in self._calls:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=STOP_SECONDS)
@@ -233,7 +244,7 @@ class LiveSession:
 
 
 async def wait_at_most(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, and no longer than this."""
+    """Wait for an event, and no longer than `seconds`."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -1,11 +1,7 @@
-"""What is asked of a runtime and what it answers, the same on every transport.
+"""The parameters and results of every operation, the same on every transport.
 
-Field names are the wire's. Everything that comes in is checked against these types, and what they
-do not name is refused.
-
-What every request to a runtime has in common: keys that it does not name are refused.
-
-What is asked about approvals and grants, and what is answered.
+Field names are those of the wire. Parameters are validated against these types, and unknown keys
+are refused.
 """
 
 from __future__ import annotations
@@ -27,19 +23,19 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationParams:
-    """Base of what is asked."""
+    """Base of the parameters of an operation."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nothing(OperationParams):
-    """An operation without parameters, or without an answer."""
+    """No parameters, or no result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListApprovals(OperationParams):
-    """What waits, in one session or in all; with `is_all`, what is decided too."""
+    """The pending requests of one session or of all; with `is_all`, the decided ones too."""
 
     session_id: str | None = None
     is_all: bool = False
@@ -47,14 +43,14 @@ class ListApprovals(OperationParams):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneApproval(OperationParams):
-    """One request for approval."""
+    """One approval request."""
 
     approval_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalFacts:
-    """A request for approval, and what became of it."""
+    """An approval request and its state."""
 
     approval_id: str
     session_id: str
@@ -74,26 +70,26 @@ class ApprovalFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbox:
-    """Requests for approval, oldest first."""
+    """Approval requests, oldest first."""
 
     approvals: list[ApprovalFacts]
 
 
 _NULL: Final[dict[str, JsonValue]] = {"type": "null"}
-_FITTING: Final[dict[str, JsonValue]] = {
+_DECISION_RULES: Final[dict[str, JsonValue]] = {
     "if": {"properties": {"decision": {"const": "approve"}}},
     "then": {"properties": {"reason": _NULL}},
     "else": {"properties": {"arguments": _NULL, "grant": _NULL}},
 }
-"""What goes with which decision, for whoever reads the schema."""
+"""Which fields go with which decision, for the JSON Schema."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decide(OperationParams):
-    """A decision. It is final, and bound to the digest that whoever decides has seen."""
+    """A decision. It is final, and bound to the digest that the decider has seen."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid", json_schema_extra=_FITTING
+        extra="forbid", json_schema_extra=_DECISION_RULES
     )
     approval_id: str
     decision: Literal["approve", "deny"]
@@ -106,7 +102,7 @@ class Decide(OperationParams):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantFacts:
-    """A standing yes."""
+    """A standing grant."""
 
     grant_id: str
     tool: str
@@ -135,13 +131,13 @@ class OneGrant(OperationParams):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revoked:
-    """Whether the grant was standing."""
+    """Whether the grant was standing until now."""
 
     was_standing: bool
 
 
 NewSessionId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")]
-"""An id for a session that is to be made."""
+"""The id of a new session."""
 Key = Annotated[str, Field(min_length=1, max_length=255)]
 """An idempotency key."""
 CallId = Annotated[str, Field(min_length=1, max_length=256)]
@@ -183,8 +179,8 @@ __all__ = [
     "Tools",
 ]
 
-MOST_EVENTS: Final = 10_000
-"""How many events one answer may hold."""
+MAX_EVENTS: Final = 10_000
+"""How many events one result may hold."""
 
 SessionState = Literal["open", "closed"]
 CallStatus = Literal["completed", "failed", "waiting"]
@@ -193,7 +189,7 @@ PromptStatus = Literal["completed", "waiting", "failed", "cancelled"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTool(OperationParams):
-    """A tool that the client brings and runs. `parameters` is the JSON Schema of an object."""
+    """A tool that the client declares and runs. `parameters` is the JSON Schema of an object."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
     description: Annotated[str, Field(pattern=r"\S")]
@@ -204,7 +200,7 @@ class ClientTool(OperationParams):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateSession(OperationParams):
-    """A new session. `capabilities` is what the client can do; `client_tools` it runs itself."""
+    """A new session. `capabilities` are those of the client; `client_tools` it runs itself."""
 
     session_id: NewSessionId | None = None
     cwd: str | None = None
@@ -226,8 +222,8 @@ class OneSession(OperationParams):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeSession(OperationParams):
-    """A session of the store, opened again. Where it works and which tools it may have is as it
-    was; what the client can do and brings, it says anew.
+    """A session of the store, to open again. Its directory and its allowed tools are stored with
+    it; environment, capabilities and client tools are declared anew.
     """
 
     session_id: str
@@ -238,7 +234,7 @@ class ResumeSession(OperationParams):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkSession(OperationParams):
-    """A new session that begins with what another one holds."""
+    """A new session that begins with the history of another one."""
 
     session_id: str
     new_session_id: NewSessionId | None = None
@@ -257,7 +253,7 @@ class SessionFacts:
     cwd: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     unavailable_tools: dict[str, str] = field(default_factory=dict[str, str])
-    """Tools that this session does not have, and why."""
+    """The tools that this session does not have, with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,14 +298,14 @@ class ToolFacts:
     timeout: float | None = None
     deprecated: str | None = None
     uses: list[str] = field(default_factory=list[str])
-    """The tools that it may call itself."""
+    """The tools that it may call."""
     output_schema: dict[str, Any] | None = None
-    """What it promises to give, where it says so."""
+    """The JSON Schema of its result, if it declares one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """The tools of a session, and those it does not have with the reason."""
+    """The tools of a session, and those that it does not have with the reason."""
 
     tools: list[ToolFacts]
     unavailable: dict[str, str] = field(default_factory=dict[str, str])
@@ -317,7 +313,7 @@ class Tools:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTool(OperationParams):
-    """A call without a model. With the id of a call that waits, that call is taken up again."""
+    """A call without a model. With the id of a waiting call, that call is resumed."""
 
     session_id: str
     name: str
@@ -329,7 +325,7 @@ class CallTool(OperationParams):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallResult:
-    """What a call came to. `text` is what a model would see, `value` is for programs."""
+    """The result of a call. `text` is for a model, `value` for programs."""
 
     call_id: str
     tool: str
@@ -351,14 +347,14 @@ class OneCall(OperationParams):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelled:
-    """Whether there was something to cancel."""
+    """Whether there was anything to cancel."""
 
     was_running: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientResult(OperationParams):
-    """What came of a call that the client was asked to run."""
+    """The result of a call that the client has run."""
 
     session_id: str
     call_id: str
@@ -373,14 +369,14 @@ class SendPrompt(OperationParams):
     session_id: str
     text: str
     waits: bool = True
-    """Whether to wait for the people whose approval it takes, or to say that it waits."""
+    """Whether to wait for the approvals that the prompt needs, or to return as `waiting`."""
     when_busy: WhenBusy | None = None
     idempotency_key: Key | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumePrompt(OperationParams):
-    """Go on with the prompt of a session that waits, or was cut off."""
+    """Resume the prompt of a session that waits or was interrupted."""
 
     session_id: str
     waits: bool = True
@@ -389,7 +385,7 @@ class ResumePrompt(OperationParams):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptResult:
-    """What a prompt came to. While it is `waiting`, the named approvals are needed."""
+    """The result of a prompt. While it is `waiting`, it needs the approvals in `pending`."""
 
     session_id: str
     turn: int
@@ -399,21 +395,21 @@ class PromptResult:
     usage: dict[str, int] = field(default_factory=dict[str, int])
     error: str | None = None
     reason: EvaluationReason | None = None
-    """Why there is no answer, where it is one of these; `error` says it in words."""
+    """Why there is no answer, for programs; `error` is for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListEvents(OperationParams):
-    """What happened in a session after a place in its ledger."""
+    """The recorded events of a session after a sequence number."""
 
     session_id: str
     after: Annotated[int, Ge(0)] = 0
-    limit: Annotated[int, Ge(1), Le(MOST_EVENTS)] = 1_000
+    limit: Annotated[int, Ge(1), Le(MAX_EVENTS)] = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Events:
-    """Kept events in order; `last_seq` is where to go on."""
+    """Recorded events in order; the next request continues after `last_seq`."""
 
     events: list[dict[str, Any]]
     last_seq: int
@@ -421,7 +417,7 @@ class Events:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What this runtime speaks and how much it takes."""
+    """The protocol, operations, events and limits of a runtime."""
 
     name: str
     version: str

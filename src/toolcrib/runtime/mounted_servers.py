@@ -1,4 +1,4 @@
-"""Other MCP servers' tools: those of the runtime in all sessions, a client's in its own."""
+"""Mounted MCP servers: the runtime's in every session, a client's in its own session."""
 
 from __future__ import annotations
 
@@ -24,196 +24,203 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FIRST_SECONDS: Final = 20.0
-"""How long sessions wait for servers that were not reached yet."""
+"""How long a session waits for servers that have not connected yet."""
 
 
 @dataclass(slots=True)
 class ServerTools:
-    """What servers have for one session: tools by name, and what it does not get, with the reason.
-
-    `away` are servers that cannot be called now.
+    """The tools of the mounted servers for one session: those it gets by name, those it does not
+    get with the reason, and in `away` the servers that are disconnected.
     """
 
     tools: dict[str, Tool[Any, Any]] = field(default_factory=dict[str, Any])
     withheld: dict[str, str] = field(default_factory=dict[str, str])
     away: dict[str, str] = field(default_factory=dict[str, str])
     sources: dict[str, str] = field(default_factory=dict[str, str])
-    """Where each tool that is withheld would have come from."""
+    """The source of each withheld tool."""
 
     @property
     def unavailable(self) -> dict[str, str]:
-        """All that cannot be called, with the reason."""
+        """The withheld tools and disconnected servers, with the reason."""
         return {**self.away, **self.withheld}
 
     def withhold(self, name: str, source: str, reason: str) -> None:
-        """The session does not get this tool."""
+        """Withhold a tool from the session."""
         self.withheld[name], self.sources[name] = reason, source
 
 
 class MountedServers:
-    """Keeps the servers of a runtime and of its sessions, and their tools in the sessions."""
+    """Connects the servers of a runtime and its sessions, and keeps their tools up to date."""
 
     def __init__(
         self,
         configs: Iterable[McpServerConfig],
-        held: Callable[[], Iterable[LiveSession]],
-        pace: ConnectionTiming | None = None,
+        live_sessions: Callable[[], Iterable[LiveSession]],
+        timing: ConnectionTiming | None = None,
     ) -> None:
-        self._held = held
-        self._pace = pace
+        self._live_sessions = live_sessions
+        self._timing = timing
         self._shared = [self._server(each) for each in configs]
         self._remounting = asyncio.Lock()
         self._is_closed = False
         self._own: dict[str, list[MountedServer]] = {}
-        self._offers: dict[str, ServerTools] = {}
-        self._tries = [_begin(server) for server in self._shared]
-        self._patience = asyncio.get_running_loop().time() + FIRST_SECONDS
+        self._session_tools: dict[str, ServerTools] = {}
+        self._attempts = [_connect(server) for server in self._shared]
+        self._ready_deadline = asyncio.get_running_loop().time() + FIRST_SECONDS
 
     async def ready(self) -> None:
-        """Wait until every server of the runtime was tried once, and no longer than
-        `FIRST_SECONDS` from the start: whoever is later brings its tools when it comes.
+        """Wait for the first connection attempt of every server, at most `FIRST_SECONDS` from the
+        start. The tools of a slower server are added when it connects.
         """
-        await _wait(self._tries, self._patience - asyncio.get_running_loop().time())
+        await _wait(self._attempts, self._ready_deadline - asyncio.get_running_loop().time())
 
     async def remount(self, configs: Sequence[McpServerConfig]) -> None:
-        """Have these servers in all sessions from now on, in the place of those of before. One
-        that is configured as it was keeps its connection. A new one is tried first, so that what
-        it replaces is there until then; calls that run on one that goes fail.
+        """Replace the servers of the runtime. A server whose configuration is unchanged keeps its
+        connection. New servers connect before old ones are closed, and calls that run on a closed
+        one fail.
         """
         async with self._remounting:
             before = list(self._shared)
-            kept = {each.config.name: each for each in before if each.config in configs}
-            servers = [kept.get(each.name) or self._server(each) for each in configs]
-            new = [each for each in servers if each not in before]
+            unchanged = {
+                server.config.name: server for server in before if server.config in configs
+            }
+            servers = [unchanged.get(config.name) or self._server(config) for config in configs]
+            new = [server for server in servers if server not in before]
             try:
-                await _wait([_begin(server) for server in new], FIRST_SECONDS)
+                await _wait([_connect(server) for server in new], FIRST_SECONDS)
             except asyncio.CancelledError:
-                await _leave(new)
+                await _close(new)
                 raise
             if self._is_closed:
-                await _leave(new)
+                await _close(new)
                 return
             self._shared = servers
-            for held in self._held():
-                self._follow(held)
-            await _leave(each for each in before if each not in servers)
+            for live in self._live_sessions():
+                self._try_refresh(live)
+            await _close(server for server in before if server not in servers)
 
     async def close(self) -> None:
-        """Leave every server."""
+        """Close every server."""
         self._is_closed = True
         own = [server for servers in self._own.values() for server in servers]
         self._own.clear()
-        await _leave([*self._shared, *own])
+        await _close([*self._shared, *own])
 
     def mount(
         self, session: Session, taken: Collection[str], is_wanted: Callable[[str], bool]
     ) -> ServerTools:
-        """The tools of a session that opens; names that are `taken` stay whose they are."""
-        offer = self._offer(session.session_id, taken, is_wanted)
-        self._offers[session.session_id] = offer
-        for name in offer.withheld:
-            _tell(session, offer, name)
-        return offer
+        """The server tools of a session that opens. Names in `taken` belong to other tools."""
+        server_tools = self._tools_for(session.session_id, taken, is_wanted)
+        self._session_tools[session.session_id] = server_tools
+        for name in server_tools.withheld:
+            _record_withheld(session, server_tools, name)
+        return server_tools
 
-    async def mount_for(self, held: LiveSession, configs: Sequence[McpServerConfig]) -> None:
-        """Servers that a client brings to its own session: as it writes them, and under a source
-        that no rule for the runtime's servers fits.
+    async def mount_for(self, live: LiveSession, configs: Sequence[McpServerConfig]) -> None:
+        """Mount servers of a client in its own session, under a source that no policy rule for the
+        servers of the runtime matches.
         """
-        session_id = held.session.session_id
+        session_id = live.session.session_id
         servers = [
-            MountedServer(each, client_source(each), self._changed, environ=None, pace=self._pace)
+            MountedServer(
+                each, client_source(each), self._changed, environ=None, timing=self._timing
+            )
             for each in configs
         ]
         self._own.setdefault(session_id, []).extend(servers)
-        await _wait([_begin(server) for server in servers], FIRST_SECONDS)
-        self.bring_up_to_date(held)
+        await _wait([_connect(server) for server in servers], FIRST_SECONDS)
+        self.refresh(live)
 
     async def unmount(self, session_id: str) -> None:
-        """The session is over."""
-        self._offers.pop(session_id, None)
-        await _leave(self._own.pop(session_id, []))
+        """Close the servers of a session that has ended."""
+        self._session_tools.pop(session_id, None)
+        await _close(self._own.pop(session_id, []))
 
-    def bring_up_to_date(self, held: LiveSession) -> None:
-        """Make a session have what the servers have now."""
-        session_id = held.session.session_id
-        old = self._offers.get(session_id)
+    def refresh(self, live: LiveSession) -> None:
+        """Give a session the tools that its servers have now."""
+        session_id = live.session.session_id
+        old = self._session_tools.get(session_id)
         if old is None:
             return
-        taken = [name for name in held.executor.tools if name not in old.tools]
-        new = self._offer(session_id, taken, held.tools.is_wanted)
-        self._offers[session_id] = new
+        taken = [name for name in live.executor.tools if name not in old.tools]
+        new = self._tools_for(session_id, taken, live.tools.is_wanted)
+        self._session_tools[session_id] = new
         for name in old.tools.keys() - new.tools.keys():
-            held.tools.remove(name)
-            held.own_tools.discard(name)
+            live.tools.remove(name)
+            live.own_tools.discard(name)
         for name, tool in list(new.tools.items()):
-            _put(held, tool, old.tools.get(name), new)
-        held.own_tools.update(self._own_names(session_id, new))
+            _add(live, tool, old.tools.get(name), new)
+        live.own_tools.update(self._own_names(session_id, new))
         for name in old.unavailable.keys() - new.unavailable.keys():
-            held.missing.pop(name, None)
-        held.missing.update(new.unavailable)
+            live.missing.pop(name, None)
+        live.missing.update(new.unavailable)
         for name, reason in new.withheld.items():
             if old.withheld.get(name) != reason:
-                _tell(held.session, new, name)
+                _record_withheld(live.session, new, name)
 
     def _changed(self, server: MountedServer) -> None:
-        for held in self._held():
-            own = self._own.get(held.session.session_id, [])
+        for live in self._live_sessions():
+            own = self._own.get(live.session.session_id, [])
             if server in self._shared or server in own:
-                self._follow(held)
+                self._try_refresh(live)
 
-    def _follow(self, held: LiveSession) -> None:
+    def _try_refresh(self, live: LiveSession) -> None:
         try:
-            self.bring_up_to_date(held)
+            self.refresh(live)
         except Exception:
-            logger.exception("session %s has not followed", held.session.session_id)
+            logger.exception(
+                "the server tools of session %s were not refreshed", live.session.session_id
+            )
 
     def _server(self, config: McpServerConfig) -> MountedServer:
         source = f"mcp:{config.name}"
-        return MountedServer(config, source, self._changed, environ=os.environ, pace=self._pace)
+        return MountedServer(config, source, self._changed, environ=os.environ, timing=self._timing)
 
-    def _offer(
+    def _tools_for(
         self, session_id: str, taken: Collection[str], is_wanted: Callable[[str], bool]
     ) -> ServerTools:
-        offer = ServerTools()
+        server_tools = ServerTools()
         for server in (*self._shared, *self._own.get(session_id, [])):
             if server.fault is not None:
-                offer.away[server.source] = server.fault
-            for name, reason in server.listing.unfit.items():
+                server_tools.away[server.source] = server.fault
+            for name, reason in server.tools.invalid.items():
                 if is_wanted(name):
-                    offer.withhold(name, server.source, reason)
-            for name, tool in server.listing.tools.items():
+                    server_tools.withhold(name, server.source, reason)
+            for name, tool in server.tools.served.items():
                 if not is_wanted(name):
                     continue
-                if name in offer.tools:
-                    why = f"{offer.tools[name].source} has a tool of that name"
-                    offer.withhold(name, server.source, why)
+                if name in server_tools.tools:
+                    reason = f"{server_tools.tools[name].source} has a tool of that name"
+                    server_tools.withhold(name, server.source, reason)
                 elif name in taken:
-                    offer.withhold(name, server.source, "the session has a tool of that name")
+                    server_tools.withhold(
+                        name, server.source, "the session has a tool of that name"
+                    )
                 else:
-                    offer.tools[name] = tool
-        return offer
+                    server_tools.tools[name] = tool
+        return server_tools
 
-    def _own_names(self, session_id: str, offer: ServerTools) -> list[str]:
+    def _own_names(self, session_id: str, server_tools: ServerTools) -> list[str]:
         own = {server.source for server in self._own.get(session_id, [])}
-        return [name for name, tool in offer.tools.items() if tool.source in own]
+        return [name for name, tool in server_tools.tools.items() if tool.source in own]
 
 
-def _put(
-    held: LiveSession, tool: Tool[Any, Any], old: Tool[Any, Any] | None, new: ServerTools
+def _add(
+    live: LiveSession, tool: Tool[Any, Any], old: Tool[Any, Any] | None, new: ServerTools
 ) -> None:
     if tool == old:
         return
     try:
-        held.tools.add(tool)
+        live.tools.add(tool)
     except DuplicateTool as error:
-        # A tool from elsewhere that shows only in the next turn.
+        # Another tool of that name takes effect in the next turn.
         del new.tools[tool.name]
         new.withhold(tool.name, tool.source, str(error))
 
 
-def _tell(session: Session, offer: ServerTools, name: str) -> None:
-    """Say of a tool that should have been there that it is not."""
-    reason, source = offer.withheld[name], offer.sources[name]
+def _record_withheld(session: Session, server_tools: ServerTools, name: str) -> None:
+    """Log and record that the session does not get a tool."""
+    reason, source = server_tools.withheld[name], server_tools.sources[name]
     logger.warning("session %s has no tool %r: %s", session.session_id, name, reason)
     session.note(
         ToolWithheld(
@@ -226,15 +233,15 @@ def _tell(session: Session, offer: ServerTools, name: str) -> None:
     )
 
 
-def _begin(server: MountedServer) -> asyncio.Task[None]:
+def _connect(server: MountedServer) -> asyncio.Task[None]:
     server.start()
-    return asyncio.create_task(server.first_try())
+    return asyncio.create_task(server.first_attempt())
 
 
-async def _wait(tries: Collection[asyncio.Task[None]], seconds: float) -> None:
-    if any(not each.done() for each in tries):
-        await asyncio.wait(tries, timeout=max(0.0, seconds))
+async def _wait(attempts: Collection[asyncio.Task[None]], seconds: float) -> None:
+    if any(not attempt.done() for attempt in attempts):
+        await asyncio.wait(attempts, timeout=max(0.0, seconds))
 
 
-async def _leave(servers: Iterable[MountedServer]) -> None:
+async def _close(servers: Iterable[MountedServer]) -> None:
     await asyncio.gather(*(server.close() for server in servers))

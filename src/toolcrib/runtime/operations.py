@@ -1,4 +1,4 @@
-"""Every operation by its name: what it takes, what it gives, and who may ask for it."""
+"""Every operation by its name, with its parameters, its result and the scope it requires."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One thing that can be asked of a runtime."""
+    """An operation of a runtime."""
 
     name: str
     scope: Scope
@@ -29,13 +29,13 @@ class Operation:
     about: str
 
     def read(self, params: object) -> Any:
-        """The typed parameters. Raises `Refused` (invalid) naming each fault."""
+        """The typed parameters. Raises `Refused` (invalid) that names each fault."""
         try:
             return _adapter(self.params).validate_python({} if params is None else params)
         except ValidationError as error:
             faults = [
-                {"pointer": "/" + "/".join(map(str, each["loc"])), "message": each["msg"]}
-                for each in error.errors(include_url=False, include_input=False)
+                {"pointer": "/" + "/".join(map(str, fault["loc"])), "message": fault["msg"]}
+                for fault in error.errors(include_url=False, include_input=False)
             ]
             first = faults[0]
             raise Refused(
@@ -45,7 +45,7 @@ class Operation:
             ) from None
 
     async def ask(self, service: Service, params: object, who: Principal) -> Any:
-        """Check who asks and what, and do it."""
+        """Check the scope and the parameters, and run the operation."""
         who.check(self.scope, self.name)
         return await self.run(service, self.read(params), who)
 
@@ -128,7 +128,7 @@ _ALL: Final = (
     _operation("events.list", "read", messages.ListEvents, messages.Events, Service.list_events),
 )
 
-OPERATIONS: Final[dict[str, Operation]] = {each.name: each for each in _ALL}
+OPERATIONS: Final[dict[str, Operation]] = {operation.name: operation for operation in _ALL}
 
 
 @cache

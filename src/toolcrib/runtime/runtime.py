@@ -1,4 +1,4 @@
-"""A runtime: sessions, tools and one service, started and closed explicitly."""
+"""A runtime: sessions and tools behind one service, started and closed explicitly."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from toolcrib.errors import LeaseLost, Refused, SessionNotFound, UsageError
 from toolcrib.host_tools.registry import HostToolRegistry
 from toolcrib.runtime.config import RuntimeConfig
-from toolcrib.runtime.idempotency import Once
-from toolcrib.runtime.live_session import STOP_SECONDS
+from toolcrib.runtime.idempotency import IdempotencyKeys
+from toolcrib.runtime.live_session import STOP_SECONDS, wait_at_most
 from toolcrib.runtime.operations import OPERATIONS, Operation
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.service import Service
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 class Runtime:
     """Serves the tools of one registry to many sessions. Use it as an async context manager, or
-    `start` and `close` it; several may live in one process.
+    `start` and `close` it. A process may have several.
     """
 
     def __init__(self, config: RuntimeConfig) -> None:
@@ -35,8 +35,10 @@ class Runtime:
         self._service: Service | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._running: set[asyncio.Future[Any]] = set()
-        """What is being done."""
+        self._tasks: set[asyncio.Task[Any]] = set()
+        """The tasks of `ask`; the event loop keeps only weak references."""
+        self._in_flight = 0
+        self._is_idle = asyncio.Event()
 
     async def __aenter__(self) -> Runtime:
         await self.start()
@@ -46,18 +48,18 @@ class Runtime:
         await self.close()
 
     async def start(self) -> None:
-        """Begin to answer."""
+        """Begin to answer operations."""
         if self._service is not None:
             raise UsageError("the runtime was started already; create another one")
         self._loop = asyncio.get_running_loop()
         self._sessions = LiveSessions(self.config, self.store, self.registry)
         self._service = Service(
-            self.config, self.store, self._sessions, Once(time.monotonic), OPERATIONS
+            self.config, self.store, self._sessions, IdempotencyKeys(time.monotonic), OPERATIONS
         )
 
     async def close(self) -> None:
-        """Take nothing new, let what runs end for a while, cancel the rest, and leave the ledgers
-        whole. Closing goes on when whoever waits for it leaves.
+        """Refuse new operations, let running ones end within the drain time, cancel the rest, and
+        close every session. Cancelling the wait does not cancel the closing.
         """
         if self._sessions is None:
             return
@@ -66,61 +68,74 @@ class Runtime:
         await asyncio.shield(self._closing)
 
     async def _close(self, sessions: LiveSessions) -> None:
-        for held in sessions:
-            held.stop_waiting()
-        if self._running:
-            await asyncio.wait(self._running, timeout=self.config.drain_seconds)
+        for live in sessions:
+            live.stop_waiting()
+        await self._wait_until_idle(self.config.drain_seconds)
         await sessions.close_all()
-        if self._running:
-            # What was cancelled has yet to say so to whoever asked for it.
-            await asyncio.wait(self._running, timeout=STOP_SECONDS)
+        # Cancelled operations have yet to report so to their clients.
+        await self._wait_until_idle(STOP_SECONDS)
         if self._owns_store:
             self.store.close()
 
+    async def _wait_until_idle(self, seconds: float) -> None:
+        if self._in_flight:
+            self._is_idle.clear()
+            await wait_at_most(self._is_idle, seconds)
+
     @property
     def service(self) -> Service:
-        """The operations. Raises `Refused` unless the runtime is started."""
+        """The operations. Raises `Refused` unless the runtime is started and not closing."""
         if self._service is None:
             raise Refused("unavailable", "the runtime is not started")
         if self._closing is not None:
-            raise Refused("closing", "the runtime is closing; nothing new is taken")
+            raise Refused("closing", "the runtime is closing; no new operations are accepted")
         return self._service
 
     async def ask(self, name: str, params: object = None, who: Principal = OWNER) -> Any:
-        """Do one operation. Raises `Refused`; what goes wrong inside is told without details.
+        """Run one operation. Raises `Refused`; an unexpected error is logged and refused without
+        its details.
 
-        Who stops waiting for it does not stop it: a call or a prompt is ended by asking for that.
+        Cancelling the wait does not cancel the operation: a call or a prompt is ended by its own
+        operation.
         """
-        operation, service = _operation(name), self.service
         loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            raise UsageError("a runtime is asked in the event loop that it was started in")
-        # The task tells whoever waits by itself: to wait for the task takes as long as the call.
-        answer: asyncio.Future[Any] = loop.create_future()
-        task = loop.create_task(_tell(answer, operation, service, params, who))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        return await answer
+        if self._service is not None and loop is not self._loop:
+            raise UsageError("use a runtime in the event loop that it was started in")
+        task = loop.create_task(self.ask_inline(name, params, who))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
 
-    async def ask_here(self, name: str, params: object = None, who: Principal = OWNER) -> Any:
-        """`ask`, in the task that runs and without one of its own: for transports that make a task
-        for every request and cancel none.
+    async def ask_inline(self, name: str, params: object = None, who: Principal = OWNER) -> Any:
+        """`ask` without a task of its own, for transports that run every request in a task which
+        they do not cancel.
         """
-        task = asyncio.current_task(self._loop)
-        assert task is not None, "an operation runs in a task of the loop that was started in"
         operation, service = _operation(name), self.service
-        over: asyncio.Future[None] = task.get_loop().create_future()
-        self._running.add(over)
+        self._in_flight += 1
         try:
-            return await _done(operation, service, params, who)
+            return await operation.ask(service, params, who)
+        except Refused:
+            raise
         except asyncio.CancelledError:
-            # Only closing the session cancels a call, and that is no reason to end the task.
-            while task.uncancel() > 0:
+            # Closing a session cancels the task of each call in it. That ends the operation, not
+            # the task, which belongs to the transport.
+            task = asyncio.current_task(self._loop)
+            while task is not None and task.uncancel() > 0:
                 pass
-            raise _closed(name) from None
+            raise Refused("closing", f"the session was closed before {name} ended") from None
+        except SessionNotFound:
+            raise Refused("not_found", "there is no such session") from None
+        except LeaseLost:
+            raise Refused("conflict", "another process has taken over the session") from None
+        except Exception:
+            logger.exception("%s failed", name)
+            raise Refused(
+                "internal", f"{name} failed unexpectedly; see the runtime's log for the cause"
+            ) from None
         finally:
-            self._running.discard(over)
-            over.set_result(None)
+            self._in_flight -= 1
+            if not self._in_flight:
+                self._is_idle.set()
 
 
 def _operation(name: str) -> Operation:
@@ -130,49 +145,6 @@ def _operation(name: str) -> Operation:
     return operation
 
 
-def _closed(name: str) -> Refused:
-    return Refused("closing", f"the session was closed before {name} was done")
-
-
-async def _tell(
-    answer: asyncio.Future[Any],
-    operation: Operation,
-    service: Service,
-    params: object,
-    who: Principal,
-) -> None:
-    """Do an operation and settle its answer, unless nobody waits for it any more."""
-    try:
-        result = await _done(operation, service, params, who)
-    except Refused as refused:
-        if not answer.done():
-            answer.set_exception(refused)
-    except BaseException as error:
-        if not answer.done():
-            is_closed = isinstance(error, asyncio.CancelledError)
-            answer.set_exception(_closed(operation.name) if is_closed else error)
-        raise
-    else:
-        if not answer.done():
-            answer.set_result(result)
-
-
-async def _done(operation: Operation, service: Service, params: object, who: Principal) -> Any:
-    try:
-        return await operation.ask(service, params, who)
-    except Refused:
-        raise
-    except SessionNotFound:
-        raise Refused("not_found", "there is no such session") from None
-    except LeaseLost:
-        raise Refused("conflict", "another process has taken over the session") from None
-    except Exception:
-        logger.exception("%s failed", operation.name)
-        raise Refused(
-            "internal", f"{operation.name} failed; what went wrong is in the log of the runtime"
-        ) from None
-
-
 def create_runtime(config: RuntimeConfig | None = None) -> Runtime:
-    """A runtime that has not started: nothing is opened, listened on or written yet."""
+    """A runtime that has not started: it has opened, listened on and written nothing yet."""
     return Runtime(config or RuntimeConfig())

@@ -1,4 +1,4 @@
-"""The one service behind every transport."""
+"""The service behind every transport: each operation, typed in and typed out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolcrib.errors import Refused
 from toolcrib.ledger.events import ALL_EVENTS, PASSING
 from toolcrib.runtime import approval_operations, call_operations
 from toolcrib.runtime.event_reader import GAP, EventReader, envelope_of
-from toolcrib.runtime.idempotency import named
+from toolcrib.runtime.idempotency import with_keyed_call_id
 from toolcrib.runtime.messages import (
     ApprovalFacts,
     CallResult,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.runtime.client_tools import ClientLink
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
-    from toolcrib.runtime.idempotency import Once
+    from toolcrib.runtime.idempotency import IdempotencyKeys
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.sessions import LiveSessions
@@ -67,13 +67,13 @@ PROTOCOL: Final = 1
 _EVENTS: Final = sorted([GAP, *(event.kind for event in (*ALL_EVENTS, *PASSING))])
 
 
-# Most calls of a server are of few callers.
+# A server has few principals and many calls.
 _caller: Final = lru_cache(maxsize=256)(Caller)
 
 
 class Service:
-    """Every operation, typed in and typed out. Who may ask is checked before it gets here; what
-    cannot be done is `Refused`.
+    """Every operation. The scope of the principal is checked before; an operation that cannot be
+    done raises `Refused`.
     """
 
     def __init__(
@@ -81,17 +81,17 @@ class Service:
         config: RuntimeConfig,
         store: Store,
         sessions: LiveSessions,
-        once: Once,
+        keys: IdempotencyKeys,
         operations: Iterable[str],
     ) -> None:
         self._config = config
         self._store = store
         self._sessions = sessions
-        self._once = once
+        self._keys = keys
         self._operations = sorted(operations)
 
-    async def capabilities(self, asked: Nothing, who: Principal) -> Capabilities:
-        """What this runtime speaks."""
+    async def capabilities(self, params: Nothing, who: Principal) -> Capabilities:
+        """The protocol, the operations and the limits of this runtime."""
         return Capabilities(
             name="toolcrib",
             version=__version__,
@@ -104,195 +104,192 @@ class Service:
             event_backlog=self._config.event_backlog,
         )
 
-    async def create_session(self, asked: CreateSession, who: Principal) -> SessionFacts:
+    async def create_session(self, params: CreateSession, who: Principal) -> SessionFacts:
         """Open a new session, with its tools."""
 
         async def create() -> SessionFacts:
-            held = await self._sessions.create(asked, who)
-            return await self._sessions.facts_of(held.session.session_id)
+            live = await self._sessions.create(params, who)
+            return await self._sessions.facts_of(live.session.session_id)
 
-        return await self._once.do(who.name, "session.create", asked.idempotency_key, asked, create)
+        return await self._keys.run(
+            who.name, "session.create", params.idempotency_key, params, create
+        )
 
-    async def get_session(self, asked: OneSession, who: Principal) -> SessionFacts:
+    async def get_session(self, params: OneSession, who: Principal) -> SessionFacts:
         """A session as it is now."""
-        return await self._sessions.facts_of(asked.session_id)
+        return await self._sessions.facts_of(params.session_id)
 
-    async def list_sessions(self, asked: Nothing, who: Principal) -> Sessions:
+    async def list_sessions(self, params: Nothing, who: Principal) -> Sessions:
         """Every session of the store."""
         return Sessions(sessions=await self._sessions.facts())
 
-    async def resume_session(self, asked: ResumeSession, who: Principal) -> SessionFacts:
+    async def resume_session(self, params: ResumeSession, who: Principal) -> SessionFacts:
         """Open a session of the store again."""
-        await self._sessions.resume(asked, who)
-        return await self._sessions.facts_of(asked.session_id)
+        await self._sessions.resume(params, who)
+        return await self._sessions.facts_of(params.session_id)
 
-    async def fork_session(self, asked: ForkSession, who: Principal) -> SessionFacts:
-        """A new session that begins with what another one holds."""
-        held = await self._sessions.fork(asked.session_id, asked.new_session_id, who)
-        return await self._sessions.facts_of(held.session.session_id)
+    async def fork_session(self, params: ForkSession, who: Principal) -> SessionFacts:
+        """Create a session that begins with the history of another one."""
+        live = await self._sessions.fork(params.session_id, params.new_session_id, who)
+        return await self._sessions.facts_of(live.session.session_id)
 
-    async def close_session(self, asked: OneSession, who: Principal) -> Nothing:
-        """Let go of a session."""
-        await self._sessions.close(asked.session_id)
+    async def close_session(self, params: OneSession, who: Principal) -> Nothing:
+        """Close a session; it stays in the store."""
+        await self._sessions.close(params.session_id)
         return Nothing()
 
-    async def delete_session(self, asked: OneSession, who: Principal) -> Nothing:
+    async def delete_session(self, params: OneSession, who: Principal) -> Nothing:
         """Delete a session and everything it holds."""
-        await self._sessions.delete(asked.session_id)
+        await self._sessions.delete(params.session_id)
         return Nothing()
 
-    async def list_tools(self, asked: ListTools, who: Principal) -> Tools:
+    async def list_tools(self, params: ListTools, who: Principal) -> Tools:
         """The tools of a session."""
-        return call_operations.tools_of(self._sessions.get(asked.session_id), asked.category)
+        return call_operations.tools_of(self._sessions.get(params.session_id), params.category)
 
-    async def tool_info(self, asked: OneTool, who: Principal) -> ToolFacts:
+    async def tool_info(self, params: OneTool, who: Principal) -> ToolFacts:
         """One tool of a session."""
-        return call_operations.tool_of(self._sessions.get(asked.session_id), asked.name)
+        return call_operations.tool_of(self._sessions.get(params.session_id), params.name)
 
-    async def call_tool(self, asked: CallTool, who: Principal) -> CallResult:
+    async def call_tool(self, params: CallTool, who: Principal) -> CallResult:
         """Call a tool without a model."""
-        held = self._sessions.get(asked.session_id)
+        live, keyed = self._sessions.get(params.session_id), with_keyed_call_id(params, who.name)
         caller = _caller(who.name, who.transport)
-        if asked.idempotency_key is None:
-            return await call_operations.call_tool(held, asked, caller)
-        if asked.call_id is None:
-            asked = named(asked, who.name)
-            if earlier := await held.keyed_calls.answer(asked):
-                return earlier
-        return await self._once.do(
-            who.name,
-            f"tools.call {asked.session_id}",
-            asked.idempotency_key,
-            asked,
-            lambda: call_operations.call_tool(held, asked, caller),
-        )
 
-    async def cancel_call(self, asked: OneCall, who: Principal) -> Cancelled:
-        """Stop a call that runs, or withdraw one that waits."""
-        held = self._sessions.get(asked.session_id)
-        return Cancelled(was_running=await call_operations.cancel_call(held, asked.call_id))
+        async def call() -> CallResult:
+            recorded = await live.keyed_calls.find(keyed)
+            if recorded is not None:
+                return recorded
+            return call_operations.call_result(
+                await live.call(keyed.name, keyed.arguments, keyed.call_id, caller)
+            )
 
-    async def send_prompt(self, asked: SendPrompt, who: Principal) -> PromptResult:
-        """Have the model answer."""
-        prompting = self._prompting(asked.session_id, who)
-        when_busy = asked.when_busy or self._config.when_busy
-        return await self._once.do(
+        operation = f"tools.call {params.session_id}"
+        return await self._keys.run(who.name, operation, params.idempotency_key, keyed, call)
+
+    async def cancel_call(self, params: OneCall, who: Principal) -> Cancelled:
+        """Cancel a running call, or withdraw a waiting one."""
+        live = self._sessions.get(params.session_id)
+        return Cancelled(was_running=await call_operations.cancel_call(live, params.call_id))
+
+    async def send_prompt(self, params: SendPrompt, who: Principal) -> PromptResult:
+        """Send a prompt to the model."""
+        runner = self._prompt_runner(params.session_id, who)
+        when_busy = params.when_busy or self._config.when_busy
+        return await self._keys.run(
             who.name,
-            f"prompt.send {asked.session_id}",
-            asked.idempotency_key,
-            asked,
+            f"prompt.send {params.session_id}",
+            params.idempotency_key,
+            params,
             lambda: _in_turn(
-                prompting.held, lambda: prompting.answer(asked.text, waits=asked.waits), when_busy
+                runner.live, lambda: runner.send(params.text, waits=params.waits), when_busy
             ),
         )
 
-    async def resume_prompt(self, asked: ResumePrompt, who: Principal) -> PromptResult:
-        """Go on with a prompt that waits, or was cut off."""
-        prompting = self._prompting(asked.session_id, who)
-        return await self._once.do(
+    async def resume_prompt(self, params: ResumePrompt, who: Principal) -> PromptResult:
+        """Resume a prompt that waits or was interrupted."""
+        runner = self._prompt_runner(params.session_id, who)
+        return await self._keys.run(
             who.name,
-            f"prompt.resume {asked.session_id}",
-            asked.idempotency_key,
-            asked,
-            lambda: _in_turn(prompting.held, lambda: prompting.go_on(waits=asked.waits), "reject"),
+            f"prompt.resume {params.session_id}",
+            params.idempotency_key,
+            params,
+            lambda: _in_turn(runner.live, lambda: runner.resume(waits=params.waits), "reject"),
         )
 
-    async def cancel_prompt(self, asked: OneSession, who: Principal) -> Cancelled:
-        """Stop the prompt that is being answered, or give up the one that waits."""
-        held = self._sessions.get(asked.session_id)
-        return Cancelled(was_running=await held.slot.cancel() or await abandon_prompt(held))
+    async def cancel_prompt(self, params: OneSession, who: Principal) -> Cancelled:
+        """Cancel the running prompt, or abandon the waiting one."""
+        live = self._sessions.get(params.session_id)
+        return Cancelled(was_running=await live.slot.cancel() or await abandon_prompt(live))
 
-    def _prompting(self, session_id: str, who: Principal) -> PromptRunner:
-        adapter, held = self._config.adapter, self._sessions.get(session_id)
+    def _prompt_runner(self, session_id: str, who: Principal) -> PromptRunner:
+        adapter, live = self._config.adapter, self._sessions.get(session_id)
         if adapter is None:
-            told = "this runtime has no model; give it an adapter (--adapter)"
-            raise Refused("unavailable", told)
+            raise Refused("unavailable", "this runtime has no model; set an adapter (--adapter)")
         caller = Caller(who.name, who.transport, is_model=True)
-        return PromptRunner(held, adapter, self._config.instructions, caller)
+        return PromptRunner(live, adapter, self._config.instructions, caller)
 
-    async def list_approvals(self, asked: ListApprovals, who: Principal) -> Inbox:
-        """What waits for a decision."""
-        return await approval_operations.inbox(self._store, asked)
+    async def list_approvals(self, params: ListApprovals, who: Principal) -> Inbox:
+        """The requests for approval."""
+        return await approval_operations.inbox(self._store, params)
 
-    async def get_approval(self, asked: OneApproval, who: Principal) -> ApprovalFacts:
+    async def get_approval(self, params: OneApproval, who: Principal) -> ApprovalFacts:
         """One request for approval."""
         return approval_operations.approval_facts(
-            await approval_operations.find(self._store, asked.approval_id)
+            await approval_operations.find(self._store, params.approval_id)
         )
 
-    async def decide(self, asked: Decide, who: Principal) -> ApprovalFacts:
+    async def decide(self, params: Decide, who: Principal) -> ApprovalFacts:
         """Decide a request for approval."""
 
         async def decide() -> ApprovalFacts:
-            filed = await approval_operations.find(self._store, asked.approval_id)
+            filed = await approval_operations.find(self._store, params.approval_id)
             session_id = filed.request.session_id
-            held = self._sessions.find(session_id)
-            if held is None and not approval_operations.gives_grant(asked):
-                return await approval_operations.decide_elsewhere(self._store, asked, who.name)
+            live = self._sessions.find(session_id)
+            if live is None and not approval_operations.gives_grant(params):
+                return await approval_operations.decide_elsewhere(self._store, params, who.name)
             # A grant is written into the ledger of its session.
             async with self._sessions.writing(session_id) as session:
-                decided = await approval_operations.decide(session, asked, who.name)
-            if held is not None:
-                held.decision_made()
+                decided = await approval_operations.decide(session, params, who.name)
+            if live is not None:
+                live.decision_made()
             return decided
 
-        return await self._once.do(
-            who.name, "approvals.decide", asked.idempotency_key, asked, decide
+        return await self._keys.run(
+            who.name, "approvals.decide", params.idempotency_key, params, decide
         )
 
-    async def list_grants(self, asked: Nothing, who: Principal) -> Grants:
-        """Standing grants."""
+    async def list_grants(self, params: Nothing, who: Principal) -> Grants:
+        """The standing grants."""
         return await approval_operations.grants(self._store)
 
-    async def revoke_grant(self, asked: OneGrant, who: Principal) -> Revoked:
-        """Take a grant back."""
-        grant = await approval_operations.find_grant(self._store, asked.grant_id)
+    async def revoke_grant(self, params: OneGrant, who: Principal) -> Revoked:
+        """Revoke a grant."""
+        grant = await approval_operations.find_grant(self._store, params.grant_id)
         was_standing = await approval_operations.revoke(
             self._store, self._sessions, grant, by=who.name
         )
         return Revoked(was_standing=was_standing)
 
-    async def list_events(self, asked: ListEvents, who: Principal) -> Events:
-        """Kept events after a place."""
+    async def list_events(self, params: ListEvents, who: Principal) -> Events:
+        """The recorded events after a sequence number."""
         records = await ask_store(
-            self._store, self._sessions.records, asked.session_id, asked.after, asked.limit
+            self._store, self._sessions.records, params.session_id, params.after, params.limit
         )
-        told = [asdict(envelope_of(record)) for record in records]
-        return Events(events=told, last_seq=told[-1]["seq"] if told else asked.after)
+        envelopes = [asdict(envelope_of(record)) for record in records]
+        return Events(events=envelopes, last_seq=records[-1].seq if records else params.after)
 
     def follow(self, session_id: str, after: int = 0, who: Principal = OWNER) -> EventReader:
-        """A reader of a session that is open here. Close it when nobody reads any more."""
+        """A reader of the events of a live session. The caller closes it."""
         who.check("read", "following a session")
         return self._sessions.get(session_id).follow(after, self._config.event_backlog)
 
     def attach(
         self, session_id: str, link: ClientLink, who: Principal = OWNER
     ) -> Callable[[], None]:
-        """Let a client run the tools that it brought; returns what ends it. Raises `Refused`
-        (forbidden) when another principal brought them, unless `who` is an admin.
+        """Let a client run the client tools of a session; returns the function that detaches it.
+        Raises `Refused` (forbidden) when they belong to another principal and `who` is no admin.
         """
         who.check("call", "running a session's client tools")
         return self._sessions.get(session_id).client.attach(link, who)
 
     async def remount_servers(self, servers: Sequence[McpServerConfig]) -> None:
-        """Have the tools of these MCP servers in all sessions, in the place of those that the
-        runtime mounted before. For the host alone, like `mount_servers`.
+        """Replace the MCP servers that are mounted in every session. Only the host may ask for
+        this, as for `mount_servers`: it starts programs.
         """
         await self._sessions.remount_servers(servers)
 
     async def mount_servers(self, session_id: str, servers: Sequence[McpServerConfig]) -> None:
-        """Give a session the tools of MCP servers that its client brings, for as long as it is
-        open. A transport asks for this, and no remote client: it starts programs.
-        """
+        """Mount the MCP servers of a client in its session, for as long as that is open."""
         await self._sessions.mount_servers(session_id, servers)
 
 
 async def _in_turn(
-    held: LiveSession, work: Callable[[], Awaitable[PromptResult]], when_busy: WhenBusy
+    live: LiveSession, work: Callable[[], Awaitable[PromptResult]], when_busy: WhenBusy
 ) -> PromptResult:
-    return await held.slot.run(work, when_busy) or await prompt_without_answer(held, "cancelled")
+    return await live.slot.run(work, when_busy) or await prompt_without_answer(live, "cancelled")
 
 
 def as_json(result: object) -> Any:
-    """An answer as plain JSON."""
+    """A result as plain JSON."""
     return json.loads(to_json(result, inf_nan_mode="strings"))

@@ -1,4 +1,4 @@
-"""What a backend does: make a command line that confines a command, and know when it ends."""
+"""The protocol of a sandbox backend: a command line that confines a command, and how to kill it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Launch(Protocol):
 
     @property
     def descriptors(self) -> Sequence[int]:
-        """What the started process inherits besides its three streams."""
+        """The descriptors that the started process inherits besides its three streams."""
         ...
 
     @property
@@ -32,25 +32,25 @@ class Launch(Protocol):
 
     @property
     def owner(self) -> int | None:
-        """The user that the command runs as, where that is not this program's."""
+        """The user that the command runs as, if that is not this program's user."""
         ...
 
-    async def begin(self) -> int | None:
-        """Wait until what was started can be ended. Returns the process that all others end with,
-        if that is not the one that was started.
+    async def wait_started(self) -> int | None:
+        """Wait until the started process can be killed. Returns the id of the process that all
+        others end with, if that is not the started one.
         """
         ...
 
-    def has_begun(self) -> bool:
+    def command_started(self) -> bool:
         """After the end: whether the command itself was ever started."""
         ...
 
-    def end(self, started: int) -> None:
-        """Kill all of it; `started` is the descriptor of what was started."""
+    def kill(self, started_process: int) -> None:
+        """Kill all processes of the command; `started_process` is a pidfd."""
         ...
 
     def close(self) -> None:
-        """Let go of what is held for it. It has ended, or will without what is held."""
+        """Close the resources of the launch. The processes have ended, or end without them."""
         ...
 
 
@@ -61,18 +61,18 @@ class Backend(Protocol):
     def name(self) -> BackendName: ...
 
     def prepare(self, command: Command, work: WorkDirectory) -> Launch:
-        """Make ready to start a command. Raises `SandboxUnavailable` where the backend is not
+        """Prepare the start of a command. Raises `SandboxUnavailable` when the backend is not
         installed.
         """
         ...
 
 
 def memory_file(data: bytes) -> int:
-    """A descriptor to read `data` from, which nobody else can find."""
+    """A descriptor to read `data` from, which has no name in the file system."""
     try:
         descriptor = os.memfd_create("toolcrib", os.MFD_CLOEXEC)
     except OSError:
-        # Sandboxes refuse it, ours too; a file without a name does as well.
+        # Sandboxes refuse the call, ours too; an unnamed temporary file serves as well.
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
     with os.fdopen(os.dup(descriptor), "wb") as file:
@@ -82,6 +82,6 @@ def memory_file(data: bytes) -> int:
 
 
 def close_all(descriptors: Sequence[int]) -> None:
-    """Close every one of them."""
+    """Close these descriptors."""
     for descriptor in descriptors:
         os.close(descriptor)

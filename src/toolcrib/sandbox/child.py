@@ -1,6 +1,6 @@
 """The program that calls one handler in a sandbox, with JSON in and out.
 
-It is run as a file of its own and imports nothing of this package, which may not be there.
+It runs as a file of its own and imports nothing of this package, which may not be readable there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import sys
 from importlib.machinery import ModuleSpec
 
-# What is not always needed is imported where it is: every call waits for this program to start.
+# Imports that are not always needed are local: every call waits for this program to start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ ANSWER = ".toolcrib-answer"
 
 
 class Context:
-    """What a confined handler knows of its call. It has no way back into the program."""
+    """The context of a sandboxed handler: facts about its call, no access to the program."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
         self.session_id: str = facts["session_id"]
@@ -38,13 +38,13 @@ class Context:
         self.deadline = self.deps = self.session = self.bus = None
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise RuntimeError("a handler in a sandbox cannot call tools or emit events")
+        raise RuntimeError("a sandboxed handler cannot call tools or emit events")
 
     call_tool = progress = output = emit = _refuse
 
 
-class Given:
-    """Finds the modules that were given one by one, where their folders cannot be listed."""
+class ModuleFinder:
+    """Finds the modules of the request, whose folders may not be listed."""
 
     def __init__(self, modules: dict[str, str]) -> None:
         self._modules = modules
@@ -56,9 +56,9 @@ class Given:
         if file is None:
             return None
         if os.path.isdir(file):
-            space = ModuleSpec(name, None, is_package=True)
-            space.submodule_search_locations = [file]
-            return space
+            namespace = ModuleSpec(name, None, is_package=True)
+            namespace.submodule_search_locations = [file]
+            return namespace
         is_package = os.path.basename(file) == "__init__.py"
         folders = [os.path.dirname(file)] if is_package else None
         return importlib.util.spec_from_file_location(
@@ -67,28 +67,28 @@ class Given:
 
 
 def main() -> None:
-    """Read a call from stdin and leave its answer in a file, whatever the handler prints."""
+    """Read a call from stdin and write its answer to a file: stdout is the handler's."""
     request: dict[str, Any] = json.load(sys.stdin)
     place = os.path.join(os.getcwd(), ANSWER)
     sys.path[:] = [*sys.path[1:], *request["path"]]
-    sys.meta_path.append(Given(request["modules"]))
+    sys.meta_path.append(ModuleFinder(request["modules"]))
     try:
-        answer = json.dumps(_called(request), default=_plain)
+        answer = json.dumps(_call(request), default=_plain)
     except BaseException as error:
-        answer = json.dumps({"error": _told(error)})
-    # A handler may have put a link there; it is not followed.
+        answer = json.dumps({"error": _describe(error)})
+    # A handler may have created a link there; it is not followed.
     descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(answer)
-    # What a handler left running (threads, exit functions) has no say any more.
+    # Without waiting for threads and exit functions that the handler left.
     os._exit(0)
 
 
-def _called(request: dict[str, Any]) -> dict[str, Any]:
-    found: Any = importlib.import_module(request["module"])
+def _call(request: dict[str, Any]) -> dict[str, Any]:
+    handler: Any = importlib.import_module(request["module"])
     for part in request["function"].split("."):
-        found = getattr(found, part)
-    value = found(request["input"], Context(request["context"]))
+        handler = getattr(handler, part)
+    value = handler(request["input"], Context(request["context"]))
     if hasattr(value, "__await__"):
         import asyncio
 
@@ -104,12 +104,12 @@ async def _awaited(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON has no form for, in the form that the program itself would give it."""
+    """A value that is not JSON, in the form that the program itself would give it."""
     plain: Any = importlib.import_module("pydantic_core").to_jsonable_python
     return plain(value)
 
 
-def _told(error: BaseException) -> dict[str, str]:
+def _describe(error: BaseException) -> dict[str, str]:
     import traceback
 
     return {

@@ -1,6 +1,6 @@
-"""Which sandbox there is here: found out by trying, once in each process.
+"""Which sandbox backends work on this machine, tested once in each process.
 
-Trying a backend: it must run a program, and confine it.
+The test runs a program in the backend that tries to read and write what it must not.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PROBE_SECONDS: Final = 10.0
 
-# A backend that starts programs and confines nothing must not pass.
+# A backend that runs programs without confining them must fail the test.
 _PROBE: Final = (
     '! cat "$1" >/dev/null 2>&1 && echo in > inside; { echo out > "$2"; } 2>/dev/null; echo ran'
 )
@@ -46,8 +46,8 @@ async def backend_fault(backend: Backend) -> str | None:
         except (ToolcribError, OSError) as error:
             return str(error)
         if finished.stdout != b"ran\n":
-            told = finished.stderr.decode(errors="replace").strip()
-            return told or f"a program ended with {finished.exit_code}"
+            message = finished.stderr.decode(errors="replace").strip()
+            return message or f"a program ended with exit code {finished.exit_code}"
         if not has_worked or outside.is_changed():
             return "it ran a program and did not confine it"
     return None
@@ -62,10 +62,10 @@ class _Outside:
 
     @classmethod
     def within(cls, folder: Path) -> _Outside:
-        found = cls(folder / "secret", folder / "target")
-        found.secret.touch()
-        found.target.touch()
-        return found
+        files = cls(folder / "secret", folder / "target")
+        files.secret.touch()
+        files.target.touch()
+        return files
 
     def is_changed(self) -> bool:
         return self.target.stat().st_size > 0
@@ -78,37 +78,35 @@ _INSTALL: Final = (
     "unprivileged user namespaces or Landlock"
 )
 
-_tried: dict[BackendName, Backend | str] = {}
-"""What works, or why nothing of that name does."""
+_results: dict[BackendName, Backend | str] = {}
+"""The working backend of each name, or why there is none."""
 
 
 async def find_sandbox(
     backend: BackendName | None = None, *, allow_unconfined: bool = False
 ) -> Sandbox:
-    """The strongest sandbox that works here, or the one that is asked for.
+    """The strongest sandbox that works here, or the one of that backend.
 
-    Raises `SandboxUnavailable` when none does; the message says what to install. With
-    `allow_unconfined` it then gives `rlimits`, which keeps limits and hides nothing.
+    Raises `SandboxUnavailable` when none works; the message says what to install. With
+    `allow_unconfined` it returns `rlimits` instead, which enforces limits and hides nothing.
     """
     if backend == "rlimits":
         return BackendSandbox(Rlimits())
     faults: list[str] = []
     for name in STRONGEST_FIRST if backend is None else (backend,):
-        found = await _working(name)
-        if not isinstance(found, str):
-            return BackendSandbox(found)
-        faults.append(f"{name}: {found}")
+        result = await _working_backend(name)
+        if not isinstance(result, str):
+            return BackendSandbox(result)
+        faults.append(f"{name}: {result}")
     if allow_unconfined:
         return BackendSandbox(Rlimits())
-    raise SandboxUnavailable(
-        f"nothing here can confine a program ({'; '.join(faults)}); {_INSTALL}"
-    )
+    raise SandboxUnavailable(f"no sandbox backend works here ({'; '.join(faults)}); {_INSTALL}")
 
 
-async def _working(name: BackendName) -> Backend | str:
-    if name not in _tried:
-        _tried[name] = await _first_that_works(_backends(name))
-    return _tried[name]
+async def _working_backend(name: BackendName) -> Backend | str:
+    if name not in _results:
+        _results[name] = await _first_that_works(_backends(name))
+    return _results[name]
 
 
 async def _first_that_works(backends: Sequence[Backend]) -> Backend | str:

@@ -1,6 +1,6 @@
-"""A handler that runs in a confined process of its own, once for each call.
+"""A handler that runs each call in a sandboxed process of its own.
 
-Which function a confined process calls, and which files it needs to find it.
+`HandlerTarget` names the function that the process imports, and the files that it needs for that.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HandlerTarget:
-    """A function by its address. `modules` are the files (or folders without one) of modules by
-    name, outside of where libraries are installed.
+    """A function by module and name. `modules` maps modules outside of the installed libraries to
+    their files, or namespace packages to their folders.
     """
 
     module: str
@@ -38,48 +38,48 @@ class HandlerTarget:
 
     @property
     def readable(self) -> tuple[Path, ...]:
-        """What has to be seen of the machine to import it: a module, or a package as a whole."""
+        """The files that are needed to import it: modules, and packages as a whole."""
         files = [Path(file) for file in self.modules.values() if os.path.isfile(file)]
         return tuple(file.parent if file.name == "__init__.py" else file for file in files)
 
 
 def target_of(handler: Callable[..., Any], tool: str) -> HandlerTarget:
-    """The address of a handler. Raises `InvalidTool` for one that another process cannot import."""
+    """The target of a handler. Raises `InvalidTool` for one that another process cannot import."""
     module: str = getattr(handler, "__module__", "") or ""
     function: str = getattr(handler, "__qualname__", "") or ""
     if module in ("", "__main__") or not function or _at(module, function) is not handler:
         raise InvalidTool(
-            f"tool {tool!r}: a handler in a sandbox must be a function of a module, so that "
-            "another process can import it; move it to the top of a module"
+            f"tool {tool!r}: a sandboxed handler must be a function of a module, so that another "
+            "process can import it; move it to the top level of a module"
         )
     return HandlerTarget(module, function, {**_outside(module), **_outside("toolcrib")})
 
 
 def _at(module: str, function: str) -> object:
-    found: Any = sys.modules.get(module)
+    value: Any = sys.modules.get(module)
     for part in function.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 def _outside(module: str) -> dict[str, str]:
-    """The files to find a module by, when it is not among the installed libraries: its topmost
-    package, and the bare folders above that.
+    """The files of a module that is not among the installed libraries: its topmost package, and the
+    namespace packages above that.
     """
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     parts = module.split(".")
     for count in range(1, len(parts) + 1):
         name = ".".join(parts[:count])
         spec = importlib.util.find_spec(name)
         if spec is None:
-            return found
+            return files
         if spec.origin is None and spec.submodule_search_locations:
-            found[name] = next(iter(spec.submodule_search_locations))
+            files[name] = next(iter(spec.submodule_search_locations))
         elif spec.origin and os.path.isfile(spec.origin) and not _is_installed(Path(spec.origin)):
-            return {**found, name: spec.origin}
+            return {**files, name: spec.origin}
         else:
             return {}
-    return found
+    return files
 
 
 def _is_installed(file: Path) -> bool:
@@ -89,17 +89,17 @@ def _is_installed(file: Path) -> bool:
 _CHILD: Final = Path(__file__).with_name("child.py")
 _ANSWER: Final = ".toolcrib-answer"
 
-_WHY: Final = {
-    "memory": "it used more memory than the {memory_bytes} bytes that it may",
-    "output": "it printed more than the {output_bytes} bytes that it may",
-    "disk": "it wrote more than the {work_bytes} bytes that it may",
+_KILL_REASONS: Final = {
+    "memory": "it used more than the limit of {memory_bytes} bytes of memory",
+    "output": "it printed more than the limit of {output_bytes} bytes",
+    "disk": "it wrote more than the limit of {work_bytes} bytes",
     "closed": "it was stopped",
 }
 
 
 class SandboxedHandler:
-    """Stands for a handler `module:function` that takes the input and a context. Each call is a
-    new process, which ends with the call.
+    """Runs the handler `module:function` in a sandbox. Each call is a new process, which ends with
+    the call.
     """
 
     place: Final = "sandbox"
@@ -111,7 +111,7 @@ class SandboxedHandler:
         self.__doc__ = handler.__doc__
 
     async def __call__(self, input: dict[str, Any], context: ToolContext) -> Any:
-        """Run the function elsewhere and give what it gave."""
+        """Run the function in a sandboxed process and return its result."""
         sandbox = await find_sandbox(allow_unconfined=self.options.allow_unconfined)
         if context.binding is not None:
             context.emit(f"tool.{self._tool}.confined", {"backend": sandbox.backend})
@@ -123,11 +123,11 @@ class SandboxedHandler:
 
     def _command(self, backend: BackendName, work: WorkDirectory) -> Command:
         python = find_python()
-        given = (_CHILD, *library_folders(), *self._target.readable, *self.options.readable)
+        files = (_CHILD, *library_folders(), *self._target.readable, *self.options.readable)
         return Command(
             argv=(python.executable, "-I", "-S", str(_CHILD)),
             env={"HOME": str(work.path), "LANG": "C.UTF-8", **self.options.env},
-            readable=(*python.readable(backend), *given),
+            readable=(*python.readable(backend), *files),
             network=self.options.network,
             limits=self.options.limits,
         )
@@ -151,8 +151,8 @@ class SandboxedHandler:
             raise ToolTimeout(f"`{self._tool}` did not finish within {spent:g} seconds.")
         if finished.killed_by is not None:
             texts = {name: getattr(limits, name) for name in limits.__slots__}
-            why = _WHY[finished.killed_by].format(**texts)
-            raise self._failed(f"was ended: {why}", finished)
+            reason = _KILL_REASONS[finished.killed_by].format(**texts)
+            raise self._failed(f"was killed: {reason}", finished)
         match answer:
             case {"value": value}:
                 return value
@@ -168,9 +168,9 @@ class SandboxedHandler:
 
                 return ToolResult(value=value, message=message, success=success, metadata=metadata)
             case {"error": {**error}}:
-                raise _raised(error)
+                raise _exception(error)
             case _:
-                how = f"ended with exit code {finished.exit_code} before it gave a result"
+                how = f"ended with exit code {finished.exit_code} before it returned a result"
                 raise self._failed(how, finished)
 
     def _failed(self, how: str, finished: CommandResult) -> SandboxedToolFailed:
@@ -180,26 +180,26 @@ class SandboxedHandler:
 
 
 def _answer(work: WorkDirectory, limit: int) -> dict[str, Any] | None:
-    """What the process left; None for nothing, or something else than it should leave."""
+    """The answer that the process wrote; None when there is none, or it is invalid."""
     try:
         answer = json.loads(work.read(_ANSWER, limit))
     except OSError as error:
         if error.errno != errno.EFBIG:
             return None
-        told = f"the result has more than {limit} bytes"
-        return {"error": {"type": SandboxedToolFailed.__name__, "message": told}}
+        message = f"the result has more than {limit} bytes"
+        return {"error": {"type": SandboxedToolFailed.__name__, "message": message}}
     except (ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
-def _raised(error: dict[str, Any]) -> Exception:
-    """The exception of the other process, under its own name."""
+def _exception(error: dict[str, Any]) -> Exception:
+    """The exception of the sandboxed process, under its own name."""
     name, message = str(error.get("type"))[:100], str(error.get("message"))
     if (error.get("module"), name) == (ModelRetry.__module__, ModelRetry.__name__):
         return ModelRetry(message)
     kind = type(name, (SandboxedToolFailed,), {"__module__": "builtins"})
-    found: Exception = kind(message)
+    exception: Exception = kind(message)
     if "traceback" in error:
-        found.add_note(f"In the sandbox:\n{error['traceback']}")
-    return found
+        exception.add_note(f"In the sandbox:\n{error['traceback']}")
+    return exception

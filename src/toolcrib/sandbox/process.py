@@ -1,7 +1,4 @@
-"""A confined command that is kept open and spoken with.
-
-A confined command while it runs: watched, and ended at the first limit that it reaches.
-"""
+"""A sandboxed command while it runs: the open process, and the guard that enforces its limits."""
 
 from __future__ import annotations
 
@@ -26,15 +23,15 @@ if TYPE_CHECKING:
 
 
 class Process:
-    """A command that lives between calls. Leaving `async with` ends it and all that it started.
+    """A command that stays open. Leaving `async with` kills it with all its processes.
 
-    `stdout` is for the caller to read; a command that writes faster has to wait. Of `stderr` the
-    beginning is kept, for `CommandResult`.
+    The caller reads `stdout`; a command that writes faster has to wait. The beginning of `stderr`
+    is kept for `CommandResult`.
     """
 
     def __init__(
         self,
-        running: LimitGuard,
+        guard: LimitGuard,
         *,
         stdin: asyncio.StreamWriter,
         stdout: asyncio.StreamReader,
@@ -50,41 +47,43 @@ class Process:
         """Where the command sees its work directory."""
         self.backend: BackendName = backend
         self._stderr = stderr
-        self._running = running
-        self._ended = asyncio.create_task(running.ended())
+        self._guard = guard
+        self._end = asyncio.create_task(guard.wait())
 
     @property
     def is_alive(self) -> bool:
         """Whether it has not ended yet."""
-        return not self._ended.done()
+        return not self._end.done()
 
     @property
     def stderr(self) -> bytes:
-        """What it has written to stderr so far."""
+        """The output on stderr so far."""
         return self._stderr.data
 
     async def send(self, data: bytes) -> None:
-        """Write to its stdin. Raises `BrokenPipeError` or `ConnectionResetError` when it reads no
-        more.
+        """Write to its stdin. Raises `BrokenPipeError` or `ConnectionResetError` when it no longer
+        reads.
         """
         self.stdin.write(data)
         await self.stdin.drain()
 
-    def kill(self, why: KilledBy = "closed") -> None:
-        """End it and all that it started; a caller's own limit on time is `wall_clock`."""
+    def kill(self, reason: KilledBy = "closed") -> None:
+        """Kill it with all its processes; for a time limit of the caller, the reason is
+        `wall_clock`.
+        """
         if self.is_alive:
-            self._running.kill(why)
+            self._guard.kill(reason)
 
     async def wait(self) -> CommandResult:
-        """Wait for its end. Stdout is the caller's: `CommandResult` holds what nobody read."""
-        code = await asyncio.shield(self._ended)
+        """Wait for its end. The `stdout` of the result is what the caller has not read."""
+        code = await asyncio.shield(self._end)
         await self._stderr.closed()
         rest = await self.stdout.read()
         self.stdin.close()
-        return self._running.finished(code, rest, self._stderr.data, self.backend)
+        return self._guard.result(code, rest, self._stderr.data, self.backend)
 
     async def close(self) -> CommandResult:
-        """End it now."""
+        """Kill it and wait for its end."""
         self.kill()
         return await self.wait()
 
@@ -101,12 +100,12 @@ class Process:
             await self.close()
 
 
-WATCH_SECONDS: Final = 0.1
-"""How often memory and disk are looked at; less often where looking takes long."""
+MEASURE_SECONDS: Final = 0.1
+"""The interval between two measurements of memory and disk; longer where measuring is slow."""
 
 
 class LimitGuard:
-    """The limits of one command that no kernel keeps: wall clock, output, memory of all processes
+    """Enforces the limits that the kernel does not: wall clock, output, memory of all processes
     together, and disk.
     """
 
@@ -115,32 +114,32 @@ class LimitGuard:
         self._tree = tree
         self._work = work
         self._limits = limits
-        self._began = time.monotonic()
+        self._started_at = time.monotonic()
 
-    def kill(self, why: KilledBy) -> None:
-        """End it; the first reason counts."""
-        self.killed_by = self.killed_by or why
+    def kill(self, reason: KilledBy) -> None:
+        """Kill the command; the first reason counts."""
+        self.killed_by = self.killed_by or reason
         self._tree.kill()
 
-    async def ended(self) -> int:
-        """Wait until no process is left, and see to it that the limits hold until then."""
+    async def wait(self) -> int:
+        """Enforce the limits until no process is left; returns the exit code."""
         loop = asyncio.get_running_loop()
         seconds = self._limits.seconds
-        clock = None if seconds is None else loop.call_later(seconds, self.kill, "wall_clock")
-        watch = asyncio.create_task(self._watch())
+        timer = None if seconds is None else loop.call_later(seconds, self.kill, "wall_clock")
+        measuring = asyncio.create_task(self._measure())
         try:
-            return await self._tree.ended()
+            return await self._tree.wait()
         finally:
-            watch.cancel()
-            if clock is not None:
-                clock.cancel()
+            measuring.cancel()
+            if timer is not None:
+                timer.cancel()
 
-    def finished(self, code: int, out: bytes, err: bytes, backend: BackendName) -> CommandResult:
-        """The end as a fact. Raises `SandboxFailed` when the command was never started."""
+    def result(self, code: int, out: bytes, err: bytes, backend: BackendName) -> CommandResult:
+        """The result of the command. Raises `SandboxFailed` when it was never started."""
         killed_by = self.killed_by
-        if killed_by is None and not self._tree.has_begun:
-            told = err.decode(errors="replace").strip()
-            raise SandboxFailed(f"the sandbox could not be made: {told}")
+        if killed_by is None and not self._tree.command_started:
+            message = err.decode(errors="replace").strip()
+            raise SandboxFailed(f"the sandbox could not be created: {message}")
         if killed_by is None and code == 128 + signal.SIGXCPU:
             killed_by = "cpu"
         return CommandResult(
@@ -149,20 +148,20 @@ class LimitGuard:
             stderr=err,
             killed_by=killed_by,
             backend=backend,
-            duration_seconds=time.monotonic() - self._began,
+            duration_seconds=time.monotonic() - self._started_at,
         )
 
-    async def _watch(self) -> None:
+    async def _measure(self) -> None:
         while True:
-            began = time.monotonic()
-            why = await asyncio.to_thread(self._passed)
-            if why is not None:
-                self.kill(why)
+            started_at = time.monotonic()
+            limit = await asyncio.to_thread(self._exceeded_limit)
+            if limit is not None:
+                self.kill(limit)
                 return
-            took = time.monotonic() - began
-            await asyncio.sleep(max(WATCH_SECONDS, 10 * took))
+            duration = time.monotonic() - started_at
+            await asyncio.sleep(max(MEASURE_SECONDS, 10 * duration))
 
-    def _passed(self) -> KilledBy | None:
+    def _exceeded_limit(self) -> KilledBy | None:
         memory = self._limits.memory_bytes
         if memory_in_use(self._tree.pid, memory) > memory:
             return "memory"

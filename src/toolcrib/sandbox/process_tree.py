@@ -1,8 +1,8 @@
-"""A command's processes from start to end: all of them end together.
+"""The processes of one command: started together, killed together, measured together.
 
-Waiting for a descriptor, on whichever event loop.
-
-How much memory a command's processes use together.
+`ProcessTree.kill` is where a sandboxed process is killed. A backend starts one process, and every
+process of the command descends from it. Killing happens through descriptors of processes
+(pidfds), so that a process id that was reused can never be hit.
 """
 
 from __future__ import annotations
@@ -20,9 +20,109 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from toolcrib.sandbox.backend import Launch
 
+SUPERVISOR_SECONDS: Final = 5.0
+"""How long the started process may take to end the command before it is killed itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandStreams:
+    """The command's ends of its three streams."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+
+
+class ProcessTree:
+    """All processes of one command. It has ended when none of them is left."""
+
+    def __init__(self, launch: Launch, streams: CommandStreams) -> None:
+        self._launch = launch
+        # Started from the event loop's own thread: the kernel kills it when that thread ends.
+        self._popen = subprocess.Popen(
+            launch.argv,
+            env={},
+            cwd="/",
+            stdin=streams.stdin,
+            stdout=streams.stdout,
+            stderr=streams.stderr,
+            pass_fds=launch.descriptors,
+            start_new_session=True,
+        )
+        self._started_process = os.pidfd_open(self._popen.pid)
+        # The process that all others end with, where that is not the started one.
+        self._innermost_process: int | None = None
+        self._has_ended = False
+        self._command_started = False
+        self._startup = asyncio.create_task(self._wait_startup())
+        self._end = asyncio.create_task(self._wait_end())
+
+    @property
+    def pid(self) -> int:
+        """The process that all others descend from."""
+        return self._popen.pid
+
+    @property
+    def command_started(self) -> bool:
+        """After the end: whether the command itself was ever started."""
+        return self._command_started
+
+    def kill(self) -> None:
+        """Kill all processes of the command. `wait` returns when that is done."""
+        # Not before the startup is over: until then the innermost process is not known, and it
+        # would be left behind.
+        self._startup.add_done_callback(lambda _: self._kill_all())
+
+    async def wait(self) -> int:
+        """Wait until no process is left; returns the command's exit code, 128 + N for signal N."""
+        # Shielded: cancelling the wait does not stop the cleanup.
+        return await asyncio.shield(self._end)
+
+    def _kill_all(self) -> None:
+        if not self._has_ended:
+            self._send_kill_signals()
+            loop = asyncio.get_running_loop()
+            loop.call_later(SUPERVISOR_SECONDS, self._kill_started_process)
+
+    def _send_kill_signals(self) -> None:
+        with suppress(ProcessLookupError):
+            self._launch.kill(self._started_process)
+        if self._innermost_process is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._innermost_process, signal.SIGKILL)
+
+    def _kill_started_process(self) -> None:
+        if not self._has_ended:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._started_process, signal.SIGKILL)
+
+    async def _wait_startup(self) -> None:
+        pid = await self._launch.wait_started()
+        if pid is not None:
+            with suppress(ProcessLookupError):
+                self._innermost_process = os.pidfd_open(pid)
+
+    async def _wait_end(self) -> int:
+        try:
+            await asyncio.wait([self._startup])
+            await wait_readable(self._started_process)
+            code = self._popen.wait()
+            if self._innermost_process is not None:
+                await wait_readable(self._innermost_process)
+                os.close(self._innermost_process)
+        except asyncio.CancelledError:
+            # The event loop is closing; nothing will wait for the end, so kill without a wait.
+            self._send_kill_signals()
+            raise
+        self._has_ended = True
+        self._command_started = self._launch.command_started()
+        os.close(self._started_process)
+        self._launch.close()
+        return code if code >= 0 else 128 - code
+
 
 async def wait_readable(descriptor: int) -> None:
-    """Wait until there is something to read; a process that ended counts, by its descriptor."""
+    """Wait until a descriptor is readable; a pidfd is when its process has ended."""
     loop = asyncio.get_running_loop()
     ready = loop.create_future()
     loop.add_reader(descriptor, _set, ready)
@@ -37,121 +137,25 @@ def _set(ready: asyncio.Future[None]) -> None:
         ready.set_result(None)
 
 
-STOP_SECONDS: Final = 5.0
-"""How long a supervisor may take to end what it supervises before it is killed itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class CommandStreams:
-    """The command's ends of its three streams."""
-
-    stdin: int
-    stdout: int
-    stderr: int
-
-
-class ProcessTree:
-    """What was started for one command. It is over when none of its processes is left."""
-
-    def __init__(self, launch: Launch, streams: CommandStreams) -> None:
-        self._launch = launch
-        # Started from the event loop's own thread: the kernel ends it when that thread ends.
-        self._popen = subprocess.Popen(
-            launch.argv,
-            env={},
-            cwd="/",
-            stdin=streams.stdin,
-            stdout=streams.stdout,
-            stderr=streams.stderr,
-            pass_fds=launch.descriptors,
-            start_new_session=True,
-        )
-        self._started = os.pidfd_open(self._popen.pid)
-        self._last: int | None = None
-        self._is_over = False
-        self._has_begun = False
-        self._beginning = asyncio.create_task(self._begin())
-        self._ending = asyncio.create_task(self._end())
-
-    @property
-    def pid(self) -> int:
-        """The process that all others come from."""
-        return self._popen.pid
-
-    @property
-    def has_begun(self) -> bool:
-        """After the end: whether the command itself was ever started."""
-        return self._has_begun
-
-    def kill(self) -> None:
-        """End all of it. `ended` tells when that is done."""
-        # Before that, its innermost process would be left behind, and nobody knows which it is.
-        self._beginning.add_done_callback(lambda _: self._kill())
-
-    async def ended(self) -> int:
-        """Wait until no process is left; returns the command's exit code, 128 + N for signal N."""
-        return await asyncio.shield(self._ending)
-
-    def _kill(self) -> None:
-        if not self._is_over:
-            self._send_signals()
-            asyncio.get_running_loop().call_later(STOP_SECONDS, self._kill_supervisor)
-
-    def _send_signals(self) -> None:
-        with suppress(ProcessLookupError):
-            self._launch.end(self._started)
-        if self._last is not None:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._last, signal.SIGKILL)
-
-    def _kill_supervisor(self) -> None:
-        if not self._is_over:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._started, signal.SIGKILL)
-
-    async def _begin(self) -> None:
-        last = await self._launch.begin()
-        if last is not None:
-            with suppress(ProcessLookupError):
-                self._last = os.pidfd_open(last)
-
-    async def _end(self) -> int:
-        try:
-            await asyncio.wait([self._beginning])
-            await wait_readable(self._started)
-            code = self._popen.wait()
-            if self._last is not None:
-                await wait_readable(self._last)
-                os.close(self._last)
-        except asyncio.CancelledError:
-            # The event loop is being closed; nobody will be there to wait.
-            self._send_signals()
-            raise
-        self._is_over = True
-        self._has_begun = self._launch.has_begun()
-        os.close(self._started)
-        self._launch.close()
-        return code if code >= 0 else 128 - code
-
-
-_OWN: Final = ("RssAnon:", "RssShmem:")
+_RESIDENT: Final = ("RssAnon:", "RssShmem:")
 _PROC: Final = Path("/proc")
 
 
 def memory_in_use(pid: int, limit: int) -> int:
-    """The bytes that a process and all that came from it hold. Pages that they share count once
-    where the limit would be passed, and may count more often where it is not.
+    """The bytes of memory of a process and its descendants.
+
+    Exact above `limit`, where shared pages count once; below it an upper estimate.
     """
-    family = list(descendants(pid))
-    rough = sum(_kilobytes(each, "status", _OWN) for each in family) * 1024
-    if rough <= limit:
-        return rough
+    pids = list(descendants(pid))
+    estimate = sum(_kilobytes(pid, "status", _RESIDENT) for pid in pids) * 1024
+    if estimate <= limit:
+        return estimate
     # Exact, and many times as slow.
-    return sum(_kilobytes(each, "smaps_rollup", ("Pss:",)) for each in family) * 1024
+    return sum(_kilobytes(pid, "smaps_rollup", ("Pss:",)) for pid in pids) * 1024
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """A process and all that came from it, as far as they are alive."""
+    """A process and its living descendants."""
     yield pid
     for thread in _threads(pid):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What a confined Python may read: the interpreter that runs this program, and chosen libraries."""
+"""Python in a sandbox: the interpreter that runs this program, and chosen libraries."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True)
 class Python:
-    """An interpreter for commands, `executable`, and what it needs to see."""
+    """An interpreter for commands, `executable`, and the files that it needs."""
 
     executable: str
     prefix: tuple[Path, ...]
     """Its own files: the interpreter and the standard library."""
     folders: tuple[Path, ...]
-    """Where its libraries lie, with all others that are installed."""
+    """The folders of all installed libraries."""
     libraries: tuple[Path, ...]
-    """The chosen libraries and what they need."""
+    """The files of the chosen libraries and their dependencies."""
 
     def readable(self, backend: BackendName) -> tuple[Path, ...]:
-        """The paths for `Command.readable`. Only bubblewrap can show a folder with some of its
-        entries; elsewhere the chosen libraries bring the whole folder.
+        """The paths for `Command.readable`. Only bubblewrap can show some entries of a folder;
+        with another backend, choosing a library makes the whole folder readable.
         """
         shown = self.libraries if backend == "bubblewrap" else self.folders
         return self.prefix + (shown if self.libraries else ())
@@ -43,23 +43,23 @@ class Python:
 
 @cache
 def find_python(libraries: tuple[str, ...] = ()) -> Python:
-    """This program's interpreter with the libraries of these names, as they are installed under
+    """This program's interpreter with these libraries, by the names of their distributions
     (`matplotlib`, `pandas`). Raises `UsageError` for one that is not installed.
     """
     needed: dict[str, Distribution] = {}
     for name in libraries:
         _gather(name, needed)
-    pieces = {piece for found in needed.values() for piece in _pieces(found)}
+    files = {file for library in needed.values() for file in _top_files(library)}
     return Python(
         executable=sys.executable,
         prefix=tuple(_prefix()),
         folders=library_folders(),
-        libraries=tuple(sorted(pieces)),
+        libraries=tuple(sorted(files)),
     )
 
 
 def library_folders() -> tuple[Path, ...]:
-    """The folders of this interpreter that libraries are installed in."""
+    """The folders in which this interpreter's libraries are installed."""
     names = dict.fromkeys(
         (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages())
     )
@@ -75,28 +75,28 @@ def _prefix() -> Iterator[Path]:
         yield Path(sys.executable)
 
 
-def _gather(name: str, needed: dict[str, Distribution], *, is_asked_for: bool = True) -> None:
+def _gather(name: str, needed: dict[str, Distribution], *, is_required: bool = True) -> None:
     key = re.sub(r"[-_.]+", "-", name).lower()
     if key in needed:
         return
     try:
-        found = distribution(name)
+        library = distribution(name)
     except PackageNotFoundError:
-        if not is_asked_for:
-            # For another system, or an extra that nobody has.
+        if not is_required:
+            # A dependency for another platform, or of an extra that is not installed.
             return
         raise UsageError(
             f"the library {name!r} is not installed here; install it, or leave it out"
         ) from None
-    needed[key] = found
-    for requirement in found.requires or ():
+    needed[key] = library
+    for requirement in library.requires or ():
         if "extra ==" not in requirement and (required := _NAME.match(requirement)):
-            _gather(required[0], needed, is_asked_for=False)
+            _gather(required[0], needed, is_required=False)
 
 
-def _pieces(found: Distribution) -> Iterator[Path]:
-    """The topmost files and folders of a library; scripts outside of the folder are left out."""
-    tops = {file.parts[0] for file in found.files or () if file.parts}
+def _top_files(library: Distribution) -> Iterator[Path]:
+    """The top-level files and folders of a library, without its scripts."""
+    tops = {file.parts[0] for file in library.files or () if file.parts}
     for top in tops - {"..", "__pycache__", "bin"}:
-        if (path := Path(str(found.locate_file(top)))).exists():
+        if (path := Path(str(library.locate_file(top)))).exists():
             yield path

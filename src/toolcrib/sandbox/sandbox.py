@@ -1,7 +1,4 @@
-"""The one protocol: run a command where it can do no harm.
-
-The sandbox of a backend: start, watch, end and tell.
-"""
+"""The sandbox protocol, and the one implementation for all backends."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Sandbox(Protocol):
-    """Runs commands confined. `backend` says by what."""
+    """Runs commands confined by a backend."""
 
     @property
     def backend(self) -> BackendName: ...
@@ -30,20 +27,20 @@ class Sandbox(Protocol):
     async def run(
         self, command: Command, *, stdin: bytes = b"", work: WorkDirectory | None = None
     ) -> CommandResult:
-        """Run a command to its end, whatever that is. Without `work` it has a directory that is
-        removed afterwards. Cancelling this kills it and all that it started.
+        """Run a command until it ends or reaches a limit. Without `work` it has a temporary work
+        directory. Cancelling this kills it with all its processes.
         """
         ...
 
     async def open(self, command: Command, *, work: WorkDirectory) -> Process:
-        """Start a command that is spoken with through stdin and stdout. It lives until it ends,
-        is closed, reaches a limit, or this program dies.
+        """Start a command that stays open, with pipes to its stdin and stdout. It runs until it
+        ends, is closed, reaches a limit, or this program ends.
         """
         ...
 
 
 class BackendSandbox:
-    """A `Sandbox` whose commands a backend confines."""
+    """A `Sandbox` on any backend."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -62,26 +59,26 @@ class BackendSandbox:
         limit = command.limits.output_bytes
         stdout, out = await captured_pipe(limit, launch.owner)
         stderr, err = await captured_pipe(limit, launch.owner)
-        tree = _started(launch, CommandStreams(memory_file(stdin), stdout, stderr))
-        running = LimitGuard(tree, work, command.limits)
-        out.on_full = err.on_full = partial(running.kill, "output")
-        async with _ended_with(tree):
-            code = await running.ended()
+        tree = _start(launch, CommandStreams(memory_file(stdin), stdout, stderr))
+        guard = LimitGuard(tree, work, command.limits)
+        out.on_full = err.on_full = partial(guard.kill, "output")
+        async with _killed_on_error(tree):
+            code = await guard.wait()
             await out.closed()
             await err.closed()
-        return running.finished(code, out.data, err.data, self.backend)
+        return guard.result(code, out.data, err.data, self.backend)
 
     async def open(self, command: Command, *, work: WorkDirectory) -> Process:
         launch = self._backend.prepare(command, work)
         limit = command.limits.output_bytes
-        stdin, to = await writer_pipe(launch.owner)
-        stdout, out = await reader_pipe(limit, launch.owner)
+        stdin, writer = await writer_pipe(launch.owner)
+        stdout, reader = await reader_pipe(limit, launch.owner)
         stderr, err = await captured_pipe(limit, launch.owner)
-        tree = _started(launch, CommandStreams(stdin, stdout, stderr))
+        tree = _start(launch, CommandStreams(stdin, stdout, stderr))
         return Process(
             LimitGuard(tree, work, command.limits),
-            stdin=to,
-            stdout=out,
+            stdin=writer,
+            stdout=reader,
             stderr=err,
             work=work,
             work_at=launch.work_at,
@@ -89,23 +86,23 @@ class BackendSandbox:
         )
 
 
-def _started(launch: Launch, streams: CommandStreams) -> ProcessTree:
+def _start(launch: Launch, streams: CommandStreams) -> ProcessTree:
     try:
         return ProcessTree(launch, streams)
     except BaseException:
         launch.close()
         raise
     finally:
-        # The command has its own; the ends that stay open here would hide that it closed them.
+        # The command has its own copies. Left open here, they would hide that it closed them.
         close_all([streams.stdin, streams.stdout, streams.stderr])
 
 
 @asynccontextmanager
-async def _ended_with(tree: ProcessTree) -> AsyncGenerator[None]:
-    """What ends the block early, a cancellation too, ends the command."""
+async def _killed_on_error(tree: ProcessTree) -> AsyncGenerator[None]:
+    """Kill the command when the block raises, also when it is cancelled."""
     try:
         yield
     except BaseException:
         tree.kill()
-        await tree.ended()
+        await tree.wait()
         raise

@@ -1,6 +1,5 @@
-"""Backends without namespaces of their own: a supervisor ends what a command started.
-
-The limits that the kernel keeps for each process, and the program that sets them.
+"""The backends without namespaces, `sandlock` and `rlimits`: a supervisor process kills what a
+command started. `prlimit` sets the limits that the kernel enforces for each process.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ PRLIMIT: Final = "/usr/bin/prlimit"
 def prlimit_arguments(
     limits: SandboxLimits, *, memory: bool = True, processes: bool = True
 ) -> Iterator[str]:
-    """What a command is started by, so that it and all that it starts have these limits. Memory
-    and processes are left out where something else counts them, or counts them better.
+    """The command line prefix that sets the limits of a command and of its child processes. A
+    backend that counts memory or processes itself leaves them out.
     """
     if not os.access(PRLIMIT, os.X_OK):
-        raise SandboxUnavailable(f"there is no {PRLIMIT}; install util-linux")
-    # At the soft limit the program gets a signal that tells why; a second later it is killed.
+        raise SandboxUnavailable(f"{PRLIMIT} is missing; install util-linux")
+    # SIGXCPU at the soft limit tells the reason; a second later the kernel kills the program.
     cpu = _at_most(resource.RLIMIT_CPU, limits.cpu_seconds + 1)
     yield from (PRLIMIT, f"--cpu={min(limits.cpu_seconds, cpu)}:{cpu}", "--core=0", "--memlock=0")
     yield f"--fsize={_at_most(resource.RLIMIT_FSIZE, limits.file_bytes)}"
@@ -46,10 +45,10 @@ def prlimit_arguments(
     yield "--"
 
 
-def _at_most(which: int, wanted: int) -> int:
+def _at_most(which: int, limit: int) -> int:
     """The limit, or this program's own where that is lower: it cannot be raised."""
-    _, most = resource.getrlimit(which)
-    return wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+    _, own = resource.getrlimit(which)
+    return limit if own == resource.RLIM_INFINITY else min(limit, own)
 
 
 _SUPERVISOR: Final = str(Path(__file__).with_name("supervisor.py"))
@@ -64,7 +63,7 @@ class Sandlock:
     def prepare(self, command: Command, work: WorkDirectory) -> SupervisedLaunch:
         facts = {
             "sandlock": _sandlock_folder(),
-            # It counts the memory of all processes together, and the processes, itself.
+            # Sandlock counts processes, and the memory of all of them together, itself.
             "argv": [
                 *prlimit_arguments(command.limits, memory=False, processes=False),
                 *command.argv,
@@ -76,14 +75,14 @@ class Sandlock:
 
 
 class Rlimits:
-    """Limits and a clock, and nothing hidden: for commands that are trusted with everything."""
+    """Limits and a clock without confinement, for commands that are fully trusted."""
 
     name: BackendName = "rlimits"
 
     def prepare(self, command: Command, work: WorkDirectory) -> SupervisedLaunch:
         facts = {
             "sandlock": None,
-            # The kernel counts every process of a user, so a limit would count others' too.
+            # The kernel counts all processes of the user, also those of other programs.
             "argv": [*prlimit_arguments(command.limits, processes=False), *command.argv],
             "env": dict(command.env),
             "options": {"cwd": str(work.path)},
@@ -92,46 +91,50 @@ class Rlimits:
 
 
 class SupervisedLaunch:
-    """One start of the supervisor. It lives while `_lifeline` is open here."""
+    """One start of the supervisor, which ends when `_lifeline` is closed."""
 
     owner = None
 
     def __init__(self, facts: dict[str, Any], work: WorkDirectory) -> None:
         if os.geteuid() == 0 and os.stat(work.path).st_uid != 0:
-            # Without root's privileges even root needs to be the owner.
+            # The supervisor drops root's privileges, so it has to own the directory.
             work.give_to(0)
         self.work_at = PurePosixPath(work.path)
-        told = memory_file(json.dumps(facts).encode())
+        request = memory_file(json.dumps(facts).encode())
         lifeline, self._lifeline = os.pipe2(os.O_CLOEXEC)
-        self._given = [told, lifeline]
-        self.argv = [sys.executable, "-I", "-S", _SUPERVISOR, str(told), str(lifeline)]
+        self._inherited = [request, lifeline]
+        self.argv = [sys.executable, "-I", "-S", _SUPERVISOR, str(request), str(lifeline)]
 
     @property
     def descriptors(self) -> Sequence[int]:
-        return self._given
+        return self._inherited
 
-    async def begin(self) -> None:
-        close_all(self._given)
-        self._given = []
+    async def wait_started(self) -> None:
+        close_all(self._inherited)
+        self._inherited = []
 
-    def has_begun(self) -> bool:
+    def command_started(self) -> bool:
         return True
 
-    def end(self, started: int) -> None:
+    def kill(self, started_process: int) -> None:
         if self._lifeline is not None:
             os.close(self._lifeline)
             self._lifeline = None
 
     def close(self) -> None:
-        close_all(self._given)
-        self._given = []
-        self.end(-1)
+        close_all(self._inherited)
+        self._inherited = []
+        self.kill(-1)
 
 
 def _policy(command: Command, work: WorkDirectory) -> dict[str, Any]:
     limits = command.limits
-    seen = (*system_folders(), *system_files(), *command.readable)
-    readable = [*_DEVICES, *map(str, seen), *map(str, network_files() if command.network else ())]
+    visible = (*system_folders(), *system_files(), *command.readable)
+    readable = [
+        *_DEVICES,
+        *map(str, visible),
+        *map(str, network_files() if command.network else ()),
+    ]
     return {
         "fs_readable": readable,
         "fs_writable": [str(work.path), "/dev/null"],
@@ -144,7 +147,7 @@ def _policy(command: Command, work: WorkDirectory) -> dict[str, Any]:
 
 
 def _sandlock_folder() -> str:
-    found = importlib.util.find_spec("sandlock")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("sandlock")
+    if spec is None or spec.origin is None:
         raise SandboxUnavailable("the package sandlock is not installed")
-    return str(Path(found.origin).parents[1])
+    return str(Path(spec.origin).parents[1])

@@ -1,4 +1,4 @@
-"""The pipes between this program and a confined command."""
+"""The pipes between this program and a sandboxed command."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Callable
 
 
 class CapturedOutput(asyncio.Protocol):
-    """Keeps what comes, up to a limit. When more comes it calls `on_full` once, and drops it."""
+    """Keeps output up to a limit. Past the limit it calls `on_full` once and drops the rest."""
 
     def __init__(self, limit: int) -> None:
         self.on_full: Callable[[], None] | None = None
         self._limit = limit
-        self._kept = bytearray()
+        self._data = bytearray()
         self._is_full = False
         self._closed = asyncio.get_running_loop().create_future()
 
     @property
     def data(self) -> bytes:
-        """What was kept."""
-        return bytes(self._kept)
+        """The output so far, up to the limit."""
+        return bytes(self._data)
 
     def data_received(self, data: bytes) -> None:
-        room = self._limit - len(self._kept)
-        self._kept += data[:room]
+        room = self._limit - len(self._data)
+        self._data += data[:room]
         if len(data) > room and not self._is_full:
             self._is_full = True
             if self.on_full is not None:
@@ -35,20 +35,22 @@ class CapturedOutput(asyncio.Protocol):
             self._closed.set_result(None)
 
     async def closed(self) -> None:
-        """Wait until nobody can write to it any more."""
+        """Wait until all writers have closed the pipe."""
         await self._closed
 
 
 async def captured_pipe(limit: int, owner: int | None) -> tuple[int, CapturedOutput]:
-    """A descriptor to write to, and what will have been written."""
+    """A descriptor to write to, and the output that is captured from it."""
     ours, theirs = _pipe(owner)
     loop = asyncio.get_running_loop()
-    _, kept = await loop.connect_read_pipe(lambda: CapturedOutput(limit), os.fdopen(ours, "rb", 0))
-    return theirs, kept
+    _, output = await loop.connect_read_pipe(
+        lambda: CapturedOutput(limit), os.fdopen(ours, "rb", 0)
+    )
+    return theirs, output
 
 
 class PipeReaderProtocol(asyncio.StreamReaderProtocol):
-    """Feeds a reader, and lets go of the pipe at its end on whichever event loop."""
+    """Feeds a reader, and closes the pipe at its end on any event loop."""
 
     def eof_received(self) -> bool:
         super().eof_received()
@@ -56,7 +58,7 @@ class PipeReaderProtocol(asyncio.StreamReaderProtocol):
 
 
 async def reader_pipe(limit: int, owner: int | None) -> tuple[int, asyncio.StreamReader]:
-    """A descriptor to write to, and a reader of it; a writer who is too fast has to wait."""
+    """A descriptor to write to, and a reader of it; a faster writer has to wait."""
     ours, theirs = _pipe(owner)
     reader = asyncio.StreamReader(limit)
     await asyncio.get_running_loop().connect_read_pipe(
@@ -76,7 +78,7 @@ async def writer_pipe(owner: int | None) -> tuple[int, asyncio.StreamWriter]:
 
 
 def _pipe(owner: int | None) -> tuple[int, int]:
-    """A pipe, to read from and to write to, that the command may open by name (`/dev/stderr`)."""
+    """The two ends of a pipe that the command may also open by name (`/dev/stderr`)."""
     ends = os.pipe2(os.O_CLOEXEC)
     if owner is not None:
         os.fchown(ends[0], owner, owner)

@@ -1,8 +1,8 @@
-"""The program that supervises a command where there is no namespace to end with it.
+"""The supervisor program of the backends without namespaces.
 
-It is run as a file of its own and imports nothing of this package. It gathers everything that the
-command started, kills all of it when the command ends or when whoever started it is gone, and ends
-as the command did.
+It runs as a file of its own and imports nothing of this package. It becomes the parent of
+everything that the command starts, kills all of it when the command ends or its own parent is
+gone, and exits with the command's exit code.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ PR_SET_CHILD_SUBREAPER = 36
 PR_SET_SECUREBITS = 28
 PR_CAPBSET_DROP = 24
 KEEP_NO_ROOT = 0x2F
-"""That a program of root's gets no privileges by being root's, and that nothing can change that."""
+"""Secure bits: being root gives a program no privileges, and nothing can change that."""
 
 
 def main() -> None:
-    """Read what to run from a descriptor, run it, and end as it ended."""
-    told, lifeline = int(sys.argv[1]), int(sys.argv[2])
-    with os.fdopen(told) as file:
+    """Read the request from a descriptor, run the command, and exit with its exit code."""
+    request, lifeline = int(sys.argv[1]), int(sys.argv[2])
+    with os.fdopen(request) as file:
         facts: dict[str, Any] = json.load(file)
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    # Before anything is started: from here on, the end of whoever waits for us is ours.
-    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+    # Before anything is started, so that the end of our parent is never missed.
+    threading.Thread(target=_kill_with_parent, args=(lifeline,), daemon=True).start()
     code = _sandlocked(facts) if facts["sandlock"] else _limited(facts)
-    _end_all()
+    _kill_all()
     sys.stdout.flush()
     os._exit(code)
 
@@ -44,7 +44,7 @@ def _sandlocked(facts: dict[str, Any]) -> int:
     sandlock: Any = importlib.import_module("sandlock")
     if os.geteuid() == 0:
         _drop_privileges()
-    # It hands on its own environment, into which Python may have put something.
+    # Sandlock passes on its own environment, to which Python may have added variables.
     os.environ.clear()
     box = sandlock.Sandbox(**facts["options"], env=facts["env"])
     result = box.popen(facts["argv"]).wait()
@@ -58,7 +58,7 @@ def _limited(facts: dict[str, Any]) -> int:
 
 
 def _drop_privileges() -> None:
-    """Stay root's, for root's own files, without any of root's powers."""
+    """Stay root, to own root's files, without any of root's capabilities."""
     _prctl(PR_SET_SECUREBITS, KEEP_NO_ROOT)
     with suppress(OSError):
         for capability in range(64):
@@ -69,14 +69,14 @@ def _drop_privileges() -> None:
         raise OSError(ctypes.get_errno(), "cannot drop root's privileges")
 
 
-def _end_with(lifeline: int) -> None:
+def _kill_with_parent(lifeline: int) -> None:
     os.read(lifeline, 1)
-    _end_all()
+    _kill_all()
     os._exit(128 + signal.SIGKILL)
 
 
-def _end_all() -> None:
-    """Kill what is left. Orphans become ours, so in the end there is nobody."""
+def _kill_all() -> None:
+    """Kill all descendants. Orphans become our children, so in the end none is left."""
     while children := _children():
         for child in children:
             with suppress(ProcessLookupError):
@@ -87,11 +87,11 @@ def _end_all() -> None:
 
 
 def _children() -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     for thread in os.listdir("/proc/self/task"):
         with suppress(FileNotFoundError), open(f"/proc/self/task/{thread}/children") as file:
-            found += map(int, file.read().split())
-    return found
+            pids += map(int, file.read().split())
+    return pids
 
 
 def _prctl(option: int, value: int) -> None:

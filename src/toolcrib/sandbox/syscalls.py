@@ -1,4 +1,4 @@
-"""The system calls that confined programs do without: a seccomp filter, as bytes for the kernel.
+"""The system calls that sandboxed programs may not make: a seccomp filter in the kernel's format.
 
 Namespaces hide files, processes and the network. The filter closes what they leave open: sockets
 of families that no network namespace holds (a virtual machine's host, say), memory that no limit
@@ -18,7 +18,7 @@ _ALLOW: Final = 0x7FFF0000
 _KILL: Final = 0x80000000
 _ERRNO: Final = 0x00050000
 
-# Where the kernel puts what a filter may look at: the call, the architecture, the first argument.
+# Offsets in the kernel's data: the call's number, the architecture, the first argument.
 _NUMBER, _ARCHITECTURE, _ARGUMENT = 0, 4, 16
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_IF_ANY, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 
@@ -34,12 +34,13 @@ class _Architecture:
     socket: int
     not_permitted: tuple[int, ...]
     not_there: tuple[int, ...]
-    """memfd_create, memfd_secret, shmget: memory that counts for no process."""
+    """Refused as unknown. memfd_create, memfd_secret, shmget: memory that counts for no process."""
 
 
 _SINCE_2019: Final = (
-    *(425, 426, 427),  # io_uring
-    *(428, 429, 430, 431, 432, 433, 442),  # the new mount calls
+    *(425, 426, 427),  # io_uring_setup, io_uring_enter, io_uring_register
+    *(428, 429, 430),  # open_tree, move_mount, fsopen
+    *(431, 432, 433, 442),  # fsconfig, fsmount, fspick, mount_setattr
     *(438, 440, 443),  # pidfd_getfd, process_madvise, quotactl_fd
 )
 
@@ -51,13 +52,18 @@ _ARCHITECTURES: Final = {
         socket=41,
         not_permitted=(
             *(101, 310, 311),  # ptrace, process_vm_readv, process_vm_writev
-            *(103, 163, 164, 167, 168, 169, 227),  # syslog, acct, time, swap, reboot, clocks
-            *(155, 161, 165, 166, 179, 308, 272),  # pivot_root, chroot, mounts, setns, unshare
-            *(172, 173, 175, 176, 246, 313, 320),  # ports, kernel modules, kexec
-            *(248, 249, 250, 298, 300, 303, 304, 321, 323),  # keys, perf, fanotify, handles, bpf
+            *(103, 163, 164, 167),  # syslog, acct, settimeofday, swapon
+            *(168, 169, 227),  # swapoff, reboot, clock_settime
+            *(155, 161, 165, 166),  # pivot_root, chroot, mount, umount2
+            *(179, 308, 272),  # quotactl, setns, unshare
+            *(172, 173, 175, 176),  # iopl, ioperm, init_module, delete_module
+            *(246, 313, 320),  # kexec_load, finit_module, kexec_file_load
+            *(248, 249, 250, 298),  # add_key, request_key, keyctl, perf_event_open
+            *(300, 303, 304),  # fanotify_init, name_to_handle_at, open_by_handle_at
+            *(321, 323),  # bpf, userfaultfd
             *_SINCE_2019,
         ),
-        not_there=(319, 447, 29),
+        not_there=(319, 447, 29),  # memfd_create, memfd_secret, shmget
     ),
     "aarch64": _Architecture(
         audit=0xC00000B7,
@@ -65,22 +71,27 @@ _ARCHITECTURES: Final = {
         clone3=435,
         socket=198,
         not_permitted=(
-            *(117, 270, 271),
-            *(116, 89, 170, 224, 225, 142, 112),
-            *(41, 51, 40, 39, 60, 268, 97),
-            *(105, 106, 104, 273, 294),
-            *(217, 218, 219, 241, 262, 264, 265, 280, 282),
+            *(117, 270, 271),  # ptrace, process_vm_readv, process_vm_writev
+            *(116, 89, 170, 224),  # syslog, acct, settimeofday, swapon
+            *(225, 142, 112),  # swapoff, reboot, clock_settime
+            *(41, 51, 40, 39),  # pivot_root, chroot, mount, umount2
+            *(60, 268, 97),  # quotactl, setns, unshare
+            *(105, 106),  # init_module, delete_module; there are no I/O ports
+            *(104, 273, 294),  # kexec_load, finit_module, kexec_file_load
+            *(217, 218, 219, 241),  # add_key, request_key, keyctl, perf_event_open
+            *(262, 264, 265),  # fanotify_init, name_to_handle_at, open_by_handle_at
+            *(280, 282),  # bpf, userfaultfd
             *_SINCE_2019,
         ),
-        not_there=(279, 447, 194),
+        not_there=(279, 447, 194),  # memfd_create, memfd_secret, shmget
     ),
 }
 
 
 def seccomp_filter() -> bytes | None:
-    """The filter for this machine's processor, or None for one whose calls are not known."""
-    found = _ARCHITECTURES.get(platform.machine())
-    return None if found is None else b"".join(_program(found))
+    """The filter for this machine's architecture; None for an architecture that is not listed."""
+    machine = _ARCHITECTURES.get(platform.machine())
+    return None if machine is None else b"".join(_program(machine))
 
 
 def _program(machine: _Architecture) -> Iterator[bytes]:
@@ -88,11 +99,11 @@ def _program(machine: _Architecture) -> Iterator[bytes]:
     yield _step(_JUMP_EQUAL, machine.audit, 1, 0)
     yield _step(_RETURN, _KILL)
     yield _step(_LOAD, _NUMBER)
-    # The same calls under other numbers (x32) would walk past the list below.
+    # The same calls have other numbers in the x32 ABI, which the list below does not cover.
     yield from _refuse(_JUMP_AT_LEAST, 0x40000000, errno.ENOSYS)
     for number in machine.not_permitted:
         yield from _refuse(_JUMP_EQUAL, number, errno.EPERM)
-    # A C library that meets ENOSYS falls back to clone, whose flags a filter can read.
+    # On ENOSYS a C library falls back to clone, whose flags a filter can read.
     for number in (machine.clone3, *machine.not_there):
         yield from _refuse(_JUMP_EQUAL, number, errno.ENOSYS)
     yield _step(_JUMP_EQUAL, machine.clone, 0, 4)

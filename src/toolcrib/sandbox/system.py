@@ -1,4 +1,4 @@
-"""What every confined program may read of the machine: programs and libraries, nobody's files."""
+"""The system's files that every sandboxed program may read: programs and libraries."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def system_folders() -> tuple[Path, ...]:
 
 
 def system_files() -> tuple[Path, ...]:
-    """What programs look up in `/etc` that tells of nobody."""
+    """Files of `/etc` that programs need and that reveal nothing about users."""
     return _present(_FILES)
 
 
 def network_files() -> tuple[Path, ...]:
-    """What a program needs besides to find other machines and to know them."""
+    """Files that a program needs to resolve host names and verify certificates."""
     return _present(_NETWORK_FILES)
 
 

@@ -1,9 +1,8 @@
-"""The one directory that a confined command may write to, and how its files are touched safely.
+"""The one directory that a sandboxed command may write to, and safe access to its files.
 
-The command may be running, and may have put links where files were. Every step of a name is opened
-from the directory before it without following links, so that nothing outside is read or written.
-
-Removing what a confined command left: however deep, locked or full of links it is.
+The command may be running, and may have put links in place of files. Every part of a path is
+opened relative to its parent without child links, so that nothing outside the directory is
+read or written. The directory is removed however deep, locked or full of links it is.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a directory and everything in it. No link is followed, and nothing is recursive: a
+    """Remove a directory with its contents, without child links and without recursion: a
     command may have nested folders deeper than any stack.
     """
     os.chmod(path, 0o700)
@@ -66,7 +65,7 @@ def _unlocked(parent: int, name: str) -> int:
 
 
 def _free(root: int, numbers: count[int]) -> str:
-    """A name that nothing in the root has."""
+    """A name that does not exist in the root."""
     while True:
         name = f".removed-{next(numbers)}"
         try:
@@ -78,11 +77,11 @@ def _free(root: int, numbers: count[int]) -> str:
 logger = logging.getLogger(__name__)
 
 MAX_ENTRIES: Final = 100_000
-"""How many names are looked at; a command that makes more is treated as one that fills the disk."""
+"""The maximum number of entries that are counted; a directory with more counts as full."""
 MAX_DEPTH: Final = 64
-"""How many folders may lie in each other."""
+"""The maximum depth of nested folders."""
 UNCOUNTED: Final = 2**63
-# Not to block on a pipe that pretends to be a file.
+# Non-blocking, in case the file is a pipe.
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -98,27 +97,26 @@ class WorkFile:
 
 @dataclass(frozen=True, slots=True)
 class WorkDirectory:
-    """A directory of this program that confined commands work in, one after another."""
+    """A directory of this program in which sandboxed commands work, one after another."""
 
     path: Path
 
     @classmethod
     def at(cls, path: Path | str) -> WorkDirectory:
-        """The work directory at a path; it is made if there is none, for nobody else to enter.
-        Commands may do with it what they want, so the home or a folder of the system is refused.
+        """The work directory at a path, created with access for its owner only if it is missing.
+        Commands may change everything in it, so the home directory and the system's folders are
+        refused.
         """
         path = Path(path).resolve()
         if not is_mountable(PurePosixPath(path)) or Path.home().resolve().is_relative_to(path):
-            raise UsageError(
-                f"{str(path)!r} is not for commands to work in; name a folder of its own"
-            )
+            raise UsageError(f"{str(path)!r} cannot be a work directory; name a folder of its own")
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return cls(path)
 
     @classmethod
     @contextmanager
     def temporary(cls) -> Generator[WorkDirectory]:
-        """A new one that is removed in the end."""
+        """A new work directory that is removed after the block."""
         work = cls(Path(tempfile.mkdtemp(prefix="toolcrib-")).resolve())
         try:
             yield work
@@ -126,7 +124,7 @@ class WorkDirectory:
             work.remove()
 
     def write(self, name: str, data: bytes) -> None:
-        """Put a file there, in place of whatever has that name."""
+        """Write a file, in place of any entry of that name."""
         *folders, last = _names(name)
         with self._inside(folders, make=True) as parent:
             new = f".{last[:200]}.{secrets.token_hex(4)}"
@@ -156,24 +154,24 @@ class WorkDirectory:
         return data
 
     def delete(self, name: str) -> None:
-        """Remove a file or a link, never what a link leads to."""
+        """Remove a file or a link, never the target of a link."""
         *folders, last = _names(name)
         with self._inside(folders) as parent:
             os.unlink(last, dir_fd=parent)
 
     def files(self) -> tuple[WorkFile, ...]:
-        """Every regular file, by name. Links, pipes and the like are passed over, and so are
-        folders that are locked or nested too deep.
+        """Every regular file, by name. Links, pipes and other special files are skipped, and so
+        are folders that are locked or nested too deep.
         """
-        found = [
+        files = [
             WorkFile("/".join(entry.names), entry.facts.st_size, entry.facts.st_mtime)
             for entry in self._entries(is_strict=False)
             if stat.S_ISREG(entry.facts.st_mode)
         ]
-        return tuple(sorted(found, key=lambda file: file.name))
+        return tuple(sorted(files, key=lambda file: file.name))
 
     def used_bytes(self) -> int:
-        """What it takes up on the disk, or more than any disk when it cannot be counted."""
+        """The size on disk; `UNCOUNTED` when it cannot be counted."""
         total = 0
         try:
             for count, entry in enumerate(self._entries(is_strict=True), start=1):
@@ -185,13 +183,13 @@ class WorkDirectory:
         return total
 
     def give_to(self, owner: int) -> None:
-        """Make everything in it another user's. Only a program that runs as root can."""
+        """Change the owner of everything in it. Only root can."""
         os.chown(self.path, owner, owner, follow_symlinks=False)
         for entry in self._entries(is_strict=True):
             os.chown(entry.names[-1], owner, owner, dir_fd=entry.folder, follow_symlinks=False)
 
     def remove(self) -> None:
-        """Remove it with everything in it. What cannot be removed is logged, and stays."""
+        """Remove it with its contents. A failure is logged, and the rest stays."""
         try:
             remove_tree(self.path)
         except FileNotFoundError:
@@ -200,7 +198,7 @@ class WorkDirectory:
             logger.warning("%s could not be removed: %s", self.path, error.strerror)
 
     def _give(self, descriptor: int) -> None:
-        """Whoever owns the directory owns what is put into it."""
+        """Give a new entry to the owner of the directory."""
         if os.geteuid() == 0:
             owner = os.stat(self.path, follow_symlinks=False)
             os.fchown(descriptor, owner.st_uid, owner.st_gid)
@@ -210,36 +208,36 @@ class WorkDirectory:
         here = os.open(self.path, _DIRECTORY)
         try:
             for folder in folders:
-                following = self._step(here, folder, make)
+                child = self._step(here, folder, make)
                 os.close(here)
-                here = following
+                here = child
             yield here
         finally:
             os.close(here)
 
     def _step(self, here: int, folder: str, make: bool) -> int:
-        made = False
+        is_new = False
         if make:
             with suppress(FileExistsError):
                 os.mkdir(folder, 0o700, dir_fd=here)
-                made = True
-        following = os.open(folder, _DIRECTORY, dir_fd=here)
-        if made:
-            self._give(following)
-        return following
+                is_new = True
+        child = os.open(folder, _DIRECTORY, dir_fd=here)
+        if is_new:
+            self._give(child)
+        return child
 
     def _entries(self, *, is_strict: bool) -> Iterator[_Entry]:
-        """Everything in it. A folder that cannot be looked into is an error, or is passed over."""
-        todo: list[tuple[str, ...]] = [()]
-        while todo:
-            folder = todo.pop()
+        """All entries. A folder that cannot be read is an error (`is_strict`) or is skipped."""
+        folders: list[tuple[str, ...]] = [()]
+        while folders:
+            folder = folders.pop()
             try:
                 for entry in self._within(folder):
                     yield entry
                     if stat.S_ISDIR(entry.facts.st_mode):
-                        todo.append(entry.names)
+                        folders.append(entry.names)
             except (FileNotFoundError, NotADirectoryError):
-                # A running command has just removed it, or put something else there.
+                # A running command has just removed or replaced it.
                 continue
             except OSError:
                 if is_strict:
@@ -258,7 +256,7 @@ class WorkDirectory:
 @dataclass(frozen=True, slots=True)
 class _Entry:
     folder: int
-    """The descriptor of the folder that it is in, open until the next entry is asked for."""
+    """The descriptor of its folder, open until the next entry is requested."""
     names: tuple[str, ...]
     facts: os.stat_result
 
@@ -267,6 +265,6 @@ def _names(name: str) -> list[str]:
     names = name.split("/")
     if not all(names) or {".", ".."} & set(names) or "\0" in name:
         raise UsageError(
-            f"{name!r} is not a name below the work directory; write it like 'a/b.csv'"
+            f"{name!r} is not a path below the work directory; write it like 'a/b.csv'"
         )
     return names

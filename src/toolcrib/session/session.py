@@ -224,7 +224,8 @@ class Session:
 
     def announce(self, event: Event) -> None:
         """Tell reducers and subscribers of an event that is in the ledger."""
-        self.reducers.apply(event)
+        if self.reducers.slices:
+            self.reducers.apply(event)
         self.bus.publish(event)
 
     def add_reducer(

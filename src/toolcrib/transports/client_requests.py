@@ -1,4 +1,4 @@
-"""What a runtime asks of a connected client: to run the tools that it brought."""
+"""Requests that a runtime sends to a connected JSON-RPC client: to run its client tools."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ CANCEL = "$/cancel"
 
 
 class ClientRequests:
-    """Requests of ours that a client has not answered yet."""
+    """The requests to one client that it has not answered yet."""
 
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._waiting: dict[str, asyncio.Future[Any]] = {}
         self._count = 0
-        self._is_gone = False
-        self._detaching: dict[str, Callable[[], None]] = {}
+        self._is_disconnected = False
+        self._detach_session: dict[str, Callable[[], None]] = {}
 
     def attach(self, session_id: str, service: Service, who: Principal) -> None:
-        """Have this client, which is `who`, run the client-run calls of a session."""
-        link = SessionLink(session_id, self)
-        self._detaching[session_id] = service.attach(session_id, link, who)
+        """Have this client, authenticated as `who`, run the client tools of a session."""
+        link = ClientToolLink(session_id, self)
+        self._detach_session[session_id] = service.attach(session_id, link, who)
 
-    async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Ask, and wait for the answer. Raises `ClientGone` or `ClientFailed`."""
-        if self._is_gone:
+    async def send(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Send a request and wait for the result. Raises `ClientGone` or `ClientFailed`."""
+        if self._is_disconnected:
             raise ClientGone
         self._count += 1
         request_id = f"s{self._count}"
@@ -52,8 +52,8 @@ class ClientRequests:
         finally:
             self._waiting.pop(request_id, None)
 
-    def answered(self, response: Response) -> None:
-        """Take an answer; one that nobody waits for is dropped."""
+    def receive_response(self, response: Response) -> None:
+        """Take a response; one without a waiting request is dropped."""
         key = response.id if isinstance(response.id, str) else ""
         answer = self._waiting.get(key)
         if answer is None or answer.done():
@@ -63,22 +63,22 @@ class ClientRequests:
         else:
             answer.set_exception(ClientFailed(response.error))
 
-    def gone(self) -> None:
-        """The client will answer no more: what waits for it fails."""
-        self._is_gone = True
-        for detach in self._detaching.values():
+    def disconnect(self) -> None:
+        """Fail the open requests: the client has disconnected."""
+        self._is_disconnected = True
+        for detach in self._detach_session.values():
             detach()
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(ClientGone())
 
 
-class SessionLink:
-    """The way to the client for one session's calls."""
+class ClientToolLink:
+    """Runs the client tools of one session over its connection."""
 
-    def __init__(self, session_id: str, asked: ClientRequests) -> None:
+    def __init__(self, session_id: str, requests: ClientRequests) -> None:
         self._session_id = session_id
-        self._requests = asked
+        self._requests = requests
 
     async def run(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> Any:
         params = {
@@ -87,4 +87,4 @@ class SessionLink:
             "name": name,
             "arguments": arguments,
         }
-        return await self._requests.ask(CALL, params)
+        return await self._requests.send(CALL, params)

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 messages: read strictly, written on one line, whatever carries them."""
+"""JSON-RPC 2.0 messages, parsed strictly and written on one line, for every transport."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RequestId: TypeAlias = str | int
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Something that is asked and must be answered."""
+    """A request, which has to be answered."""
 
     id: RequestId
     method: str
@@ -34,7 +34,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Something that is told, without an answer."""
+    """A notification, which is not answered."""
 
     method: str
     params: dict[str, Any] | None
@@ -42,7 +42,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What the other side answers to a request of ours. With `error`, it failed."""
+    """The client's response to a request of the runtime. With `error`, it failed."""
 
     id: object
     result: Any = None
@@ -51,7 +51,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A frame that is no message, and what its sender is told."""
+    """A frame that is not a valid message, and the error that its sender gets."""
 
     code: int
     message: str
@@ -61,78 +61,80 @@ class Malformed:
 Message: TypeAlias = Request | Notification | Response | Malformed
 
 
-def read_message(frame: str | bytes, most_bytes: int) -> Message:
-    """The message of a frame. Whatever the frame holds, this does not raise."""
-    if len(frame) > most_bytes:
+def read_message(frame: str | bytes, max_bytes: int) -> Message:
+    """Parse a frame. Never raises: an invalid frame is `Malformed`."""
+    if len(frame) > max_bytes:
         return Malformed(
-            REFUSALS["too_large"].code, f"a message may have {most_bytes} bytes, not more"
+            REFUSALS["too_large"].code, f"the message has more than {max_bytes} bytes, the maximum"
         )
     try:
-        told = from_json(frame, allow_inf_nan=False)
+        message = from_json(frame, allow_inf_nan=False)
     except (ValueError, RecursionError):
         return Malformed(PARSE_ERROR, "the message is not JSON in UTF-8")
-    if isinstance(told, list):
-        return Malformed(INVALID_REQUEST, "batches are not taken; send each message by itself")
-    if not isinstance(told, dict):
-        return Malformed(INVALID_REQUEST, "a message is a JSON object")
-    return _read_object(cast("dict[str, Any]", told))
+    if isinstance(message, list):
+        return Malformed(
+            INVALID_REQUEST, "JSON-RPC batches are not supported; send each message by itself"
+        )
+    if not isinstance(message, dict):
+        return Malformed(INVALID_REQUEST, "a message must be a JSON object")
+    return _read_object(cast("dict[str, Any]", message))
 
 
-def _read_object(told: dict[str, Any]) -> Message:
-    # What looks like an answer is never answered: two sides could complain to each other forever.
-    if "method" not in told and ("result" in told or "error" in told):
-        return _read_response(told)
-    has_id, given = "id" in told, told.get("id")
-    answered = given if is_request_id(given) else None
-    fault = _fault(told, has_id and answered is None)
+def _read_object(message: dict[str, Any]) -> Message:
+    # A response is never answered, or two sides could send each other errors for ever.
+    if "method" not in message and ("result" in message or "error" in message):
+        return _read_response(message)
+    has_id, raw_id = "id" in message, message.get("id")
+    request_id = raw_id if is_request_id(raw_id) else None
+    fault = _fault(message, has_id and request_id is None)
     if fault is not None:
-        return Malformed(INVALID_REQUEST, fault, answered)
-    method, params = told["method"], told.get("params")
+        return Malformed(INVALID_REQUEST, fault, request_id)
+    method, params = message["method"], message.get("params")
     if isinstance(params, list):
-        return Malformed(REFUSALS["invalid"].code, "params is a JSON object", answered)
-    if answered is None:
+        return Malformed(REFUSALS["invalid"].code, "params must be a JSON object", request_id)
+    if request_id is None:
         return Notification(method, params)
-    return Request(answered, method, params)
+    return Request(request_id, method, params)
 
 
-def _fault(told: dict[str, Any], is_id_wrong: bool) -> str | None:
-    if told.get("jsonrpc") != "2.0":
+def _fault(message: dict[str, Any], is_id_wrong: bool) -> str | None:
+    if message.get("jsonrpc") != "2.0":
         return 'jsonrpc must be "2.0"'
     if is_id_wrong:
-        return f"id is an integer or a text of at most {MAX_ID_CHARS} characters"
-    if not isinstance(told.get("method"), str):
-        return "method is a text"
-    if not isinstance(told.get("params", {}), dict | list | None):
-        return "params is a JSON object"
+        return f"id must be an integer or a string of at most {MAX_ID_CHARS} characters"
+    if not isinstance(message.get("method"), str):
+        return "method must be a string"
+    if not isinstance(message.get("params", {}), dict | list | None):
+        return "params must be a JSON object"
     return None
 
 
-def _read_response(told: dict[str, Any]) -> Response:
-    error = told.get("error")
+def _read_response(message: dict[str, Any]) -> Response:
+    error = message.get("error")
     if error is None:
-        return Response(told.get("id"), told.get("result"))
-    message = cast("dict[str, Any]", error).get("message") if isinstance(error, dict) else None
+        return Response(message.get("id"), message.get("result"))
+    text = cast("dict[str, Any]", error).get("message") if isinstance(error, dict) else None
     return Response(
-        told.get("id"), error=message if isinstance(message, str) else "it does not say why"
+        message.get("id"), error=text if isinstance(text, str) else "the client gave no reason"
     )
 
 
-def is_request_id(given: object) -> bool:
-    """Whether a request may be called so. True and 1.0 are not integers, and null names nothing."""
-    if isinstance(given, str):
-        return len(given) <= MAX_ID_CHARS
-    return isinstance(given, int) and not isinstance(given, bool)
+def is_request_id(value: object) -> bool:
+    """Whether a value is a valid request id. True, 1.0 and null are not."""
+    if isinstance(value, str):
+        return len(value) <= MAX_ID_CHARS
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def result_frame(request_id: RequestId | None, result: object) -> str:
-    """An answer. Raises ValueError when the result is no JSON."""
+    """A result frame. Raises ValueError when the result is not JSON."""
     return _frame({"id": request_id, "result": result})
 
 
 def error_frame(
     request_id: RequestId | None, code: int, message: str, data: Mapping[str, Any] | None = None
 ) -> str:
-    """An answer that says no."""
+    """An error frame."""
     error: dict[str, Any] = {"code": code, "message": message}
     if data is not None:
         error["data"] = data
@@ -140,18 +142,18 @@ def error_frame(
 
 
 def refusal_frame(request_id: RequestId | None, refused: Refused) -> str:
-    """A refusal, with its kind and what a program may want besides."""
+    """A refusal as an error frame, with its kind and facts as data."""
     data = {"kind": refused.kind, "facts": refused.facts}
     return error_frame(request_id, REFUSALS[refused.kind].code, refused.message, data)
 
 
 def request_frame(request_id: RequestId, method: str, params: object) -> str:
-    """Something to ask of the other side."""
+    """A request frame."""
     return _frame({"id": request_id, "method": method, "params": params})
 
 
 def notification_frame(method: str, params: object) -> str:
-    """Something to tell the other side."""
+    """A notification frame."""
     return _frame({"method": method, "params": params})
 
 

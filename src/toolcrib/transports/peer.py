@@ -1,6 +1,6 @@
-"""One client of a runtime that speaks JSON-RPC: text frames in, text frames out.
+"""One JSON-RPC client of a runtime: text frames in, text frames out.
 
-What a client may ask of its connection, besides the operations of the runtime.
+Besides the operations of the runtime, a client has methods of its connection: `PEER_METHODS`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscribe(OperationParams):
-    """The events of a session after a place in its ledger."""
+    """A subscription to the events of a session after a sequence number."""
 
     session_id: str
     after: Annotated[int, Field(ge=0)] = 0
@@ -53,7 +53,7 @@ class Subscribe(OperationParams):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscribed:
-    """Events come as notifications, the first one after this place."""
+    """Events come as notifications, starting after this sequence number."""
 
     session_id: str
     after: int
@@ -61,14 +61,14 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsubscribed:
-    """Whether the session was followed."""
+    """Whether there was a subscription."""
 
     was_subscribed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneRequest(OperationParams):
-    """A request that is in flight."""
+    """The id of a request in flight."""
 
     id: str | int
 
@@ -80,50 +80,59 @@ class RequestCancelled:
     was_running: bool
 
 
-async def _ping(peer: Peer, asked: Nothing) -> Nothing:
-    """Answer."""
+async def _ping(peer: Peer, params: Nothing) -> Nothing:
+    """Answer, to show that the connection works."""
     return Nothing()
 
 
-async def _subscribe(peer: Peer, asked: Subscribe) -> Subscribed:
-    """Send the events of a session, what happened first and then what happens."""
-    reader = peer.runtime.service.follow(asked.session_id, asked.after, peer.who)
-    peer.subscriptions.begin(asked.session_id, asked.after, reader)
-    return Subscribed(session_id=asked.session_id, after=asked.after)
+async def _subscribe(peer: Peer, params: Subscribe) -> Subscribed:
+    """Send the events of a session: the recorded ones, then those that happen."""
+    reader = peer.runtime.service.follow(params.session_id, params.after, peer.who)
+    peer.subscriptions.begin(params.session_id, params.after, reader)
+    return Subscribed(session_id=params.session_id, after=params.after)
 
 
-async def _unsubscribe(peer: Peer, asked: OneSession) -> Unsubscribed:
-    """Send no more events of a session."""
-    return Unsubscribed(was_subscribed=peer.subscriptions.end(asked.session_id))
+async def _unsubscribe(peer: Peer, params: OneSession) -> Unsubscribed:
+    """End a subscription."""
+    return Unsubscribed(was_subscribed=peer.subscriptions.end(params.session_id))
 
 
-async def _attach(peer: Peer, asked: OneSession) -> Nothing:
-    """Run the client-run tools of a session from now on."""
-    peer.attach(asked.session_id)
+async def _attach(peer: Peer, params: OneSession) -> Nothing:
+    """Run the client tools of a session from now on."""
+    peer.attach(params.session_id)
     return Nothing()
 
 
-async def _cancel(peer: Peer, asked: OneRequest) -> RequestCancelled:
-    """Give up a request; a call or a prompt is cancelled."""
-    return RequestCancelled(was_running=await peer.cancel(asked.id))
+async def _cancel(peer: Peer, params: OneRequest) -> RequestCancelled:
+    """Cancel a request, with its call or prompt."""
+    return RequestCancelled(was_running=await peer.cancel(params.id))
 
 
 _ALL: Final = (
-    Operation("ping", "read", Nothing, Nothing, _ping, "Answer."),
-    Operation("events.subscribe", "read", Subscribe, Subscribed, _subscribe, "Follow a session."),
+    Operation("ping", "read", Nothing, Nothing, _ping, "Answer a ping."),
     Operation(
-        "events.unsubscribe", "read", OneSession, Unsubscribed, _unsubscribe, "Stop following."
+        "events.subscribe",
+        "read",
+        Subscribe,
+        Subscribed,
+        _subscribe,
+        "Subscribe to the events of a session.",
     ),
-    Operation("client.attach", "call", OneSession, Nothing, _attach, "Run a session's own tools."),
-    Operation("$/cancel", "read", OneRequest, RequestCancelled, _cancel, "Give up a request."),
+    Operation(
+        "events.unsubscribe", "read", OneSession, Unsubscribed, _unsubscribe, "End a subscription."
+    ),
+    Operation(
+        "client.attach", "call", OneSession, Nothing, _attach, "Run the client tools of a session."
+    ),
+    Operation("$/cancel", "read", OneRequest, RequestCancelled, _cancel, "Cancel a request."),
 )
 
-PEER_METHODS: Final[dict[str, Operation]] = {each.name: each for each in _ALL}
+PEER_METHODS: Final[dict[str, Operation]] = {method.name: method for method in _ALL}
 
 
 @dataclass(frozen=True, slots=True)
 class CancelOperation:
-    """The operation that cancels the work of a request."""
+    """The operation that cancels the work of a request, with its parameters."""
 
     method: str
     params: dict[str, Any]
@@ -132,13 +141,13 @@ class CancelOperation:
 def cancel_operation(
     method: str, params: Mapping[str, Any], when_busy: WhenBusy
 ) -> CancelOperation | None:
-    """How to cancel the work of a request; None when it is left to end by itself."""
+    """The operation that cancels the work of a request; None when the work has to end by itself."""
     session_id = params.get("session_id")
     match method:
         case "tools.call" if params.get("call_id") is not None:
             call = {"session_id": session_id, "call_id": params["call_id"]}
             return CancelOperation("tools.cancel", call)
-        # A prompt that is enqueued must not take the running one, which is another's, with it.
+        # Cancelling a queued prompt must not cancel the running one, which is another request's.
         case "prompt.send" | "prompt.resume" if (params.get("when_busy") or when_busy) != "enqueue":
             return CancelOperation("prompt.cancel", {"session_id": session_id})
         case _:
@@ -146,8 +155,8 @@ def cancel_operation(
 
 
 def with_call_id(request: Request) -> Request:
-    """A call whose id is known while it runs, so that it can be cancelled. Under an idempotency key
-    it stays as it is: there, other parameters would be another request.
+    """The request with a call id, so that the call can be cancelled while it runs. A request with
+    an idempotency key stays unchanged: other parameters would conflict with the key.
     """
     params = request.params
     if request.method != "tools.call" or params is None:
@@ -158,18 +167,18 @@ def with_call_id(request: Request) -> Request:
 
 
 CLOSING: Final = "runtime.closing"
-"""The notification that nothing new is taken."""
+"""The notification that no new requests are accepted."""
 LONG: Final = frozenset({"tools.call", "prompt.send", "prompt.resume"})
-"""What may take as long as a tool, a model or a person does."""
+"""The operations that last as long as a tool, a model or a person takes."""
 OPENING: Final = frozenset({"session.create", "session.resume"})
-"""What a client may bring tools to."""
+"""The operations that may declare client tools."""
 
 
 class Peer:
-    """Answers one client, any number of its requests at once.
+    """Answers the requests of one client, any number at a time.
 
-    Give every frame that comes to `receive`, send every one of `frames`, and `close` it when the
-    client is gone; what the client has begun goes on without it.
+    Pass every incoming frame to `receive`, send every frame of `frames`, and `close` the peer when
+    the client disconnects. Running calls and prompts continue without it.
     """
 
     def __init__(
@@ -177,7 +186,7 @@ class Peer:
         runtime: Runtime,
         who: Principal = OWNER,
         *,
-        most_requests: int = 1_000,
+        max_requests: int = 1_000,
         most_frames: int = 1_000,
     ) -> None:
         self.runtime = runtime
@@ -187,50 +196,50 @@ class Peer:
         )
         self.subscriptions = Subscriptions(self._outbox)
         self.client_requests = ClientRequests(self._outbox)
-        self._most_requests = most_requests
+        self._max_requests = max_requests
         self._in_flight: dict[RequestId, Request] = {}
         self._quick: set[asyncio.Task[None]] = set()
         self._long: set[asyncio.Task[None]] = set()
 
     async def receive(self, frame: str | bytes) -> None:
-        """Take one frame, whatever it holds. Returns when the next one may come: at once, unless
-        the client does not read what it is told.
+        """Handle one frame, valid or not. Returns when the next one may come: at once, unless the
+        client does not read its answers.
         """
         self._take(read_message(frame, self.runtime.config.max_payload_bytes))
         await self._outbox.room()
-        while len(self._quick) >= self._most_requests:
+        while len(self._quick) >= self._max_requests:
             await asyncio.wait(self._quick, return_when=asyncio.FIRST_COMPLETED)
 
     def frames(self) -> AsyncIterator[str]:
-        """What to send, as it comes; ends after `close`."""
+        """Yield the frames to send; ends after `close`."""
         return self._outbox.frames()
 
     def attach(self, session_id: str) -> None:
-        """Have this client run the client-run tools of a session, in the place of any other."""
+        """Have this client run the client tools of a session, in place of any other client."""
         self.client_requests.attach(session_id, self.runtime.service, self.who)
 
-    def say_closing(self) -> None:
-        """Tell the client that nothing new is taken."""
+    def notify_closing(self) -> None:
+        """Notify the client that no new requests are accepted."""
         self._outbox.put(notification_frame(CLOSING, {}))
 
-    def hang_up(self) -> None:
-        """The client sends no more; what it has asked is still answered."""
-        self.client_requests.gone()
+    def end_input(self) -> None:
+        """The client has ended its input; its open requests are still answered."""
+        self.client_requests.disconnect()
 
     async def drain(self, seconds: float) -> None:
-        """Wait until all that was asked is answered, or for `seconds`."""
+        """Wait until all requests are answered, at most `seconds`."""
         if tasks := self._quick | self._long:
             await asyncio.wait(tasks, timeout=seconds)
 
     def close(self) -> None:
-        """The client is gone. What it has begun goes on, and is answered to nobody."""
-        self.client_requests.gone()
+        """The client has disconnected. Its calls and prompts continue, unanswered."""
+        self.client_requests.disconnect()
         self.subscriptions.close()
         self._outbox.close()
 
     async def cancel(self, request_id: RequestId) -> bool:
-        """Give up a request: its call or prompt is cancelled, other work is left to end alone.
-        False when nothing of that id is in flight.
+        """Cancel a request: its call or prompt is cancelled, other work ends by itself. False when
+        no request of that id is in flight.
         """
         request = self._in_flight.get(request_id)
         if request is None:
@@ -240,7 +249,7 @@ class Peer:
             await self.runtime.ask(how.method, how.params, self.who)
             return True
         del self._in_flight[request.id]
-        self._outbox.put(error_frame(request.id, CANCELLED, "the request was given up"))
+        self._outbox.put(error_frame(request.id, CANCELLED, "the request was cancelled"))
         return True
 
     def _take(self, message: Message) -> None:
@@ -248,9 +257,9 @@ class Peer:
             case Malformed(code, text, request_id):
                 self._outbox.put(error_frame(request_id, code, text))
             case Response():
-                self.client_requests.answered(message)
+                self.client_requests.receive_response(message)
             case Notification():
-                # Who asks for no answer is not told that it was one too many.
+                # A notification has no answer, so it cannot be refused.
                 if not self._is_full_for(message.method):
                     self._begin(message)
             case Request(request_id, method):
@@ -263,18 +272,18 @@ class Peer:
 
     def _refusal(self, request_id: RequestId, method: str) -> str | None:
         if request_id in self._in_flight:
-            # Under the id itself, the answer would be taken for that of the other request.
-            told = f"a request {request_id!r} is in flight; ids must differ"
-            return error_frame(None, INVALID_REQUEST, told)
+            # An error under this id would be taken for the answer to the other request.
+            text = f"request id {request_id!r} is in use; use another one"
+            return error_frame(None, INVALID_REQUEST, text)
         if method not in OPERATIONS and method not in PEER_METHODS:
             return error_frame(request_id, METHOD_NOT_FOUND, f"there is no method {method[:80]!r}")
         if self._is_full_for(method):
-            told = f"{len(self._long)} calls and prompts are in flight; wait for some of them"
-            return refusal_frame(request_id, Refused("unavailable", told))
+            text = f"{len(self._long)} calls and prompts are in flight; wait for some to end"
+            return refusal_frame(request_id, Refused("unavailable", text))
         return None
 
     def _is_full_for(self, method: str) -> bool:
-        return method in LONG and len(self._long) >= self._most_requests
+        return method in LONG and len(self._long) >= self._max_requests
 
     def _begin(self, message: Request | Notification) -> None:
         if message.method in OPERATIONS or message.method in PEER_METHODS:
@@ -284,7 +293,7 @@ class Peer:
             task.add_done_callback(tasks.discard)
 
     async def _do(self, message: Request | Notification) -> None:
-        """Nothing is awaited between an answer and its sending: what follows it comes after it."""
+        """Run a request and queue its answer at once, so that events after it come after it."""
         request_id = message.id if isinstance(message, Request) else None
         try:
             frame = result_frame(request_id, await self._answer(message))
@@ -300,8 +309,8 @@ class Peer:
         if own is not None:
             self.who.check(own.scope, name)
             return await own.run(self, own.read(params))
-        # In this task, which nobody cancels: not even a client that leaves.
-        result = await self.runtime.ask_here(name, params, self.who)
+        # In this task, which is never cancelled, not even when the client disconnects.
+        result = await self.runtime.ask_inline(name, params, self.who)
         if name in OPENING and (params or {}).get("client_tools"):
             self.attach(result.session_id)
         return result

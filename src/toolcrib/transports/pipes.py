@@ -1,7 +1,4 @@
-"""The standard streams, taken for a protocol, and read and written without blocking the loop.
-
-Bytes cut into lines.
-"""
+"""The standard streams as pipes of a protocol, read and written without blocking the loop."""
 
 from __future__ import annotations
 
@@ -18,21 +15,20 @@ CHUNK = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Pipes:
-    """Where a client's bytes come from and where ours go, as file descriptors."""
+    """The file descriptors of a client's input and output."""
 
     reads: int
     writes: int
 
     def close(self) -> None:
-        """Let go of both."""
+        """Close both."""
         os.close(self.reads)
         os.close(self.writes)
 
 
 def claim_pipes() -> Pipes:
-    """Take stdin and stdout for the protocol alone. What anything else prints from now on, a
-    library in C or a process that a tool starts included, goes to stderr; who reads stdin finds its
-    end.
+    """Reserve stdin and stdout for the protocol. Whatever else the process prints from now on, or a
+    C library or a child process of it, goes to stderr, and stdin is at its end.
     """
     sys.stdout.flush()
     pipes = Pipes(os.dup(0), os.dup(1))
@@ -44,18 +40,18 @@ def claim_pipes() -> Pipes:
 
 
 async def chunks(reads: int) -> AsyncIterator[bytes]:
-    """The bytes that come, until their end."""
-    arriving = _Arriving(reads)
+    """Yield the incoming bytes until their end."""
+    reader = _PipeReader(reads)
     try:
-        while chunk := await arriving.next():
+        while chunk := await reader.next():
             yield chunk
     finally:
-        arriving.stop()
+        reader.stop()
 
 
-class _Arriving:
-    """Reads a descriptor when there is something on it and somebody waits for it. It stays watched
-    in between, which is half the time of a short answer.
+class _PipeReader:
+    """Reads a descriptor when it is readable and a chunk is awaited. It stays registered with the
+    loop in between: registering again would double the time of a short answer.
     """
 
     def __init__(self, reads: int) -> None:
@@ -65,52 +61,52 @@ class _Arriving:
         self._is_watched = False
 
     async def next(self) -> bytes:
-        """What comes next; nothing at the end."""
+        """The next chunk; empty at the end."""
         if not self._is_watched:
             try:
-                self._loop.add_reader(self._reads, self._arrived)
+                self._loop.add_reader(self._reads, self._on_readable)
             except PermissionError:
                 # A file on disk is always ready, and cannot be waited for.
-                return _taken(self._reads)
+                return _read_chunk(self._reads)
             self._is_watched = True
         self._waiting = self._loop.create_future()
         return await self._waiting
 
     def stop(self) -> None:
-        """Watch no more."""
+        """Unregister from the loop."""
         if self._is_watched:
             self._is_watched = False
             self._loop.remove_reader(self._reads)
 
-    def _arrived(self) -> None:
+    def _on_readable(self) -> None:
         waiting, self._waiting = self._waiting, None
         if waiting is None or waiting.done():
-            # Whoever takes it is behind; until then it stays where it is.
+            # No chunk is awaited: the bytes stay in the pipe.
             self.stop()
         else:
-            waiting.set_result(_taken(self._reads))
+            waiting.set_result(_read_chunk(self._reads))
 
 
-def _taken(reads: int) -> bytes:
+def _read_chunk(reads: int) -> bytes:
     try:
         return os.read(reads, CHUNK)
     except OSError:
-        # A terminal or a socket that broke is a client that left.
+        # A broken terminal or socket is a client that has disconnected.
         return b""
 
 
 class PipeWriter:
-    """Writes to a descriptor, waiting for the other side as long as it takes."""
+    """Writes to a descriptor and waits for its reader, as long as it takes."""
 
     def __init__(self, writes: int) -> None:
         self._writes = writes
         mode = os.fstat(writes).st_mode
-        # A terminal's mode is shared with the shell that it goes back to.
+        # The mode of a terminal is shared with the shell, which expects it unchanged.
         if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
             os.set_blocking(writes, False)
 
     async def write(self, data: bytes) -> None:
-        """Write all of it. Raises OSError when nobody reads any more."""
+        """Write all bytes. Raises OSError when the reader is gone."""
         loop = asyncio.get_running_loop()
         left = memoryview(data)
         while left:
@@ -139,16 +135,16 @@ def _settle(ready: asyncio.Future[None]) -> None:
 
 
 class Lines:
-    """Gives the lines of a stream of bytes. Of a line longer than `most_bytes` only so much is kept
-    as shows that it is too long.
+    """Splits a stream of bytes into lines. Of a line longer than `max_bytes`, one byte more than
+    that is kept, which shows that it is too long.
     """
 
-    def __init__(self, most_bytes: int) -> None:
-        self._keep = most_bytes + 1
+    def __init__(self, max_bytes: int) -> None:
+        self._keep = max_bytes + 1
         self._rest = bytearray()
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that these bytes end; blank ones are left out."""
+        """The lines that these bytes complete; blank ones are left out."""
         *ended, rest = chunk.split(b"\n")
         lines: list[bytes] = []
         for part in ended:
@@ -159,7 +155,7 @@ class Lines:
         return [line for line in lines if line.strip()]
 
     def end(self) -> list[bytes]:
-        """What is left when the stream is over."""
+        """The last line of a stream that has ended without a newline."""
         left = bytes(self._rest)
         self._rest.clear()
         return [left] if left.strip() else []

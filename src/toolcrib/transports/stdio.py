@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
 
 FLUSH_SECONDS: Final = 5.0
-"""How long a client may take to read the last answers."""
+"""How long a client may take to read the last frames."""
 
 
 async def serve_stdio(runtime: Runtime, pipes: Pipes, who: Principal = OWNER) -> None:
-    """Start the runtime and serve one client until it ends its input, leaves, or the process is
-    asked to stop; then answer what is in flight, cancel what lasts, and close the runtime.
+    """Start the runtime and serve one client until it ends its input, disconnects, or the process
+    gets a stop signal; then answer open requests and close the runtime.
 
-    `pipes` come from `claim_pipes`, which is for the program to call before it loads any tool.
+    `pipes` come from `claim_pipes`, which the program calls before it loads any tool.
     """
     await runtime.start()
     peer = Peer(runtime, replace(who, transport="stdio"))
@@ -36,8 +36,8 @@ async def serve_stdio(runtime: Runtime, pipes: Pipes, who: Principal = OWNER) ->
         with on_stop_signals(stopped.set):
             await asyncio.wait([reading, writing, waiting], return_when=asyncio.FIRST_COMPLETED)
             if stopped.is_set():
-                peer.say_closing()
-            # The client is still heard meanwhile: it may have calls of ours to answer.
+                peer.notify_closing()
+            # The client is still read meanwhile: it may have client tools to answer for.
             await runtime.close()
             await peer.drain(FLUSH_SECONDS)
             peer.close()
@@ -54,11 +54,11 @@ async def _read(peer: Peer, reads: int, most_bytes: int) -> None:
             await peer.receive(line)
     for line in lines.end():
         await peer.receive(line)
-    peer.hang_up()
+    peer.end_input()
 
 
 async def _write(peer: Peer, writes: int) -> None:
-    """Ends when the client does not read any more; the frames left are for nobody."""
+    """Write frames until the client stops reading; the remaining ones are dropped."""
     out = PipeWriter(writes)
     with suppress(OSError):
         async for frame in peer.frames():
@@ -68,6 +68,6 @@ async def _write(peer: Peer, writes: int) -> None:
 async def _end(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
-    for ended in await asyncio.gather(*tasks, return_exceptions=True):
-        if isinstance(ended, Exception):
-            raise ended
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(outcome, Exception):
+            raise outcome

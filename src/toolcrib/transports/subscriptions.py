@@ -1,12 +1,10 @@
-"""The sessions that a client follows.
-
-Frames on their way to a client, bounded.
-"""
+"""The event subscriptions of a JSON-RPC client, and the bounded queue of its frames."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
@@ -21,16 +19,16 @@ if TYPE_CHECKING:
 EVENT = "event"
 """The notification that carries one envelope."""
 ENDED = "events.ended"
-"""The notification that there will be no more events of a session."""
+"""The notification that a session has no more events."""
 
 _log = logging.getLogger(__name__)
 
 
 class Subscriptions:
-    """Sends the events of sessions to one client, each session once.
+    """Sends the events of sessions to one client, with one subscription per session.
 
-    While the client does not read, nothing is fetched for it; the reader cuts who falls too far
-    behind with a gap, and the client subscribes again after the last event it saw.
+    While the client does not read, nothing is fetched for it. If it falls too far behind, it gets
+    a gap, and subscribes again after the last event it has.
     """
 
     def __init__(self, outbox: Outbox) -> None:
@@ -38,20 +36,20 @@ class Subscriptions:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def begin(self, session_id: str, after: int, reader: EventReader) -> None:
-        """Follow a session; an earlier subscription to it ends."""
+        """Subscribe to a session; an earlier subscription to it ends."""
         self.end(session_id)
         task = asyncio.ensure_future(self._follow(session_id, after, reader))
         self._tasks[session_id] = task
-        # Not in the task itself: one that is cancelled before it begins never runs its clean-up.
+        # A task that is cancelled before it starts never runs its own clean-up.
         task.add_done_callback(lambda done: self._forget(session_id, reader, done))
 
     def end(self, session_id: str) -> bool:
-        """Stop following; False when the session was not followed."""
+        """End a subscription; False when there is none."""
         task = self._tasks.pop(session_id, None)
         return task is not None and task.cancel()
 
     def close(self) -> None:
-        """Stop following everything."""
+        """End every subscription."""
         for session_id in list(self._tasks):
             self.end(session_id)
 
@@ -68,8 +66,8 @@ class Subscriptions:
                 self._outbox.put(notification_frame(EVENT, envelope))
                 seen, is_cut = envelope.seq, envelope.kind == GAP
         except Exception:
-            # A client must not take silence for quiet.
-            _log.exception("following the session %s failed", session_id)
+            # Without a gap the client would take the silence for a quiet session.
+            _log.exception("sending the events of session %s failed", session_id)
             self._outbox.put(notification_frame(EVENT, _gap(session_id, seen)))
             return
         if not is_cut:
@@ -78,16 +76,14 @@ class Subscriptions:
 
 
 def _gap(session_id: str, seen: int) -> Envelope:
-    import time
-
     return Envelope(session_id, seen, GAP, time.time(), {}, is_kept=False)
 
 
 class Outbox:
-    """Holds frames in order until they are sent.
+    """The frames for one client, in order, until they are sent.
 
-    A frame that is put is always taken. Whoever makes frames waits for `room` first, so a client
-    that does not read stops what is made for it, and not the process.
+    `put` never blocks. A producer waits for `room` first, so a client that does not read slows its
+    own producers and nothing else.
     """
 
     def __init__(self, *, most_frames: int, most_chars: int) -> None:
@@ -100,7 +96,7 @@ class Outbox:
         self._emptied = asyncio.Event()
 
     def put(self, frame: str) -> None:
-        """Add a frame. After `close` there is nobody to send it to."""
+        """Add a frame. After `close` it is dropped."""
         if self._is_closed:
             return
         self._frames.append(frame)
@@ -109,19 +105,19 @@ class Outbox:
 
     @property
     def has_room(self) -> bool:
-        """Whether what waits to be sent is below the bounds."""
+        """Whether the unsent frames are below the bounds."""
         return self._is_closed or (
             len(self._frames) < self._most_frames and self._chars < self._most_chars
         )
 
     async def room(self) -> None:
-        """Wait until the client has read enough, or is gone."""
+        """Wait until there is room, or the box is closed."""
         while not self.has_room:
             self._emptied.clear()
             await self._emptied.wait()
 
     async def frames(self) -> AsyncIterator[str]:
-        """The frames as they come; ends when the box is closed and empty."""
+        """Yield the frames; ends when the box is closed and empty."""
         while True:
             while self._frames:
                 frame = self._frames.popleft()
@@ -134,7 +130,7 @@ class Outbox:
             await self._filled.wait()
 
     def close(self) -> None:
-        """Take no more; what is there is still sent."""
+        """Accept no more frames; the queued ones are still sent."""
         self._is_closed = True
         self._filled.set()
         self._emptied.set()

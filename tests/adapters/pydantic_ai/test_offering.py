@@ -193,7 +193,7 @@ def test_codecs_can_be_replaced_on_one_adapter() -> None:
     (native,) = script.infos[0].model_request_parameters.native_tools
     assert native.kind == "advisor"
     assert dict(found.hosted_outputs) == {}
-    assert [item["type"] for item in codec.seen[-1]] == ["response", "message"]
+    assert [item["type"] for item in codec.seen[-1]] == ["response", "text"]
     assert "Unsupported hosted tool kind 'advice'" in str(refused(ANTHROPIC, advice))
 
 

@@ -40,7 +40,7 @@ class Wired:
         )
         return Desk(self.editor, self._agent)
 
-    async def hang_up(self) -> None:
+    async def end_input(self) -> None:
         if not self._is_open:
             return
         self._is_open = False
@@ -61,7 +61,7 @@ async def connected(runtime: Runtime, who: Principal = OWNER) -> AsyncGenerator[
     try:
         yield wired, desk
     finally:
-        await wired.hang_up()
+        await wired.end_input()
 
 
 @asynccontextmanager

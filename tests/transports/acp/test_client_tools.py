@@ -157,7 +157,7 @@ async def test_they_work_only_while_the_editor_is_connected() -> None:
     async with runtime, connected(runtime) as (wired, at):
         await at.agent.initialize(protocol_version=1, client_capabilities=ALL)
         session_id = await at.open()
-        await wired.hang_up()
+        await wired.end_input()
 
         told = await runtime.ask(
             "tools.call",

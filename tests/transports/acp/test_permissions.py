@@ -159,7 +159,7 @@ async def test_an_editor_that_leaves_decides_nothing(tmp_path: Path) -> None:
         session_id = await at.open()
         call, _ = await waiting(at, session_id)
 
-        await wired.hang_up()
+        await wired.end_input()
 
         found = await runtime.ask("approvals.get", {"approval_id": call["approval_id"]})
         assert found.state == "pending"

@@ -198,7 +198,7 @@ async def test_a_parameter_comes_once() -> None:
     async with served() as crib:
         answer = await crib.client.get("/v1/approvals?session_id=a&session_id=b")
 
-    assert (answer.status_code, "twice" in answer.text) == (422, True)
+    assert (answer.status_code, "duplicate" in answer.text) == (422, True)
 
 
 class FallingStore(MemoryStore):

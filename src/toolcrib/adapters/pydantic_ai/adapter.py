@@ -1,4 +1,4 @@
-"""Prompts on any model that pydantic-ai speaks to."""
+"""`PydanticAIAdapter`: evaluates prompts on any model of pydantic-ai."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_client_codecs, default_codecs
 from toolcrib.adapters.pydantic_ai.codecs.unknown import KIND
 from toolcrib.adapters.pydantic_ai.item_classifier import classifier_of
-from toolcrib.adapters.pydantic_ai.messages import Messages
+from toolcrib.adapters.pydantic_ai.messages import MessageHistory
 from toolcrib.adapters.pydantic_ai.model_client import PydanticAIClient
-from toolcrib.adapters.pydantic_ai.models import Models, keys_of, provider_of, system_of
+from toolcrib.adapters.pydantic_ai.models import ModelSource, keys_of, provider_of, system_of
 from toolcrib.adapters.pydantic_ai.patched_models import patch_model
 from toolcrib.adapters.pydantic_ai.request import RESERVED, asking, check_own_settings
 from toolcrib.adapters.tool_declarations import AnyCodec, stand_ins_of
@@ -34,12 +34,11 @@ O = TypeVar("O")  # noqa: E741
 
 
 class PydanticAIAdapter(PromptAdapter):
-    """Evaluates prompts on a model of pydantic-ai, given by its name or as it is, with tools of
-    ours and of the model's provider.
+    """Evaluates prompts on a pydantic-ai model, which is given by its name or as an object.
 
-    The provider, and with it what can be asked of it, follows from the model; `provider` says so
-    for a model that does not tell. With `on_unsupported="drop"` a tool that the provider does not
-    have is left out, and that is recorded.
+    The provider, and with it the supported options, follows from the model; pass `provider` where
+    it does not. With `on_unsupported="drop"` a tool that the provider does not have is left out,
+    and that is recorded.
     """
 
     name = "pydantic-ai"
@@ -56,7 +55,7 @@ class PydanticAIAdapter(PromptAdapter):
         super().__init__()
         check_choice("on_unsupported", on_unsupported, get_args(OnUnsupported))
         self.on_unsupported: OnUnsupported = on_unsupported
-        self._models = Models(model)
+        self._models = ModelSource(model)
         self._provider = provider
         self._codecs = hosted_tool_codecs
         self._retry = retry or Retry()
@@ -64,11 +63,11 @@ class PydanticAIAdapter(PromptAdapter):
 
     @property
     def model(self) -> str:
-        """What the model is called."""
+        """The name of the model."""
         return self._models.name
 
     async def aclose(self) -> None:
-        """End the connections that were made in this event loop."""
+        """Close the connections of this event loop."""
         await self._models.close_here()
 
     async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
@@ -81,10 +80,10 @@ class PydanticAIAdapter(PromptAdapter):
         opening = self._turn_tools(prompt, question.prompt, session, options, profile)
         told = asking(question.prompt, opening.declared, asked, model)
         media_types = _media_types(question.prompt)
-        _check_files(question, Messages(system, media_types))
+        _check_files(question, MessageHistory(system, media_types))
 
         def make_client(tools: TurnTools, prompt: RenderedPrompt[O]) -> PydanticAIClient:
-            messages = Messages(system, media_types)
+            messages = MessageHistory(system, media_types)
             return PydanticAIClient(
                 model, told, messages, prompt.name, tools.provider, tools.classifier, self._retry
             )
@@ -111,22 +110,22 @@ class PydanticAIAdapter(PromptAdapter):
         return self._profiles[key]
 
 
-def _check_files(question: PromptRequest[Any], messages: Messages) -> None:
-    """Refuse files that cannot be sent, before anything is written down."""
+def _check_files(question: PromptRequest[Any], messages: MessageHistory) -> None:
+    """Refuse files that cannot be sent, before anything is recorded."""
     if not question.prompt.attachments:
         return
     try:
-        messages.told([question.message])
+        messages.extend([question.message])
     except UsageError as error:
         name = question.prompt.name
         raise PromptEvaluationError(str(error), prompt_name=name, phase="render") from error
 
 
 def _media_types(prompt: RenderedPrompt[Any]) -> dict[str, str]:
-    """What the files are that lie with the provider, by id, as far as that is told."""
-    files = [each for each in prompt.attachments if isinstance(each, FileAttachment)]
+    """The media types of uploaded files by id, as far as they are known."""
+    files = [file for file in prompt.attachments if isinstance(file, FileAttachment)]
     return {
-        each.file_id: each.kind
-        for each in files
-        if each.file_id is not None and (each.media_type or each.name)
+        file.file_id: file.kind
+        for file in files
+        if file.file_id is not None and (file.media_type or file.name)
     }

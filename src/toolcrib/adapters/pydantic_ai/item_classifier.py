@@ -1,4 +1,4 @@
-"""Classify the items of pydantic-ai's responses."""
+"""Classify the items of a pydantic-ai response."""
 
 from __future__ import annotations
 
@@ -19,10 +19,20 @@ from toolcrib.adapters.items import (
     UnknownItem,
 )
 from toolcrib.adapters.json_fields import mapping_of, maybe_text, text_of
-from toolcrib.adapters.openai.items import ResponsesFormat, read_message
 from toolcrib.adapters.pydantic_ai.codecs.mcp import LISTING
 from toolcrib.adapters.pydantic_ai.codecs.unknown import UnknownCallCodec
-from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, NATIVE_RETURN, RESPONSE
+from toolcrib.adapters.pydantic_ai.parts import (
+    FILE,
+    NATIVE_CALL,
+    NATIVE_RETURN,
+    RESPONSE,
+    TEXT,
+    THINKING,
+    TOOL_CALL,
+    TOOL_RETURN,
+    read_message,
+    without_text,
+)
 from toolcrib.adapters.tool_calls import (
     CallReader,
     ClientCallReader,
@@ -35,7 +45,7 @@ from toolcrib.adapters.turn_tools import ProviderProfile
 if TYPE_CHECKING:
     from toolcrib.tools.redaction import Redactor
 
-_CONTEXT: Final = frozenset({RESPONSE, NATIVE_RETURN, "compaction", "file", "function_call_output"})
+_CONTEXT: Final = frozenset({RESPONSE, NATIVE_RETURN, "compaction", FILE, TOOL_RETURN})
 """Types of items that are neither message nor call."""
 
 
@@ -46,7 +56,7 @@ class PartCallReader:
     names: Mapping[str, str]
 
     def is_call(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:
-        return raw.get("type") == "function_call"
+        return raw.get("type") == TOOL_CALL
 
     def read(self, raw: RawItem) -> ToolCallItem:
         wire_name = text_of(raw, "name")
@@ -56,7 +66,7 @@ class PartCallReader:
     def output(self, call: ToolCallItem, end: ToolCallEnd) -> ToolOutputItem:
         name = text_of(call.raw, "name")
         raw = {
-            "type": "function_call_output",
+            "type": TOOL_RETURN,
             "call_id": call.call_id,
             "name": name,
             "output": end.text,
@@ -72,15 +82,12 @@ class PartFormat:
     """Reads the items that `parts.items_of` makes of a response."""
 
     def read(self, raw: RawItem) -> ModelMessage | ReasoningItem | ContextItem | None:
-        match text_of(raw, "type"):
-            case "message":
-                return read_message(raw)
-            case "reasoning":
-                return ReasoningItem(raw)
-            case kind if kind in _CONTEXT:
-                return ContextItem(raw)
-            case _:
-                return None
+        kind = text_of(raw, "type")
+        if kind == TEXT:
+            return read_message(raw)
+        if kind == THINKING:
+            return ReasoningItem(raw)
+        return ContextItem(raw) if kind in _CONTEXT else None
 
     def is_answered(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:
         return False
@@ -98,10 +105,9 @@ class PartFormat:
         return HostedCallItem(stand_in, text_of(raw, "id"), None, failure_of(raw), raw, kind)
 
     def without_text(self, raw: RawItem) -> RawItem:
-        return _RESPONSES.without_text(raw)
+        return without_text(raw)
 
 
-_RESPONSES: Final = ResponsesFormat()
 _FORMAT: Final = PartFormat()
 
 

@@ -1,4 +1,4 @@
-"""Items as the messages that pydantic-ai sends, each made once however long the history grows."""
+"""`MessageHistory`: the items of a turn as pydantic-ai messages."""
 
 from __future__ import annotations
 
@@ -32,26 +32,27 @@ if TYPE_CHECKING:
 
 Outcome = Literal["success", "failed", "denied"]
 _DENIED: Final = frozenset({"denied", "expired", "not_permitted"})
-# What is written in a text, such as commas, is for the model to see, not for the provider.
+# These providers take text files only as text/plain, whatever their format.
 _PLAIN_TEXT_ONLY: Final = frozenset({"anthropic"})
 
 
-class Messages:
-    """The history of one turn: follows a growing list of items, and reads only what is new."""
+class MessageHistory:
+    """The messages of one turn. It follows a growing list of items and reads each item once."""
 
     def __init__(self, provider: str, media_types: Mapping[str, str] | None = None) -> None:
-        """`provider` is what the model calls it; `media_types` are those of its files, by id."""
-        self.called: set[str] = set()
-        """The ids of all calls that the provider ran."""
+        """`provider` is the model's name for it; `media_types` are of uploaded files, by id."""
+        self.hosted_call_ids: set[str] = set()
+        """The ids of all hosted calls."""
         self._provider = provider
         self._media_types = media_types or {}
         self._read = 0
         self._all: list[ModelMessage] = []
         self._live: tuple[ReplyItem, ModelResponse] | None = None
 
-    def told(self, items: Sequence[Item]) -> list[ModelMessage]:
-        """All messages, after taking in the items that were added since the last time. Raises
-        `UsageError` for a file that the provider could not find.
+    def extend(self, items: Sequence[Item]) -> list[ModelMessage]:
+        """All messages, after reading the items that were added since the last call.
+
+        Raises `UsageError` for a file that cannot be attached by its id.
         """
         new = items[self._read :]
         self._read = len(items)
@@ -71,7 +72,7 @@ class Messages:
         return self._all
 
     def keep(self, header: ReplyItem, response: ModelResponse) -> None:
-        """Remember the response that an item stands for: it need not be made again from items."""
+        """Keep the response that an item stands for, so that it is not rebuilt from items."""
         self._live = header, response
 
     def _add_reply(self, items: list[ReplyItem]) -> None:
@@ -79,12 +80,14 @@ class Messages:
         if not items:
             return
         raws = [item.raw for item in items]
-        self.called |= {text_of(raw, "id") for raw in raws if raw.get("type") == NATIVE_CALL}
+        self.hosted_call_ids |= {
+            text_of(raw, "id") for raw in raws if raw.get("type") == NATIVE_CALL
+        }
         is_live = self._live is not None and self._live[0] is items[0]
         response = self._live[1] if self._live and is_live else response_of(raws)
         last = self._all[-1] if self._all else None
         if last is not None and last.kind == "response":
-            # The provider paused and went on: to the provider that is one answer.
+            # The provider paused and continued: for the provider that is one message.
             response = _joined(last, response)
             self._all.pop()
         self._all.append(response)
@@ -102,7 +105,7 @@ class Messages:
                 case ToolOutputItem(call_id=call_id, tool_name=name, text=text, failure=failure):
                     part = ToolReturnPart(name, text, call_id, outcome=_outcome(failure))
                 case UserMessage(content=content):
-                    part = UserPromptPart([self._content(each) for each in content])
+                    part = UserPromptPart([self._content(part) for part in content])
             parts.append(part)
         self._all.append(ModelRequest(parts))
         items.clear()
@@ -134,13 +137,13 @@ class Messages:
             )
         except ValidationError:
             raise UsageError(
-                f"file {file_id!r} cannot be attached by its id, because {self._provider} keeps no "
-                "files that pydantic-ai could name; attach the file itself"
+                f"file {file_id!r} cannot be attached by its id: pydantic-ai cannot refer to files "
+                f"of {self._provider}; attach the file itself"
             ) from None
 
 
 def _joined(before: ModelResponse, response: ModelResponse) -> ModelResponse:
-    """Two pieces of one answer. What only the first tells, such as where code runs, still holds."""
+    """Two pieces of one message, with the details of both, such as the container of the first."""
     return replace(
         response,
         parts=[*before.parts, *response.parts],

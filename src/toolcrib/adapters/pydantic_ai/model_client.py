@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.history import Conversation
     from toolcrib.adapters.item_classifier import ItemClassifier
     from toolcrib.adapters.loop import StreamAnnouncer
-    from toolcrib.adapters.pydantic_ai.messages import Messages
+    from toolcrib.adapters.pydantic_ai.messages import MessageHistory
     from toolcrib.adapters.pydantic_ai.request import Asking
     from toolcrib.ledger.events import ModelStatus
 
@@ -248,7 +248,7 @@ class PydanticAIClient:
 
     model: Model
     asking: Asking
-    messages: Messages
+    messages: MessageHistory
     prompt_name: str
     provider: str
     """A column of the support matrix."""
@@ -264,9 +264,9 @@ class PydanticAIClient:
         deadline: float | None,
     ) -> ModelReply:
         """Send what is unsent until it is answered."""
-        messages = self.messages.told(conversation.unsent)
+        messages = self.messages.extend(conversation.unsent)
         response = await self._until_answered(messages, step, announcer, deadline)
-        raws = list(with_calls(items_of(response), self.messages.called))
+        raws = list(with_calls(items_of(response), self.messages.hosted_call_ids))
         items = self.classifier.items(raws)
         self.messages.keep(items[0], response)
         content = ReplyItems(

@@ -1,7 +1,4 @@
-"""Which model a name means, and which provider speaks through it.
-
-The keys that a model reaches its provider with, so that no error repeats them.
-"""
+"""The model of an adapter: made from its name, its provider, and the keys to redact."""
 
 from __future__ import annotations
 
@@ -36,79 +33,78 @@ _PROVIDERS: Final = {
 }
 
 
-class Models:
+class ModelSource:
     """The model of an adapter. A name becomes a model of its own in each event loop, because
-    connections belong to the loop they were opened in; a model that was given is used as it is.
+    connections belong to the loop that opened them; a model is used as it is.
     """
 
-    def __init__(self, given: Model | str) -> None:
-        self._given = given
-        self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, Model] = WeakKeyDictionary()
-        if not given or not (isinstance(given, str) or hasattr(given, "request_stream")):
+    def __init__(self, model: Model | str) -> None:
+        self._model = model
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Model] = WeakKeyDictionary()
+        if not model or not (isinstance(model, str) or hasattr(model, "request_stream")):
             raise UsageError(
-                "model is a model of pydantic-ai or the name of one, like "
-                f"'anthropic:claude-sonnet-5', not {given!r}"
+                "model must be a pydantic-ai model or the name of one, like "
+                f"'anthropic:claude-sonnet-5', not {model!r}"
             )
 
     @property
     def name(self) -> str:
-        """What the model is called."""
-        return self._given if isinstance(self._given, str) else self._given.model_name
+        """The name of the model."""
+        return self._model if isinstance(self._model, str) else self._model.model_name
 
     def here(self) -> Model:
         """The model for the running loop."""
-        if not isinstance(self._given, str):
-            refresh_connections(self._given)
-            return self._given
+        if not isinstance(self._model, str):
+            refresh_connections(self._model)
+            return self._model
         loop = asyncio.get_running_loop()
-        if loop not in self._made:
-            self._made[loop] = _make(self._given)
-        return self._made[loop]
+        if loop not in self._by_loop:
+            self._by_loop[loop] = _make(self._model)
+        return self._by_loop[loop]
 
     async def close_here(self) -> None:
-        """Close the connections of the model that was made for the running loop, if one was."""
-        model = self._made.pop(asyncio.get_running_loop(), None)
+        """Close the connections of the running loop's model, if it was made from a name."""
+        model = self._by_loop.pop(asyncio.get_running_loop(), None)
         if model is not None:
-            # Entering counts the users of a model's connections; leaving as the last closes them.
+            # A model counts its users; the last one to leave closes the connections.
             async with model:
                 pass
 
 
-def speakers(model: Any) -> Iterator[Any]:
-    """The models that speak to a provider: those behind wrappers, and those that one falls back
-    on.
-    """
+def inner_models(model: Any) -> Iterator[Any]:
+    """The models that send requests: those inside wrappers, and the members of a fallback."""
     inner = getattr(model, "wrapped", None)
     members: Any = getattr(model, "models", None)
     if inner is not None:
-        yield from speakers(inner)
+        yield from inner_models(inner)
     elif isinstance(members, list | tuple) and members:
-        for each in cast("list[Any]", members):
-            yield from speakers(each)
+        for member in cast("list[Any]", members):
+            yield from inner_models(member)
     else:
         yield model
 
 
 def provider_of(model: Any) -> str:
-    """The column of the support matrix that a model belongs to; what it calls itself when it has
-    none. Raises `UsageError` for a model that may be several.
+    """The column of the support matrix that a model belongs to, or its own name for its provider.
+
+    Raises `UsageError` for a fallback between providers.
     """
-    found = sorted({_column(each) for each in speakers(model)})
-    if len(found) > 1:
+    providers = sorted({_column(member) for member in inner_models(model)})
+    if len(providers) > 1:
         raise UsageError(
-            f"the model falls back from one provider to another ({', '.join(found)}), and what "
-            "can be asked of them differs; pass provider= to say whose rules hold"
+            f"the model falls back from one provider to another ({', '.join(providers)}), which "
+            "support different options; pass provider= to say whose rules hold"
         )
-    return found[0]
+    return providers[0]
 
 
 def system_of(model: Any) -> str:
-    """What the model calls its provider; of several, the first."""
-    return str(next(speakers(model)).system)
+    """The model's own name for its provider; of several models, the first one's."""
+    return str(next(inner_models(model)).system)
 
 
 def _column(model: Any) -> str:
-    ancestry = {each.__name__ for each in type(model).__mro__}
+    ancestry = {base.__name__ for base in type(model).__mro__}
     key = next((key for name, key in _PROVIDERS.items() if name in ancestry), None)
     if key == "google" and getattr(model, "canonical_system", "google") == "google-cloud":
         return "google-vertex"
@@ -126,12 +122,12 @@ def _make(name: str) -> Model:
     try:
         return infer_model(name)
     except (UserError, ImportError, ValueError) as error:
-        raise UsageError(f"no model could be made of {name!r}: {error}") from error
+        raise UsageError(f"cannot make a model from the name {name!r}: {error}") from error
 
 
 def keys_of(model: Any) -> list[str]:
-    """The keys of all clients that a model speaks through."""
-    return list(dict.fromkeys(key for each in speakers(model) for key in _keys(each)))
+    """The keys of all SDK clients of a model."""
+    return list(dict.fromkeys(key for member in inner_models(model) for key in _keys(member)))
 
 
 def _keys(model: Any) -> Iterator[str]:

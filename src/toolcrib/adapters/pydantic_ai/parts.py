@@ -1,7 +1,16 @@
-"""A model's response as items: one for the response itself, then one for each of its parts.
+"""A model's response as JSON items: one for the response itself, then one for each of its parts.
 
-An item says plainly what codecs and the loop need. What pydantic-ai needs besides, to send the part
-back exactly as it came, lies under `part`; nothing is said twice.
+An item has the fields that codecs and the loop read. The rest of the part, which pydantic-ai needs
+to send it back exactly as it came, is under `part`; no field is in both.
+
+    response       finish_reason, provider, state
+    text           text, citations, phase
+    thinking
+    tool_call      call_id, name, arguments
+    tool_return    call_id, name, output, failure: the answer of this process
+    native_call    id, name, provider, arguments
+    native_return  id, name, provider, content, outcome
+    file           id, content
 """
 
 from __future__ import annotations
@@ -13,6 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import to_json, to_jsonable_python
 
+from toolcrib.adapters.items import Annotation, MessageText, ModelMessage, Phase, WebSource
 from toolcrib.adapters.json_fields import mapping_of, mappings_of, maybe_int, maybe_text, text_of
 
 if TYPE_CHECKING:
@@ -22,35 +32,45 @@ if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem
 
 RESPONSE = "response"
+TEXT = "text"
+THINKING = "thinking"
+TOOL_CALL = "tool_call"
+TOOL_RETURN = "tool_return"
 NATIVE_CALL = "native_call"
 NATIVE_RETURN = "native_return"
+FILE = "file"
 UNREAD = "unread"
-"""Where a response's details keep what came with it and has no part."""
-_KINDS = frozenset({RESPONSE, NATIVE_CALL, NATIVE_RETURN, "function_call", "message", "file"})
+"""The key of a response's details with the content that has no part."""
+
+_TYPES = frozenset(
+    {RESPONSE, TEXT, THINKING, TOOL_CALL, TOOL_RETURN, NATIVE_CALL, NATIVE_RETURN, FILE}
+)
+_PHASES: Mapping[str, Phase] = {"commentary": "commentary", "final_answer": "final_answer"}
 
 
 def items_of(response: ModelResponse) -> list[RawItem]:
-    """The items of a response, in order; what has no part comes last."""
+    """The items of a response in order; content without a part comes last."""
     unread = mappings_of(response.provider_details or {}, UNREAD)
     return [_header(response), *map(item_of, response.parts), *map(_unread, unread)]
 
 
-def with_calls(items: Sequence[RawItem], called: Container[str]) -> Iterator[RawItem]:
-    """The items, with a call before every answer that is to none of them and to none of the calls
-    `called` before: pydantic-ai leaves out calls of tools that nobody offered, not their answers.
+def with_calls(items: Sequence[RawItem], known_ids: Container[str]) -> Iterator[RawItem]:
+    """The items, with a call before every result that has none here and none in `known_ids`.
+
+    pydantic-ai drops calls of tools that the request did not declare, but not their results.
     """
-    here = {text_of(item, "id") for item in items if item.get("type") == NATIVE_CALL}
+    ids = {text_of(item, "id") for item in items if item.get("type") == NATIVE_CALL}
     for item in items:
-        key = text_of(item, "id")
-        if item.get("type") == NATIVE_RETURN and key not in here and key not in called:
-            here.add(key)
-            told = {name: item.get(name) for name in ("id", "name", "provider")}
-            yield {"type": NATIVE_CALL, **told, "arguments": {}}
+        call_id = text_of(item, "id")
+        if item.get("type") == NATIVE_RETURN and call_id not in ids and call_id not in known_ids:
+            ids.add(call_id)
+            facts = {name: item.get(name) for name in ("id", "name", "provider")}
+            yield {"type": NATIVE_CALL, **facts, "arguments": {}}
         yield item
 
 
 def response_of(items: Sequence[RawItem]) -> ModelResponse:
-    """The response that was told in these items: its own first, then its parts."""
+    """The response that these items stand for: its own item first, then its parts."""
     header = mapping_of(items[0], "part")
     parts = [_part_of(item) for item in items[1:] if "part" in item]
     return _responses().validate_python({**header, "kind": "response", "parts": parts})
@@ -58,68 +78,89 @@ def response_of(items: Sequence[RawItem]) -> ModelResponse:
 
 def item_of(part: ModelResponsePart) -> RawItem:
     """One part as an item."""
-    told = cast("dict[str, Any]", _parts().dump_python(part, mode="json", fallback=str))
-    match text_of(told, "part_kind"):
+    rest = cast("dict[str, Any]", _parts().dump_python(part, mode="json", fallback=str))
+    match text_of(rest, "part_kind"):
         case "text":
-            text = {"type": "output_text", "text": told.pop("content")}
-            annotated = {**text, "annotations": list(_annotations(told))}
-            # Some models tell remarks on the way from the answer.
-            phase = maybe_text(mapping_of(told, "provider_details"), "phase")
-            said = {"type": "message", "content": [annotated], "part": told}
-            return {**said, "phase": phase} if phase else said
+            text = {"type": TEXT, "text": rest.pop("content"), "citations": list(_citations(rest))}
+            # Some models mark remarks on the way to the answer.
+            phase = maybe_text(mapping_of(rest, "provider_details"), "phase")
+            return {**text, **({"phase": phase} if phase else {}), "part": rest}
         case "thinking":
-            return {"type": "reasoning", "part": told}
+            return {"type": THINKING, "part": rest}
         case "tool-call":
             return {
-                "type": "function_call",
-                "call_id": text_of(told, "tool_call_id"),
-                "name": text_of(told, "tool_name"),
-                "arguments": _as_json_text(told.pop("args", None)),
-                "part": told,
+                "type": TOOL_CALL,
+                "call_id": text_of(rest, "tool_call_id"),
+                "name": text_of(rest, "tool_name"),
+                "arguments": _as_json_text(rest.pop("args", None)),
+                "part": rest,
             }
         case "builtin-tool-call":
-            return {**_native(NATIVE_CALL, told), "arguments": _arguments(part), "part": told}
+            return {**_native(NATIVE_CALL, rest), "arguments": _arguments(part), "part": rest}
         case "builtin-tool-return":
-            content = told.pop("content", None)
-            outcome = maybe_text(told, "outcome")
-            return {
-                **_native(NATIVE_RETURN, told),
-                "content": content,
-                "outcome": outcome,
-                "part": told,
-            }
+            result = {"content": rest.pop("content", None), "outcome": maybe_text(rest, "outcome")}
+            return {**_native(NATIVE_RETURN, rest), **result, "part": rest}
         case "file":
-            content = told.pop("content", None)
-            return {"type": "file", "id": maybe_text(told, "id"), "content": content, "part": told}
+            content = rest.pop("content", None)
+            return {"type": FILE, "id": maybe_text(rest, "id"), "content": content, "part": rest}
         case kind:
-            return {"type": kind or "unknown", "part": told}
+            return {"type": kind or "unknown", "part": rest}
+
+
+def read_message(raw: RawItem) -> ModelMessage:
+    """A text item as a message of the model. Missing and unknown fields are ignored."""
+    notes = tuple(_annotation(note) for note in mappings_of(raw, "citations"))
+    text = MessageText(text_of(raw, "text"), notes)
+    return ModelMessage((text,), raw, _PHASES.get(text_of(raw, "phase")))
+
+
+def messages_in(raws: Sequence[RawItem]) -> list[ModelMessage | None]:
+    """The messages among items, each at its item's index; None for every other item."""
+    return [read_message(raw) if raw.get("type") == TEXT else None for raw in raws]
+
+
+def text_in(raws: Sequence[RawItem]) -> str:
+    """The text of all items, in order."""
+    return "".join(text_of(raw, "text") for raw in raws if raw.get("type") == TEXT)
+
+
+def without_text(raw: RawItem) -> RawItem:
+    """A text item without its text, and its citations without places."""
+    notes = [{**note, "start": None, "end": None} for note in mappings_of(raw, "citations")]
+    return {**raw, "text": "", "citations": notes}
+
+
+def _annotation(note: RawItem) -> Annotation:
+    kind = text_of(note, "kind")
+    source = WebSource(text_of(note, "url"), text_of(note, "title")) if kind == "web" else None
+    start, end = maybe_int(note, "start"), maybe_int(note, "end")
+    return Annotation(kind, start, end, None, source, note)
 
 
 def _unread(block: Mapping[str, Any]) -> RawItem:
-    """What nobody knows, under its own type, unless that means something here."""
+    """Unknown content under its own type, unless that type has a meaning here."""
     kind = text_of(block, "type") or "unknown"
-    return {"type": f"unread_{kind}" if kind in _KINDS else kind, "unread": block}
+    return {"type": f"unread_{kind}" if kind in _TYPES else kind, "unread": block}
 
 
-def _native(kind: str, told: dict[str, Any]) -> dict[str, Any]:
-    told.pop("args", None)
-    # When pydantic-ai made the part is not the provider's to say, and nobody sends it back.
-    told.pop("timestamp", None)
+def _native(kind: str, rest: dict[str, Any]) -> dict[str, Any]:
+    rest.pop("args", None)
+    # The time at which pydantic-ai made the part is not the provider's and is not sent back.
+    rest.pop("timestamp", None)
     return {
         "type": kind,
-        "id": text_of(told, "tool_call_id"),
-        "name": text_of(told, "tool_name"),
-        "provider": maybe_text(told, "provider_name"),
+        "id": text_of(rest, "tool_call_id"),
+        "name": text_of(rest, "tool_name"),
+        "provider": maybe_text(rest, "provider_name"),
     }
 
 
 def _part_of(item: RawItem) -> dict[str, Any]:
     part = mapping_of(item, "part")
     match item.get("type"):
-        case "message":
-            texts = mappings_of(item, "content")
-            return {**part, "content": "".join(text_of(each, "text") for each in texts)}
-        case "function_call" | "native_call":
+        case "text":
+            return {**part, "content": text_of(item, "text")}
+        case "tool_call" | "native_call":
             return {**part, "args": item.get("arguments")}
         case "native_return" | "file":
             return {**part, "content": item.get("content")}
@@ -128,38 +169,35 @@ def _part_of(item: RawItem) -> dict[str, Any]:
 
 
 def _header(response: ModelResponse) -> RawItem:
-    told = cast(
+    facts = cast(
         "dict[str, Any]",
         _responses().dump_python(replace(response, parts=[]), mode="json", fallback=str),
     )
     for key in ("parts", "kind", "usage"):
-        told.pop(key, None)
-    details = mapping_of(told, "provider_details")
+        facts.pop(key, None)
+    details = mapping_of(facts, "provider_details")
     details.pop(UNREAD, None)
-    told["provider_details"] = details or None
+    facts["provider_details"] = details or None
     return {
         "type": RESPONSE,
-        "finish_reason": maybe_text(told, "finish_reason"),
-        "provider": maybe_text(told, "provider_name"),
-        "state": maybe_text(told, "state"),
-        "part": {key: value for key, value in told.items() if value is not None},
+        "finish_reason": maybe_text(facts, "finish_reason"),
+        "provider": maybe_text(facts, "provider_name"),
+        "state": maybe_text(facts, "state"),
+        "part": {key: value for key, value in facts.items() if value is not None},
     }
 
 
-def _annotations(text: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What a text cites, one annotation for each source; without indexes where the provider does
-    not say what is cited.
-    """
+def _citations(text: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The sources that a text cites; without a place where the provider does not give one."""
     for citation in mappings_of(text, "citations"):
         anchor = mapping_of(citation, "anchor")
-        start, end = maybe_int(anchor, "start"), maybe_int(anchor, "end")
-        indexes = {} if start is None or end is None else {"start_index": start, "end_index": end}
+        place = {"start": maybe_int(anchor, "start"), "end": maybe_int(anchor, "end")}
         for source in mappings_of(citation, "sources"):
             if source.get("kind") == "web":
-                found = {"type": "url_citation", "url": source.get("url")}
+                cited = {"kind": "web", "url": source.get("url")}
             else:
-                found = {"type": "document_citation", "document_id": source.get("document_id")}
-            yield {**found, "title": source.get("title"), **indexes}
+                cited = {"kind": "document", "document_id": source.get("document_id")}
+            yield {**cited, "title": source.get("title"), **place}
 
 
 def _as_json_text(args: Any) -> str:
@@ -167,13 +205,13 @@ def _as_json_text(args: Any) -> str:
 
 
 def _arguments(part: Any) -> dict[str, Any]:
-    """The arguments of a call that the provider ran; empty where they are no object."""
+    """The arguments of a hosted call as an object."""
     try:
-        found = part.args_as_dict()
+        arguments = part.args_as_dict()
     except Exception:
-        # What the provider wrote need not be JSON, and the call has happened all the same.
+        # Arguments that are no JSON do not undo the call: it has run.
         return {"input": part.args}
-    return cast("dict[str, Any]", to_jsonable_python(found, fallback=str, bytes_mode="base64"))
+    return cast("dict[str, Any]", to_jsonable_python(arguments, fallback=str, bytes_mode="base64"))
 
 
 @cache
@@ -181,7 +219,7 @@ def _parts() -> TypeAdapter[Any]:
     from pydantic import ConfigDict, TypeAdapter
     from pydantic_ai.messages import ModelResponsePart
 
-    # A tool's content may hold bytes, and those need not be text.
+    # The content of a tool may have bytes, which need not be UTF-8.
     config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
     return TypeAdapter(ModelResponsePart, config=config)
 

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.adapters.json_fields import mapping_of, text_of
-from toolcrib.adapters.pydantic_ai.models import speakers
+from toolcrib.adapters.pydantic_ai.models import inner_models
 from toolcrib.errors import PromptEvaluationError, UsageError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def check_own_settings(model: Any) -> None:
     """Refuse a model with settings of its own that would break the loop, or that only agents
     keep to. Its retries are left out without a word: ours take their place.
     """
-    for each in (model, *speakers(model)):
+    for each in (model, *inner_models(model)):
         own: Mapping[str, Any] = each.settings or {}
         taken = sorted(own.keys() & _UNFIT.keys())
         if taken:
@@ -94,7 +94,7 @@ def check_own_settings(model: Any) -> None:
 def settings_of(model: Any, given: Mapping[str, Any]) -> ModelSettings:
     """The settings with which a model is asked."""
     found = dict(given)
-    if any("max_retries" not in each.unsupported_settings for each in speakers(model)):
+    if any("max_retries" not in each.unsupported_settings for each in inner_models(model)):
         # Retries are ours, because they must end with the prompt's deadline.
         found["max_retries"] = 0
     return cast("ModelSettings", found)
@@ -136,7 +136,7 @@ def _check(model: Any, asking: Asking, prompt_name: str) -> None:
     """Let the model say now, not in the middle of a turn, what it cannot do."""
     from pydantic_ai.exceptions import UserError
 
-    able = list(speakers(model))
+    able = list(inner_models(model))
     try:
         # One that falls back on others leaves it to them, when they are asked.
         for each in able if len(able) > 1 else (model,):
@@ -161,7 +161,7 @@ def _parameters(
     asked: dict[str, Any] = {}
     if output is not None:
         has_tools = bool(functions or native)
-        is_native = all(_takes_schema(each, has_tools=has_tools) for each in speakers(model))
+        is_native = all(_takes_schema(each, has_tools=has_tools) for each in inner_models(model))
         asked = {
             "output_mode": "native" if is_native else "prompted",
             "output_object": OutputObjectDefinition(output.schema, name=output.name),

@@ -1,4 +1,4 @@
-"""What is open on one server, so that closing can end it."""
+"""The open event streams and WebSockets of an HTTP server, so that closing can end them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Connections:
-    """The open streams and sockets, which would never end by themselves.
+    """The open event streams and WebSockets, which do not end by themselves.
 
-    `keeps_tasks` says that the server has a task for every request and does not cancel it when its
-    client leaves, so that an operation needs no task of its own to go on.
+    `keeps_tasks` says that the server runs every request in a task and does not cancel it when the
+    client disconnects, so that an operation needs no task of its own.
     """
 
     def __init__(self, *, heartbeat: float = 15.0, keeps_tasks: bool = False) -> None:
@@ -28,30 +28,30 @@ class Connections:
         self.keeps_tasks = keeps_tasks
         self._readers: set[EventReader] = set()
         self._peers: set[Peer] = set()
-        self._ends: list[Callable[[float], Awaitable[None]]] = []
+        self._end_functions: list[Callable[[float], Awaitable[None]]] = []
 
     def on_close(self, end: Callable[[float], Awaitable[None]]) -> None:
-        """Have something else end too, in no more than the seconds that it is given."""
-        self._ends.append(end)
+        """Add a function that ends something else; it gets the seconds that it may take."""
+        self._end_functions.append(end)
 
     @asynccontextmanager
-    async def reading(
+    async def open_reader(
         self, reader: EventReader, receive: Receive
     ) -> AsyncGenerator[asyncio.Future[None]]:
-        """Read until the client leaves; the future is done when it has."""
-        gone = asyncio.ensure_future(wait_for_disconnect(receive))
-        gone.add_done_callback(lambda _: reader.close())
+        """Register a reader; the future is done when the client has disconnected."""
+        disconnected = asyncio.ensure_future(wait_for_disconnect(receive))
+        disconnected.add_done_callback(lambda _: reader.close())
         self._readers.add(reader)
         try:
-            yield gone
+            yield disconnected
         finally:
             self._readers.discard(reader)
             reader.close()
-            gone.cancel()
+            disconnected.cancel()
 
     @contextmanager
-    def speaking(self, peer: Peer) -> Generator[None]:
-        """Serve a socket."""
+    def open_peer(self, peer: Peer) -> Generator[None]:
+        """Register the peer of a WebSocket."""
         self._peers.add(peer)
         try:
             yield
@@ -59,14 +59,14 @@ class Connections:
             self._peers.discard(peer)
 
     async def close(self, drain_seconds: float) -> None:
-        """End every stream, and every socket once it has its answers. Clients come back and go on
-        after the last event they have.
+        """End every stream, and every WebSocket once its requests are answered. Clients reconnect
+        and resume after the last event they have.
         """
         for reader in tuple(self._readers):
             reader.close()
         for peer in tuple(self._peers):
-            peer.say_closing()
+            peer.notify_closing()
         await asyncio.gather(
             *(peer.drain(drain_seconds) for peer in tuple(self._peers)),
-            *(end(drain_seconds) for end in self._ends),
+            *(end(drain_seconds) for end in self._end_functions),
         )

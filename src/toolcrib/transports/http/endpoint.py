@@ -1,7 +1,4 @@
-"""One operation at its route.
-
-What is asked, out of the path, the query, the headers and the body of a request.
-"""
+"""The HTTP endpoint of an operation: parameters in, JSON or server-sent events out."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from toolcrib.serving.refusals import (
     send_refusal,
 )
 from toolcrib.serving.requests import body_too_large, read_body
-from toolcrib.transports.http.sse import StreamedOperation, stream_answer, stream_events
+from toolcrib.transports.http.sse import StreamedOperation, stream_events, stream_operation
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -40,42 +37,42 @@ _JSON: Final = b"application/json"
 async def read_params(
     route: OperationRoute, scope: Scope, receive: Receive, headers: Headers, limit: int
 ) -> dict[str, Any]:
-    """The parameters of an operation. Raises `Refused`."""
-    told = query_of(scope)
+    """The parameters of an operation from path, query, headers and body. Raises `Refused`."""
+    params = query_of(scope)
     if route.verb == "POST":
-        if told:
-            raise Refused("invalid", "parameters of a POST go into its body, not the URL")
-        told = await _read_json(receive, headers, limit)
-        if "idempotency_key" in told:
-            raise Refused("invalid", "send the key as the header Idempotency-Key")
+        if params:
+            raise Refused("invalid", "send the parameters of a POST in its body, not in the URL")
+        params = await _read_json(receive, headers, limit)
+        if "idempotency_key" in params:
+            raise Refused("invalid", "send the idempotency key in the header Idempotency-Key")
     key = header_text(headers, b"idempotency-key")
-    known: dict[str, Any] = scope["path_params"]
+    elsewhere: dict[str, Any] = scope["path_params"]
     if key is not None and route.verb != "GET":
         if not route.takes_key:
             raise Refused("invalid", f"{route.name} takes no Idempotency-Key; leave it out")
-        known = {**known, "idempotency_key": key}
-    for name in known:
-        if name in told:
-            raise Refused("invalid", f"{name} is told twice: leave it out of the body or query")
-    told.update(known)
-    return told
+        elsewhere = {**elsewhere, "idempotency_key": key}
+    for name in elsewhere:
+        if name in params:
+            raise Refused("invalid", f"duplicate parameter {name}; leave it out of body and query")
+    params.update(elsewhere)
+    return params
 
 
 def query_of(scope: Scope) -> dict[str, Any]:
-    """The query; a name that comes twice is refused."""
+    """The parameters in the query. Raises `Refused` (invalid) for a duplicate."""
     raw: bytes = scope["query_string"]
     if not raw:
         return {}
     try:
         pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, max_num_fields=50)
     except ValueError:
-        raise HttpRefused(UNREADABLE_STATUS, "invalid", "the query cannot be read") from None
-    found: dict[str, Any] = {}
+        raise HttpRefused(UNREADABLE_STATUS, "invalid", "the query cannot be parsed") from None
+    params: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
-            raise Refused("invalid", f"{name[:80]!r} is in the query twice")
-        found[name] = value
-    return found
+        if name in params:
+            raise Refused("invalid", f"duplicate query parameter {name[:80]!r}")
+        params[name] = value
+    return params
 
 
 async def _read_json(receive: Receive, headers: Headers, limit: int) -> dict[str, Any]:
@@ -95,67 +92,67 @@ async def _read_json(receive: Receive, headers: Headers, limit: int) -> dict[str
 
 
 class OperationEndpoint:
-    """Answers one operation, with JSON or with a stream of events. An ASGI application."""
+    """Answers one operation, with JSON or with server-sent events. An ASGI application."""
 
     def __init__(self, runtime: Runtime, route: OperationRoute, connections: Connections) -> None:
         self._runtime = runtime
         self._route = route
         self._connections = connections
         self._limit = runtime.config.max_payload_bytes
-        self._ask = runtime.ask_here if connections.keeps_tasks else runtime.ask
+        self._ask = runtime.ask_inline if connections.keeps_tasks else runtime.ask
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         route, headers, who = self._route, headers_of(scope), principal_of(scope)
-        prepared: bytes | EventReader | StreamedOperation
+        response: bytes | EventReader | StreamedOperation
         try:
             params = await read_params(route, scope, receive, headers, self._limit)
             if b"last-event-id" in headers and route.streams != "never":
-                _place(headers[b"last-event-id"].decode("latin-1"))
+                _sequence_number(headers[b"last-event-id"].decode("latin-1"))
             if route.streams == "never" or not accepts_events(headers):
-                prepared = as_bytes(await self._ask(route.name, params, who))
+                response = as_bytes(await self._ask(route.name, params, who))
             elif route.streams == "events":
-                prepared = self._follow(params, headers, who)
+                response = self._follow(params, headers, who)
             else:
-                prepared = await self._question(params, headers, who)
+                response = await self._start_streamed(params, headers, who)
         except Exception as error:
             await send_refusal(send, as_refused(error, route.name))
             return
-        if isinstance(prepared, bytes):
-            await send_json(send, route.status, prepared)
-        elif isinstance(prepared, StreamedOperation):
-            await stream_answer(self._runtime, self._connections, prepared, receive, send)
+        if isinstance(response, bytes):
+            await send_json(send, route.status, response)
+        elif isinstance(response, StreamedOperation):
+            await stream_operation(self._runtime, self._connections, response, receive, send)
         else:
-            await stream_events(self._connections, prepared, receive, send)
+            await stream_events(self._connections, response, receive, send)
 
     def _follow(self, params: dict[str, Any], headers: Headers, who: Principal) -> EventReader:
         who.check(self._route.operation.scope, self._route.name)
         if (last := header_text(headers, b"last-event-id")) is not None:
-            # A browser that comes back sends it with the address that it began with.
-            params["after"] = _place(last)
-        asked = self._route.operation.read(params)
-        return self._runtime.service.follow(asked.session_id, max(0, asked.after), who)
+            # A browser that reconnects sends it with the URL that it started with.
+            params["after"] = _sequence_number(last)
+        typed = self._route.operation.read(params)
+        return self._runtime.service.follow(typed.session_id, max(0, typed.after), who)
 
-    async def _question(
+    async def _start_streamed(
         self, params: dict[str, Any], headers: Headers, who: Principal
     ) -> StreamedOperation:
         runtime, session_id = self._runtime, params["session_id"]
         last = header_text(headers, b"last-event-id")
         session = await runtime.ask("session.get", {"session_id": session_id}, who)
-        after = session.last_seq if last is None else _place(last)
+        after = session.last_seq if last is None else _sequence_number(last)
         reader = runtime.service.follow(session_id, after, who)
-        asking = asyncio.ensure_future(runtime.ask(self._route.name, params, who))
-        asking.add_done_callback(_noticed)
-        return StreamedOperation(self._route.name, session_id, after, reader, asking)
+        result = asyncio.ensure_future(runtime.ask(self._route.name, params, who))
+        result.add_done_callback(_retrieve_exception)
+        return StreamedOperation(self._route.name, session_id, after, reader, result)
 
 
-def _place(told: str) -> int:
-    if not told.isdecimal():
-        raise Refused("invalid", "Last-Event-ID is the id of an event: a whole number")
-    return int(told)
+def _sequence_number(text: str) -> int:
+    if not text.isdecimal():
+        raise Refused("invalid", "Last-Event-ID must be the id of an event: a whole number")
+    return int(text)
 
 
-def _noticed(asking: asyncio.Future[Any]) -> None:
-    """A client that has left does not hear of a refusal, and the loop need not complain of it."""
-    if not asking.cancelled():
-        asking.exception()
+def _retrieve_exception(result: asyncio.Future[Any]) -> None:
+    """Keep asyncio from logging a refusal that the client left too early to read."""
+    if not result.cancelled():
+        result.exception()

@@ -1,4 +1,4 @@
-"""MCP next to REST, at `/mcp`."""
+"""The MCP endpoint of the HTTP server, at `/mcp`."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _VERBS: Final[tuple[str, ...]] = ("GET", "POST", "DELETE")
 
 
 def mcp_route(runtime: Runtime, server: McpServer | None, connections: Connections) -> Route:
-    """The route. Without a server of the caller's own there is one with the defaults."""
+    """The route of MCP. Without `server`, an `McpServer` with the defaults answers."""
     mounted = MountedMcp(runtime, server, connections)
     route = Route(_PATH, mounted, methods=[*_VERBS], name="mcp")
-    # A HEAD of a stream would never end.
+    # Starlette adds HEAD to GET, and a HEAD of an event stream would never end.
     route.methods = {*_VERBS}
     return route
 
 
 class MountedMcp:
-    """Loads what MCP needs with the first request: who serves REST alone need not have it. An ASGI
+    """Imports the MCP SDK with the first request: a server of REST alone does not need it. An ASGI
     application.
     """
 
@@ -48,13 +48,13 @@ class MountedMcp:
         """Answer one request."""
         if self._endpoint is None:
             if find_spec("mcp") is None:
-                missing = "MCP is not installed here; pip install 'toolcrib[mcp]'"
-                await send_refusal(send, Refused("unavailable", missing))
+                text = "MCP is not installed; pip install 'toolcrib[mcp]'"
+                await send_refusal(send, Refused("unavailable", text))
                 return
-            self._endpoint = self._made()
+            self._endpoint = self._create_endpoint()
         await self._endpoint(scope, receive, send)
 
-    def _made(self) -> McpEndpoint:
+    def _create_endpoint(self) -> McpEndpoint:
         from toolcrib.transports.mcp.server import McpServer
 
         endpoint = (self._server or McpServer(self._runtime)).endpoint

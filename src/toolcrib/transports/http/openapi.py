@@ -1,4 +1,4 @@
-"""The OpenAPI document, from the same types that requests are checked against."""
+"""The OpenAPI document, generated from the types that requests are validated against."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from toolcrib.transports.http.routes import ROUTES, OperationRoute
 
 _REFS: Final = "#/components/schemas/"
 _REFUSAL: Final[dict[str, Any]] = {"$ref": f"{_REFS}Refusal"}
-_STATUSES: Final = sorted({each.status for each in REFUSALS.values()} | {UNREADABLE_STATUS, 415})
+_STATUSES: Final = sorted({codes.status for codes in REFUSALS.values()} | {UNREADABLE_STATUS, 415})
 
 
 @cache
 def openapi_document() -> dict[str, Any]:
-    """The document of every route. Whoever takes it must not change it."""
+    """The OpenAPI document of every route. It is cached: do not modify it."""
     schemas = _schemas()
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
@@ -37,7 +37,7 @@ def openapi_document() -> dict[str, Any]:
 
 
 def _schemas() -> dict[str, Any]:
-    """Every type by its name."""
+    """The JSON Schemas of all parameters and results, by name."""
     wanted: list[tuple[Any, Any, TypeAdapter[Any]]] = []
     for route in ROUTES:
         operation = route.operation
@@ -48,57 +48,57 @@ def _schemas() -> dict[str, Any]:
 
 
 def _operation(route: OperationRoute, schemas: dict[str, Any]) -> dict[str, Any]:
-    asked = schemas[route.operation.params.__name__]
-    told: dict[str, Any] = {
+    params_schema = schemas[route.operation.params.__name__]
+    document: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.operation.about,
         "tags": [route.name.partition(".")[0]],
-        "parameters": _parameters(route, asked),
+        "parameters": _parameters(route, params_schema),
         "responses": _responses(route),
         "x-scope": route.operation.scope,
     }
     if route.verb == "POST":
-        told["requestBody"] = _body(route, asked)
-    return told
+        document["requestBody"] = _body(route, params_schema)
+    return document
 
 
-def _parameters(route: OperationRoute, asked: dict[str, Any]) -> list[dict[str, Any]]:
-    properties: dict[str, Any] = asked.get("properties", {})
-    found = [_parameter(name, "path", properties[name]) for name in route.in_path]
+def _parameters(route: OperationRoute, params_schema: dict[str, Any]) -> list[dict[str, Any]]:
+    properties: dict[str, Any] = params_schema.get("properties", {})
+    parameters = [_parameter(name, "path", properties[name]) for name in route.in_path]
     if route.verb != "POST":
         rest = [name for name in properties if name not in route.in_path]
-        found += [_parameter(name, "query", _of_query(properties[name])) for name in rest]
+        parameters += [_parameter(name, "query", _query_schema(properties[name])) for name in rest]
     if route.takes_key:
         key: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 255}
-        found.append(_parameter("Idempotency-Key", "header", key))
+        parameters.append(_parameter("Idempotency-Key", "header", key))
     if route.streams != "never":
         place: dict[str, Any] = {"type": "integer", "minimum": 0}
-        found.append(_parameter("Last-Event-ID", "header", place))
-    return found
+        parameters.append(_parameter("Last-Event-ID", "header", place))
+    return parameters
 
 
 def _parameter(name: str, place: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "in": place, "required": place == "path", "schema": schema}
 
 
-def _of_query(schema: dict[str, Any]) -> dict[str, Any]:
-    """A query cannot say null: a parameter that may be null is left out instead."""
+def _query_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a query parameter. A query has no null: the parameter is left out instead."""
     choices: list[dict[str, Any]] = schema.get("anyOf", [])
-    kept = [each for each in choices if each != {"type": "null"}]
-    return kept[0] if len(kept) == 1 else schema
+    not_null = [choice for choice in choices if choice != {"type": "null"}]
+    return not_null[0] if len(not_null) == 1 else schema
 
 
-def _body(route: OperationRoute, asked: dict[str, Any]) -> dict[str, Any]:
-    properties: dict[str, Any] = asked.get("properties", {})
+def _body(route: OperationRoute, params_schema: dict[str, Any]) -> dict[str, Any]:
+    properties: dict[str, Any] = params_schema.get("properties", {})
     elsewhere = {*route.in_path, "idempotency_key"}
-    rest = {name: each for name, each in properties.items() if name not in elsewhere}
-    needed = [name for name in asked.get("required", []) if name in rest]
+    rest = {name: schema for name, schema in properties.items() if name not in elsewhere}
+    needed = [name for name in params_schema.get("required", []) if name in rest]
     schema = {
         "type": "object",
         "properties": rest,
         "required": needed,
         "additionalProperties": False,
-        **{name: asked[name] for name in ("if", "then", "else") if name in asked},
+        **{name: params_schema[name] for name in ("if", "then", "else") if name in params_schema},
     }
     return {"required": True, "content": {"application/json": {"schema": schema}}}
 
@@ -108,14 +108,14 @@ def _responses(route: OperationRoute) -> dict[str, Any]:
     content: dict[str, Any] = {"application/json": {"schema": answer}}
     if route.streams != "never":
         content["text/event-stream"] = {"schema": {"type": "string"}}
-    found: dict[str, Any] = {str(route.status): {"description": "Done.", "content": content}}
+    responses: dict[str, Any] = {str(route.status): {"description": "Done.", "content": content}}
     for status in _STATUSES:
-        kinds = [kind for kind, each in REFUSALS.items() if each.status == status]
-        found[str(status)] = {
+        kinds = [kind for kind, codes in REFUSALS.items() if codes.status == status]
+        responses[str(status)] = {
             "description": f"Refused: {', '.join(kinds) or 'invalid'}.",
             "content": {"application/json": {"schema": _REFUSAL}},
         }
-    return found
+    return responses
 
 
 def _refusal_schema() -> dict[str, Any]:

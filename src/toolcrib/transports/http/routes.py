@@ -1,4 +1,4 @@
-"""Where each operation is found over HTTP."""
+"""The HTTP method and path of every operation."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from toolcrib.runtime.operations import OPERATIONS, Operation
 
 Verb = Literal["GET", "POST", "DELETE"]
 Streams = Literal["never", "events", "answer"]
-"""What `Accept: text/event-stream` gives: nothing, the session's events as they happen, or those
-events until the answer.
+"""What a client that accepts `text/event-stream` gets: JSON all the same, the events of the
+session, or those events and then the result.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class OperationRoute:
-    """One operation at a verb and a path. What stands in braces is a parameter of that name; the
-    others are in the query, or in the body of a POST.
+    """One operation at a method and a path. A name in braces is a parameter; the other parameters
+    are in the query, or in the body of a POST.
     """
 
     name: str
@@ -29,23 +29,23 @@ class OperationRoute:
 
     @property
     def operation(self) -> Operation:
-        """What is done there."""
+        """The operation."""
         return OPERATIONS[self.name]
 
     @property
     def in_path(self) -> tuple[str, ...]:
-        """The parameters that the path holds."""
+        """The names of the parameters in the path."""
         return tuple(re.findall(r"{(\w+)}", self.path))
 
     @property
     def takes_key(self) -> bool:
-        """Whether an `Idempotency-Key` may be given."""
-        return any(each.name == "idempotency_key" for each in fields(self.operation.params))
+        """Whether the operation takes an `Idempotency-Key`."""
+        return any(field.name == "idempotency_key" for field in fields(self.operation.params))
 
 
 _SESSION: Final = "/v1/sessions/{session_id}"
 
-# The first match is taken, so what is asked most often comes first.
+# The router takes the first match, so the most frequent operations come first.
 ROUTES: Final = (
     OperationRoute("tools.call", "POST", f"{_SESSION}/tools/{{name}}/call", streams="answer"),
     OperationRoute("prompt.send", "POST", f"{_SESSION}/prompt", streams="answer"),

@@ -1,7 +1,4 @@
-"""Server-sent events on one response.
-
-Sessions followed over HTTP, and answers that come with the events that led to them.
-"""
+"""Server-sent events: the events of a session, or an operation's events and then its result."""
 
 from __future__ import annotations
 
@@ -24,9 +21,9 @@ if TYPE_CHECKING:
 
 
 RESULT: Final = "result"
-"""The last event of a streamed answer."""
+"""The last event of a streamed operation."""
 ERROR: Final = "error"
-"""The last event when an answer that had begun is refused."""
+"""The last event of a stream whose operation is refused."""
 
 _HEADERS: Final = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -36,7 +33,7 @@ _HEADERS: Final = (
 )
 
 
-# Not ends of a line in this format; but many clients split lines by Unicode's rules.
+# Not line ends in this format, but many clients split lines by Unicode's rules.
 _LINE_ENDS: Final = (
     ("\x85".encode(), b"\\u0085"),
     ("\u2028".encode(), b"\\u2028"),
@@ -45,15 +42,15 @@ _LINE_ENDS: Final = (
 
 
 def _line(data: bytes) -> bytes:
-    """JSON on what everybody takes for one line. Such characters stand only inside its strings."""
+    """JSON on one line for every client. These characters occur only inside its strings."""
     for raw, escaped in _LINE_ENDS:
         data = data.replace(raw, escaped)
     return data
 
 
 class EventStream:
-    """A response of events. It begins with the first thing sent, so that what is refused before
-    has the status of a refusal.
+    """A response of server-sent events. It starts with the first write, so that an operation which
+    is refused before has the HTTP status of its refusal.
     """
 
     def __init__(self, send: Send) -> None:
@@ -61,25 +58,25 @@ class EventStream:
         self._is_begun = False
 
     async def begin(self) -> None:
-        """Tell the client that the stream is there."""
+        """Start the response."""
         await self._write(b": open\n\n")
 
     async def envelope(self, envelope: Envelope) -> None:
-        """Send one event; what is not kept has no id, since nobody can go on after it."""
+        """Send one event. A passing event has no id: a client cannot resume after it."""
         line = b"id: %d\n" % envelope.seq if envelope.is_kept else b""
         await self._event(envelope.kind, as_bytes(envelope), line)
 
     async def heartbeat(self) -> None:
-        """Show that the connection stands."""
+        """Send a comment that keeps the connection open."""
         await self._write(b": alive\n\n")
 
     async def result(self, answer: object) -> None:
-        """Send the answer and end."""
+        """Send the result and end the stream."""
         await self._event(RESULT, as_bytes(answer))
         await self.end()
 
     async def refusal(self, refused: Refused) -> None:
-        """Send why there is no answer, and end."""
+        """Send a refusal and end the stream."""
         if not self._is_begun:
             await send_refusal(self._send, refused)
             return
@@ -102,8 +99,10 @@ class EventStream:
         await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
 
 
-async def paced(reader: EventReader, seconds: float) -> AsyncIterator[Envelope | Literal["quiet"]]:
-    """The events of a reader, and "quiet" whenever none came for so long."""
+async def with_heartbeats(
+    reader: EventReader, seconds: float
+) -> AsyncIterator[Envelope | Literal["quiet"]]:
+    """Yield the events of a reader, and "quiet" whenever none came for `seconds`."""
     events = aiter(reader)
     upcoming = asyncio.ensure_future(_next(events))
     try:
@@ -126,20 +125,20 @@ async def _next(events: AsyncIterator[Envelope]) -> Envelope | None:
     return await anext(events, None)
 
 
-MOST_LEFT = 10_000
-"""How many events are sent between the last one read and the answer."""
+MAX_REMAINING = 10_000
+"""How many recorded events may lie between the last one sent and the result."""
 
 
 async def stream_events(
     connections: Connections, reader: EventReader, receive: Receive, send: Send
 ) -> None:
-    """Send what happens in a session until the client leaves, falls too far behind, or the server
-    closes.
+    """Send the events of a session until the client disconnects or falls too far behind, or the
+    server closes.
     """
     stream = EventStream(send)
     await stream.begin()
     try:
-        async with connections.reading(reader, receive):
+        async with connections.open_reader(reader, receive):
             await _send_all(stream, reader, connections.heartbeat)
     except Exception as error:
         await stream.refusal(as_refused(error, "events.list"))
@@ -149,34 +148,34 @@ async def stream_events(
 
 @dataclass(frozen=True, slots=True)
 class StreamedOperation:
-    """An operation on a session, whose events are shown from `after` until it is answered."""
+    """A running operation on a session, whose events after `after` are sent before its result."""
 
     operation: str
     session_id: str
     after: int
     reader: EventReader
-    asking: asyncio.Future[Any]
+    result: asyncio.Future[Any]
 
 
-async def stream_answer(
+async def stream_operation(
     runtime: Runtime,
     connections: Connections,
     streamed: StreamedOperation,
     receive: Receive,
     send: Send,
 ) -> None:
-    """Send the session's events until the answer, and then the answer. When the client leaves, the
-    work goes on.
+    """Send the events of the session until the operation ends, then its result. The operation
+    continues when the client disconnects.
     """
-    stream, asking = EventStream(send), streamed.asking
-    asking.add_done_callback(lambda _: streamed.reader.close())
+    stream, result = EventStream(send), streamed.result
+    result.add_done_callback(lambda _: streamed.reader.close())
     try:
-        async with connections.reading(streamed.reader, receive) as gone:
+        async with connections.open_reader(streamed.reader, receive) as disconnected:
             seen = await _send_all(stream, streamed.reader, connections.heartbeat)
-            await _wait(stream, asking, gone, connections.heartbeat)
-        if gone.done() and not gone.cancelled():
+            await _wait(stream, result, disconnected, connections.heartbeat)
+        if disconnected.done() and not disconnected.cancelled():
             return
-        answer = asking.result()
+        answer = result.result()
         if seen is not None:
             await _send_rest(runtime, stream, streamed, max(seen, streamed.after))
     except Exception as error:
@@ -186,14 +185,17 @@ async def stream_answer(
 
 
 async def _wait(
-    stream: EventStream, asking: asyncio.Future[Any], gone: asyncio.Future[None], seconds: float
+    stream: EventStream,
+    result: asyncio.Future[Any],
+    disconnected: asyncio.Future[None],
+    seconds: float,
 ) -> None:
-    """Wait for the answer when there are no more events to show: the client was cut, or the server
-    closes.
+    """Wait for the result when the events have ended before it: the client fell behind, or the
+    server closes.
     """
-    while not asking.done() and not gone.done():
+    while not result.done() and not disconnected.done():
         done, _ = await asyncio.wait(
-            [asking, gone], timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            [result, disconnected], timeout=seconds, return_when=asyncio.FIRST_COMPLETED
         )
         if not done:
             await stream.heartbeat()
@@ -202,22 +204,22 @@ async def _wait(
 async def _send_rest(
     runtime: Runtime, stream: EventStream, streamed: StreamedOperation, seen: int
 ) -> None:
-    """What was written while the reader was being closed."""
-    params = {"session_id": streamed.session_id, "after": seen, "limit": MOST_LEFT}
+    """Send the records that were written while the reader was being closed."""
+    params = {"session_id": streamed.session_id, "after": seen, "limit": MAX_REMAINING}
     rest = await runtime.ask("events.list", params, OWNER)
-    for told in rest.events:
-        await stream.envelope(Envelope(**told))
+    for envelope in rest.events:
+        await stream.envelope(Envelope(**envelope))
 
 
 async def _send_all(stream: EventStream, reader: EventReader, heartbeat: float) -> int | None:
-    """Send until the reader ends: the last place sent, or None when it was cut with a gap."""
+    """Send until the reader ends; the last sequence number, or None after a gap."""
     seen = 0
-    async for each in paced(reader, heartbeat):
-        if each == "quiet":
+    async for envelope in with_heartbeats(reader, heartbeat):
+        if envelope == "quiet":
             await stream.heartbeat()
             continue
-        await stream.envelope(each)
-        if each.kind == GAP:
+        await stream.envelope(envelope)
+        if envelope.kind == GAP:
             return None
-        seen = each.seq
+        seen = envelope.seq
     return seen

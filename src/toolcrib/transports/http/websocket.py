@@ -1,4 +1,4 @@
-"""The socket: JSON-RPC in text frames, the same as on stdio."""
+"""The WebSocket endpoint: JSON-RPC in text frames, the same as on stdio."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ UNSUPPORTED: Final = 1003
 
 
 class WebSocketEndpoint:
-    """Serves one client for as long as it stays. What it has begun goes on when it leaves; it comes
-    back and subscribes after the last event it has. An ASGI application.
+    """Serves one client per WebSocket. Its calls and prompts continue when it disconnects; it
+    reconnects and subscribes after the last event it has. An ASGI application.
     """
 
     def __init__(self, runtime: Runtime, connections: Connections) -> None:
@@ -27,13 +27,13 @@ class WebSocketEndpoint:
         self._connections = connections
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one socket."""
+        """Serve one WebSocket."""
         await receive()
         await send({"type": "websocket.accept", "subprotocol": _subprotocol(scope)})
         peer = Peer(self._runtime, principal_of(scope))
         sending = asyncio.ensure_future(_send_frames(peer, send))
-        with self._connections.speaking(peer):
-            code = await _take_frames(peer, receive)
+        with self._connections.open_peer(peer):
+            code = await _receive_frames(peer, receive)
             peer.close()
         await sending
         if code is not None:
@@ -42,11 +42,11 @@ class WebSocketEndpoint:
 
 def _subprotocol(scope: Scope) -> str | None:
     offered = headers_of(scope).get(b"sec-websocket-protocol", b"").split(b",")
-    return SUBPROTOCOL if SUBPROTOCOL.encode() in [each.strip() for each in offered] else None
+    return SUBPROTOCOL if SUBPROTOCOL.encode() in [name.strip() for name in offered] else None
 
 
-async def _take_frames(peer: Peer, receive: Receive) -> int | None:
-    """Take frames until the client leaves; the code to close with when it is to leave."""
+async def _receive_frames(peer: Peer, receive: Receive) -> int | None:
+    """Receive frames until the client disconnects; returns the code to close with, if any."""
     while True:
         message: Any = await receive()
         if message["type"] == "websocket.disconnect":
@@ -62,5 +62,5 @@ async def _send_frames(peer: Peer, send: Send) -> None:
         async for frame in peer.frames():
             await send({"type": "websocket.send", "text": frame})
     except OSError:
-        # The client is gone, and whoever waits until it has read enough must not wait on.
+        # The client has disconnected: producers that wait for room must not wait on.
         peer.close()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolcrib.errors import Refused
+from toolcrib.mcp_client.sdk_internals import connection_of
 from toolcrib.runtime.messages import ListApprovals
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ from typing import TYPE_CHECKING, cast
 from toolcrib.serving.auth import principal_of
 
 if TYPE_CHECKING:
-    from mcp.server.connection import Connection
     from mcp.server.context import ServerRequestContext
     from mcp_types import ClientCapabilities
 
@@ -187,13 +187,6 @@ class ClientSessions:
             if seat is not None:
                 self._taken.discard(seat)
                 await self._runtime.ask("session.close", {"session_id": seat.session_id}, seat.who)
-
-
-def connection_of(ctx: ServerRequestContext[Any, Any]) -> Connection:
-    """The connection of a request. The SDK keeps its state and clean-up there and names no way to
-    it from a handler.
-    """
-    return ctx.session._connection  # pyright: ignore[reportPrivateUsage]
 
 
 def _id_for(name: str, abilities: tuple[str, ...]) -> str:

@@ -14,7 +14,7 @@ from mcp.shared.subscriptions import event_to_notification
 from mcp_types import EmptyResult, LoggingLevel
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from toolcrib.transports.mcp.client_sessions import connection_of
+from toolcrib.mcp_client.sdk_internals import connection_of
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext

@@ -299,7 +299,7 @@ class ToolCallHandler:
         """
         watch.on_leave = partial(self._cancel, seat, asked["call_id"])
         try:
-            return await self._runtime.ask_here("tools.call", asked, seat.who)
+            return await self._runtime.ask_inline("tools.call", asked, seat.who)
         finally:
             watch.on_leave = None
 

@@ -32,10 +32,10 @@ def answer(name: str, content: Any, *, key: str = "c1", **details: Any) -> Item:
     }
 
 
-def message(text: str, *annotations: Item, **details: Any) -> Item:
+def message(text: str, *citations: Item, **details: Any) -> Item:
     """A piece of the answer."""
-    part = {"type": "output_text", "text": text, "annotations": list(annotations)}
-    return {"type": "message", "content": [part], "part": {"provider_details": details or None}}
+    part = {"provider_details": details or None}
+    return {"type": "text", "text": text, "citations": list(citations), "part": part}
 
 
 def image(data: str, media_type: str = "image/png", key: str | None = None) -> Item:

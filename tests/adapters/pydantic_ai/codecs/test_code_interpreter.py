@@ -109,12 +109,12 @@ def test_what_an_editor_shows_is_output(content: Any, stdout: str) -> None:
         ),
         (
             {"outcome": "OUTCOME_FAILED", "output": "boom"},
-            "the code did not end well: failed",
+            "the code failed: failed",
             "boom",
         ),
         (
             {"outcome": "OUTCOME_DEADLINE_EXCEEDED", "output": ""},
-            "the code did not end well: deadline_exceeded",
+            "the code failed: deadline_exceeded",
             "",
         ),
         ({"stdOut": "", "stdErr": "boom", "isError": True}, "the code ended with an error", "boom"),

@@ -16,7 +16,7 @@ from toolcrib.tools.mcp import McpConfig, mcp_tool
 SERVER = mcp_tool(
     McpConfig(server_label="s", server_url="https://a.org/?key=0123456789", authorization="x" * 9)
 )
-NOTE = {"type": "url_citation", "url": "https://a.org", "start_index": 0, "end_index": 1}
+NOTE = {"kind": "web", "url": "https://a.org", "start": 0, "end": 1}
 RAW = {"type": "container_file_citation", "container_id": "c", "file_id": "f", "start_index": 0}
 ITEMS = [
     header(container_id="c"),
@@ -41,7 +41,7 @@ ITEMS = [
     answer("image_generation", {"status": "failed"}, key="7"),
     call("advisor", {"a": 1}, key="8"),
     answer("advisor", [1, "a"], key="8"),
-    message("text", NOTE, NOTE | {"type": "document_citation"}, annotations=[RAW], citations=[RAW]),
+    message("text", NOTE, NOTE | {"kind": "document"}, annotations=[RAW], citations=[RAW]),
 ]
 
 

@@ -85,13 +85,13 @@ def test_passages_are_found_in_every_shape(content: Any, hit: FileSearchHit) -> 
 
 def test_cited_documents_have_their_place() -> None:
     """H38: a passage counts as cited where it ends; what has no name is passed over."""
-    note = {"type": "document_citation", "document_id": "d1", "title": "A"}
+    note = {"kind": "document", "document_id": "d1", "title": "A"}
     raw = {"type": "file_citation", "file_id": "f1", "filename": "a.md", "index": 2}
     items = [
         call("file_search"),
         answer("file_search", []),
-        message("One. ", note | {"start_index": 0, "end_index": 4}, {"type": "document_citation"}),
-        message("Two.", {"type": "document_citation", "document_id": "f1"}, citations=[raw]),
+        message("One. ", note | {"start": 0, "end": 4}, {"kind": "document"}),
+        message("Two.", {"kind": "document", "document_id": "f1"}, citations=[raw]),
     ]
 
     result = FileSearchCodec("google").parse_output(items, FILES)
@@ -333,7 +333,7 @@ def test_memory_is_declared_twice_and_called_as_a_function(tmp_path: Path) -> No
     """P3: pydantic-ai wants a function of that name, and gives its calls to us."""
     tool, codec = memory_tool(tmp_path), MemoryCodec("anthropic")
     arguments = '{"command": "view", "path": "/memories"}'
-    item = {"type": "function_call", "call_id": "c", "name": "memory", "arguments": arguments}
+    item = {"type": "tool_call", "call_id": "c", "name": "memory", "arguments": arguments}
 
     asked = codec.call(item, tool.name)
 
@@ -341,7 +341,7 @@ def test_memory_is_declared_twice_and_called_as_a_function(tmp_path: Path) -> No
     assert asked.arguments == {"command": "view", "path": "/memories"}
     assert codec.call({**item, "name": "other"}, tool.name) is None
     assert codec.output_item(asked, "done", success=True) == {
-        "type": "function_call_output",
+        "type": "tool_return",
         "call_id": "c",
         "name": "memory",
         "output": "done",

@@ -114,20 +114,20 @@ def test_an_answer_of_a_later_step_finds_its_call() -> None:
     assert CODEC.invocations([asked, message("..."), late], SEARCH) == [by_answer]
     (lone,) = CODEC.invocations([late], SEARCH)
     assert (lone.params, lone.success) == (WebSearchAction(), True)
-    assert CODEC.is_answer(late, SEARCH)
+    assert CODEC.is_result(late, SEARCH)
     assert not CODEC.is_call(late, SEARCH)
     assert CODEC.is_over(late, [late])
 
 
 def test_citations_are_placed_in_the_whole_text() -> None:
     """H38: spans of later pieces are shifted; one that does not fit, or is missing, is None."""
-    cited: Item = {"type": "url_citation", "url": "https://a.org", "title": "A"}
+    cited: Item = {"kind": "web", "url": "https://a.org", "title": "A"}
     items = [
         call("web_search", {"query": "a"}),
         answer("web_search", [{"url": "https://a.org"}]),
         message("Zürich 🌉: "),
-        message("cited", {**cited, "start_index": 0, "end_index": 5}),
-        message(".", cited, {**cited, "start_index": 0, "end_index": 9}, {**cited, "url": None}),
+        message("cited", {**cited, "start": 0, "end": 5}),
+        message(".", cited, {**cited, "start": 0, "end": 9}, {**cited, "url": None}),
     ]
 
     result = CODEC.parse_output(items, SEARCH)
@@ -159,7 +159,7 @@ def test_a_failed_search_adds_no_sources() -> None:
 @pytest.mark.parametrize("provider", ["openai-chat", "openrouter"])
 def test_a_search_that_leaves_only_citations_is_told_by_them(provider: str) -> None:
     """H38: chat APIs tell of no calls; citations show that a search was made."""
-    note = {"type": "url_citation", "url": "https://a.org", "title": "A"}
+    note = {"kind": "web", "url": "https://a.org", "title": "A"}
     codec = WebSearchCodec(provider)
 
     result = codec.parse_output([message("x", note)], SEARCH)
@@ -253,7 +253,7 @@ def test_a_fetch_that_read_nothing_is_a_failure() -> None:
 
 def test_the_answer_of_a_fetch_comes_with_its_citations() -> None:
     """H38: text and citations belong to all fetches together."""
-    note = {"type": "url_citation", "url": "https://a.org", "start_index": 0, "end_index": 2}
+    note = {"kind": "web", "url": "https://a.org", "start": 0, "end": 2}
     items = [call("web_fetch"), answer("web_fetch", []), message("Hi", note)]
 
     result = FETCHER.parse_output(items, FETCH)

@@ -1,7 +1,4 @@
-"""The code interpreter through pydantic-ai.
-
-One run of code in the words of the providers, read into one type.
-"""
+"""The code interpreter through pydantic-ai: the runs of all providers, read into one type."""
 
 from __future__ import annotations
 
@@ -20,10 +17,11 @@ from toolcrib.adapters.json_fields import (
     text_of,
     texts_of,
 )
-from toolcrib.adapters.openai.items import message_text, read_annotation
-from toolcrib.adapters.pydantic_ai.codecs.exchange import CALL, Exchange, details_of
+from toolcrib.adapters.openai.items import read_annotation
 from toolcrib.adapters.pydantic_ai.codecs.files import base64_of, images_of, media_type
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall, details_of
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
+from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, RESPONSE, TEXT
 from toolcrib.tools.code_interpreter import (
     KIND,
     AutoContainer,
@@ -42,22 +40,24 @@ _EXIT_CODE: Final = ("return_code", "exitCode", "ret")
 _OUTCOME: Final = "OUTCOME_"
 
 
-def run_of(exchange: Exchange, items: Sequence[RawItem]) -> CodeInterpreterResult:
-    """What one call ran and what came of it."""
-    container = maybe_text(exchange.arguments, "container_id") or _container(exchange, items)
-    shown: dict[str, Any] = {
-        "code": code_of(exchange.arguments),
+def run_of(call: HostedCall, items: Sequence[RawItem]) -> CodeInterpreterResult:
+    """The code of one call and its output."""
+    container = maybe_text(call.arguments, "container_id") or _container(call, items)
+    common: dict[str, Any] = {
+        "code": code_of(call.arguments),
         "container_id": container,
-        "images": tuple(map(_data_url, images_of(exchange, items))),
+        "images": tuple(map(_data_url, images_of(call, items))),
     }
-    facts = exchange.facts
+    facts = call.facts
     if "outcome" in facts:
-        return CodeInterpreterResult(**shown, **_by_outcome(facts))
+        return CodeInterpreterResult(**common, **_by_outcome(facts))
     if "logs" in facts:
-        return CodeInterpreterResult(**shown, **_by_logs(facts))
+        return CodeInterpreterResult(**common, **_by_logs(facts))
     return CodeInterpreterResult(
-        **shown,
-        stdout=_first_text(facts, _STDOUT) or _edited(facts) or text_of(exchange.answer, "content"),
+        **common,
+        stdout=_first_text(facts, _STDOUT)
+        or _edited(facts)
+        or text_of(call.result_item, "content"),
         stderr=next((text_of(facts, key) for key in _STDERR if key in facts), None),
         exit_code=next(
             (code for key in _EXIT_CODE if (code := maybe_int(facts, key)) is not None), None
@@ -66,59 +66,59 @@ def run_of(exchange: Exchange, items: Sequence[RawItem]) -> CodeInterpreterResul
     )
 
 
-def code_of(asked: RawItem) -> str:
-    """The code: a program, a shell command, or what to do with a file."""
-    code = _first_text(asked, ("code", "snippet"))
-    command, path = text_of(asked, "command"), text_of(asked, "path")
+def code_of(arguments: RawItem) -> str:
+    """The code: a program, a shell command, or a command of the file editor."""
+    code = _first_text(arguments, ("code", "snippet"))
+    command, path = text_of(arguments, "command"), text_of(arguments, "path")
     if code or not path:
         return code or command
-    about = [f"{command} {path}"]
-    about += [text_of(asked, key) for key in ("file_text", "old_str", "new_str", "insert_text")]
-    return "\n".join(filter(None, about))
+    texts = ("file_text", "old_str", "new_str", "insert_text")
+    lines = [f"{command} {path}", *(text_of(arguments, key) for key in texts)]
+    return "\n".join(filter(None, lines))
 
 
-def fault_of(run: CodeInterpreterResult, exchange: Exchange) -> str | None:
-    """How the code itself failed; None when it did not, as far as the provider tells."""
-    outcome = text_of(exchange.facts, "outcome").removeprefix(_OUTCOME).lower()
+def fault_of(run: CodeInterpreterResult, call: HostedCall) -> str | None:
+    """How the code itself failed; None when it did not, as far as the provider says."""
+    outcome = text_of(call.facts, "outcome").removeprefix(_OUTCOME).lower()
     if outcome not in ("", "ok", "unspecified"):
-        return f"the code did not end well: {outcome}"
+        return f"the code failed: {outcome}"
     if run.is_inferred and run.stderr:
         last = run.stderr.splitlines()[-1]
         return f"the code ended with an exception, to judge by its output: {last}"
     if run.exit_code:
         return f"the code ended with exit code {run.exit_code}"
-    if exchange.facts.get("isError") is True:
+    if call.facts.get("isError") is True:
         return "the code ended with an error"
-    return maybe_text(exchange.facts, "error") or None
+    return maybe_text(call.facts, "error") or None
 
 
 def has_output(run: CodeInterpreterResult) -> bool:
-    """Whether anything came of a run."""
+    """Whether a run has any output."""
     return bool(run.stdout or run.stderr or run.images) or run.exit_code is not None
 
 
-def _container(exchange: Exchange, items: Sequence[RawItem]) -> str | None:
-    """Some providers name the container once for a whole response; the last one named counts."""
-    last = exchange.answer or exchange.call
-    found: str | None = None
+def _container(call: HostedCall, items: Sequence[RawItem]) -> str | None:
+    """The last container that a response names: some providers name it once per response."""
+    last = call.result_item or call.call_item
+    container: str | None = None
     for item in items:
-        if item.get("type") == "response":
-            told = mapping_of(item, "provider_details") or details_of(item)
-            found = maybe_text(told, "container_id") or found
+        if item.get("type") == RESPONSE:
+            details = mapping_of(item, "provider_details") or details_of(item)
+            container = maybe_text(details, "container_id") or container
         elif item is last or item == last:
             break
-    return found
+    return container
 
 
 def _by_outcome(facts: RawItem) -> dict[str, Any]:
-    """Gemini has one output: what was printed when it went well, else what went wrong."""
+    """Gemini has one output: stdout when the code succeeded, else stderr."""
     output = text_of(facts, "output")
     is_ok = text_of(facts, "outcome") == f"{_OUTCOME}OK"
     return {"stdout": output} if is_ok else {"stderr": output}
 
 
 def _by_logs(facts: RawItem) -> dict[str, Any]:
-    """OpenAI mixes everything, and a traceback at the end is the only sign of a failure."""
+    """OpenAI mixes all output; a traceback at its end is the only sign of a failure."""
     stdout = joined(texts_of(facts, "logs"))
     traceback = fatal_traceback(stdout)
     if traceback is None:
@@ -128,23 +128,23 @@ def _by_logs(facts: RawItem) -> dict[str, Any]:
 
 def joined(texts: Iterable[str]) -> str:
     """The texts, each on a line of its own."""
-    whole = ""
+    lines = ""
     for text in filter(None, texts):
-        whole += text if not whole or whole.endswith("\n") else f"\n{text}"
-    return whole
+        lines += text if not lines or lines.endswith("\n") else f"\n{text}"
+    return lines
 
 
 def _edited(facts: RawItem) -> str:
-    """What a file editor in the sandbox shows: a file, or the lines that it changed."""
+    """The output of the file editor: a file, or the lines that it changed."""
     return text_of(facts, "content") or "\n".join(texts_of(facts, "lines"))
 
 
 def _files(facts: RawItem, container: str) -> list[GeneratedFile]:
-    listed = [*mappings_of(facts, "content"), *mappings_of(facts, "output_files")]
+    entries = [*mappings_of(facts, "content"), *mappings_of(facts, "output_files")]
     return [
-        GeneratedFile(container, file_id, text_of(each, "filename") or text_of(each, "name"))
-        for each in listed
-        if (file_id := text_of(each, "file_id"))
+        GeneratedFile(container, file_id, text_of(entry, "filename") or text_of(entry, "name"))
+        for entry in entries
+        if (file_id := text_of(entry, "file_id"))
     ]
 
 
@@ -159,7 +159,7 @@ def _first_text(item: RawItem, keys: Iterable[str]) -> str:
 _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "openai-responses": {
         "openai_include_code_execution_outputs": True,
-        # The only place where files that the code made are named.
+        # Only these annotations name the files that the code made.
         "openai_include_raw_annotations": True,
     },
     "xai": {"xai_include_code_execution_output": True},
@@ -168,8 +168,8 @@ _SYSTEMS: Final = {"openai-responses": "openai"}
 
 
 class CodeInterpreterCodec(NativeCodec[CodeInterpreterConfig, CodeInterpreterResult]):
-    """Speaks for `code_interpreter`. Anthropic runs programs, shell commands and a file editor
-    under this one name; each is a run.
+    """The codec of `code_interpreter`. Anthropic runs programs, shell commands and a file editor
+    under this name; each is a run.
     """
 
     kind = KIND
@@ -178,7 +178,7 @@ class CodeInterpreterCodec(NativeCodec[CodeInterpreterConfig, CodeInterpreterRes
     result_type: ClassVar[type[Any] | None] = CodeInterpreterResult
 
     def __init__(self, provider: str, system: str | None = None) -> None:
-        """`system` is the model's own name for its provider, by which files are told apart."""
+        """`system` is the model's own name for its provider, under which files are uploaded."""
         super().__init__(provider)
         self._system = system or _SYSTEMS.get(provider, provider)
 
@@ -186,62 +186,62 @@ class CodeInterpreterCodec(NativeCodec[CodeInterpreterConfig, CodeInterpreterRes
         container = config.container
         if not isinstance(container, AutoContainer) or not container.file_ids:
             return {}
-        files = [{"file_id": each, "provider_name": self._system} for each in container.file_ids]
+        files = [{"file_id": key, "provider_name": self._system} for key in container.file_ids]
         return {"files": files}
 
     def settings(self, config: CodeInterpreterConfig) -> dict[str, Any]:
-        found = dict(_SETTINGS.get(self.provider, {}))
+        settings = dict(_SETTINGS.get(self.provider, {}))
         if isinstance(config.container, ExistingContainer) and self.provider == "anthropic":
-            found["anthropic_container"] = config.container.id
-        return found
+            settings["anthropic_container"] = config.container.id
+        return settings
 
     def read(
-        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[CodeInterpreterConfig]
+        self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[CodeInterpreterConfig]
     ) -> Invocation:
-        run = run_of(exchange, items)
-        named = (file for at, file in _cited_files(items) if _maker(at, file, items) == exchange.id)
-        run = replace(run, files=_each_once([*run.files, *named]))
-        failure = exchange.failure
-        error = failure or fault_of(run, exchange)
+        run = run_of(call, items)
+        named = (file for at, file in _cited_files(items) if _maker(at, file, items) == call.id)
+        run = replace(run, files=_unique([*run.files, *named]))
+        failure = call.failure
+        error = failure or fault_of(run, call)
         return Invocation(
-            item_id=exchange.id,
+            item_id=call.id,
             kind=self.kind,
             params=CodeRun(run.code, run.container_id),
             value=run if failure is None or has_output(run) else None,
             message="\n".join(filter(None, (failure, run.render()))),
             success=error is None,
             error=error,
-            raw=exchange.raw,
+            raw=call.raw,
         )
 
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[CodeInterpreterConfig]
     ) -> CodeInterpreterResult | None:
-        """Code and output of all runs in order; how it ended is how the last run ended."""
-        items = [plain(each) for each in response_items]
-        runs = [run_of(each, items) for each in self.exchanges(items, tool)]
+        """Code and output of all runs in order, with the exit code of the last run."""
+        items = [plain(item) for item in response_items]
+        runs = [run_of(call, items) for call in self.hosted_calls(items, tool)]
         if not runs:
             return None
-        made = [file for run in runs for file in run.files]
-        made += [file for _, file in _cited_files(items)]
+        files = [file for run in runs for file in run.files]
+        files += [file for _, file in _cited_files(items)]
         return replace(
             runs[-1],
             code=joined(run.code for run in runs),
             stdout=joined(run.stdout for run in runs),
-            files=_each_once(made),
+            files=_unique(files),
             images=tuple(image for run in runs for image in run.images),
         )
 
 
 def _cited_files(items: Sequence[RawItem]) -> Iterator[tuple[int, GeneratedFile]]:
-    """Files that an answer's text names, and which item does. They lie among what pydantic-ai keeps
-    unread.
+    """Files that the text cites, each with the index of its item. pydantic-ai keeps these citations
+    raw.
     """
     offset = 0
     for index, item in enumerate(items):
-        if item.get("type") != "message":
+        if item.get("type") != TEXT:
             continue
-        length = len(message_text((item,)))
+        length = len(text_of(item, "text"))
         for facts in mappings_of(details_of(item), "annotations"):
             file_id = text_of(facts, "file_id")
             if facts.get("type") == "container_file_citation" and file_id:
@@ -252,21 +252,21 @@ def _cited_files(items: Sequence[RawItem]) -> Iterator[tuple[int, GeneratedFile]
 
 
 def _maker(index: int, file: GeneratedFile, items: Sequence[RawItem]) -> str | None:
-    """The last run in the file's container before the text that names it: nothing else says which
-    run made a file.
+    """The id of the last run in the file's container before the text that cites it: no item says
+    which run made a file.
     """
     for item in reversed(items[:index]):
-        asked = mapping_of(item, "arguments")
-        if item.get("type") == CALL and text_of(asked, "container_id") == file.container_id:
+        container = text_of(mapping_of(item, "arguments"), "container_id")
+        if item.get("type") == NATIVE_CALL and container == file.container_id:
             return text_of(item, "id")
     return None
 
 
-def _each_once(files: Iterable[GeneratedFile]) -> tuple[GeneratedFile, ...]:
+def _unique(files: Iterable[GeneratedFile]) -> tuple[GeneratedFile, ...]:
     """Each file once, where the text first mentions it."""
-    found: dict[str, GeneratedFile] = {}
+    by_id: dict[str, GeneratedFile] = {}
     for file in files:
-        known = found.get(file.file_id)
+        known = by_id.get(file.file_id)
         if known is None or known.span is None:
-            found[file.file_id] = file
-    return tuple(found.values())
+            by_id[file.file_id] = file
+    return tuple(by_id.values())

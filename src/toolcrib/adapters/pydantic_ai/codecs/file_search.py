@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.answer import PlacedAnnotation
+from toolcrib.adapters.answer import PlacedAnnotation, placed_annotations
 from toolcrib.adapters.codec import Invocation, RawItem
 from toolcrib.adapters.json_fields import (
     mapping_of,
@@ -17,9 +17,10 @@ from toolcrib.adapters.json_fields import (
     text_of,
     texts_of,
 )
-from toolcrib.adapters.openai.items import annotations_of, message_text, read_annotation
-from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange, details_of
+from toolcrib.adapters.openai.items import read_annotation
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall, details_of
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
+from toolcrib.adapters.pydantic_ai.parts import TEXT, read_message, text_in
 from toolcrib.tools.file_search import (
     KIND,
     FileCitation,
@@ -37,7 +38,7 @@ _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 class FileSearchCodec(NativeCodec[FileSearchConfig, FileSearchResult]):
-    """Speaks for `file_search`. Text and citations belong to all calls together."""
+    """The codec of `file_search`. Text and citations belong to all calls together."""
 
     kind = KIND
     native = "file_search"
@@ -45,36 +46,36 @@ class FileSearchCodec(NativeCodec[FileSearchConfig, FileSearchResult]):
     result_type: ClassVar[type[Any] | None] = FileSearchResult
 
     def fields(self, config: FileSearchConfig) -> dict[str, Any]:
-        found: dict[str, Any] = {"file_store_ids": list(config.vector_store_ids)}
+        fields: dict[str, Any] = {"file_store_ids": list(config.vector_store_ids)}
         if config.max_results is not None:
-            found["max_num_results"] = config.max_results
-        return found
+            fields["max_num_results"] = config.max_results
+        return fields
 
     def settings(self, config: FileSearchConfig) -> dict[str, Any]:
         return dict(_SETTINGS.get(self.provider, {}))
 
     def read(
-        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[FileSearchConfig]
+        self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[FileSearchConfig]
     ) -> Invocation:
-        failure = exchange.failure
-        queries = _queries(exchange)
-        value = FileSearchResult(results=tuple(_hits(exchange)), queries=queries)
+        failure = call.failure
+        queries = _queries(call)
+        value = FileSearchResult(results=tuple(_hits(call)), queries=queries)
         return Invocation(
-            item_id=exchange.id,
+            item_id=call.id,
             kind=self.kind,
             params=FileSearchQuery(queries),
             value=None if failure else value,
             message=failure or value.render(),
             success=failure is None,
             error=failure,
-            raw=exchange.raw,
+            raw=call.raw,
         )
 
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[FileSearchConfig]
     ) -> FileSearchResult | None:
-        items = [plain(each) for each in response_items]
-        calls = self.exchanges(items, tool)
+        items = [plain(item) for item in response_items]
+        calls = self.hosted_calls(items, tool)
         if not calls:
             return None
         done = [call for call in calls if call.failure is None]
@@ -82,43 +83,43 @@ class FileSearchCodec(NativeCodec[FileSearchConfig, FileSearchResult]):
             results=tuple(hit for call in done for hit in _hits(call)),
             queries=tuple(dict.fromkeys(query for call in calls for query in _queries(call))),
             citations=tuple(_citations(items)),
-            text=message_text(items),
+            text=text_in(items),
         )
 
 
-def _queries(exchange: Exchange) -> tuple[str, ...]:
-    asked = exchange.arguments
-    return tuple(filter(None, texts_of(asked, "queries") or [text_of(asked, "query")]))
+def _queries(call: HostedCall) -> tuple[str, ...]:
+    arguments = call.arguments
+    return tuple(filter(None, texts_of(arguments, "queries") or [text_of(arguments, "query")]))
 
 
-def _hits(exchange: Exchange) -> Iterator[FileSearchHit]:
-    """Passages as OpenAI, xAI and Gemini list them."""
-    listed = mappings_of(exchange.answer, "content") or mappings_of(exchange.facts, "results")
-    for found in listed:
+def _hits(call: HostedCall) -> Iterator[FileSearchHit]:
+    """The passages, in the fields of OpenAI, xAI and Gemini."""
+    passages = mappings_of(call.result_item, "content") or mappings_of(call.facts, "results")
+    for passage in passages:
         yield FileSearchHit(
-            file_id=text_of(found, "file_id") or text_of(found, "document_name"),
-            filename=text_of(found, "filename") or text_of(found, "title"),
-            text=text_of(found, "text") or text_of(found, "chunk_content"),
-            score=maybe_float(found, "score"),
-            attributes=_attributes(found),
-            vector_store_id=maybe_text(found, "vector_store_id")
-            or maybe_text(found, "file_search_store"),
+            file_id=text_of(passage, "file_id") or text_of(passage, "document_name"),
+            filename=text_of(passage, "filename") or text_of(passage, "title"),
+            text=text_of(passage, "text") or text_of(passage, "chunk_content"),
+            score=maybe_float(passage, "score"),
+            attributes=_attributes(passage),
+            vector_store_id=maybe_text(passage, "vector_store_id")
+            or maybe_text(passage, "file_search_store"),
         )
 
 
-def _attributes(found: RawItem) -> dict[str, str | float | bool]:
-    told = mapping_of(found, "attributes")
-    for each in mappings_of(found, "custom_metadata"):
-        value = each.get("string_value", each.get("numeric_value"))
-        told |= {text_of(each, "key"): value}
-    return {key: value for key, value in told.items() if isinstance(value, str | int | float)}
+def _attributes(passage: RawItem) -> dict[str, str | float | bool]:
+    attributes = mapping_of(passage, "attributes")
+    for entry in mappings_of(passage, "custom_metadata"):
+        value = entry.get("string_value", entry.get("numeric_value"))
+        attributes |= {text_of(entry, "key"): value}
+    return {key: value for key, value in attributes.items() if isinstance(value, str | int | float)}
 
 
 def _citations(items: Sequence[RawItem]) -> Iterator[FileCitation]:
-    """What the text cites: a passage counts as cited where it ends."""
+    """The files that the text cites; a passage counts as cited where it ends."""
     for note in _notes(items):
         facts = note.annotation.raw
-        file_id = text_of(facts, "document_id") or text_of(note.annotation.raw, "file_id")
+        file_id = text_of(facts, "document_id") or text_of(facts, "file_id")
         title = text_of(facts, "title") or text_of(facts, "filename")
         span = note.span()
         if file_id or title:
@@ -126,18 +127,21 @@ def _citations(items: Sequence[RawItem]) -> Iterator[FileCitation]:
 
 
 def _notes(items: Sequence[RawItem]) -> Iterator[PlacedAnnotation]:
-    """The places of OpenAI's citations lie among what pydantic-ai keeps unread."""
+    """The citations of documents. pydantic-ai keeps OpenAI's raw, and only those have places."""
     offset = 0
     for index, item in enumerate(items):
-        length = len(message_text((item,)))
-        unread = [
-            PlacedAnnotation(read_annotation(facts), index, offset, length)
-            for facts in mappings_of(details_of(item), "citations")
-            if facts.get("type") == "file_citation" and item.get("type") == "message"
+        if item.get("type") != TEXT:
+            continue
+        length = len(text_of(item, "text"))
+        raw_notes = [
+            PlacedAnnotation(read_annotation(note), index, offset, length)
+            for note in mappings_of(details_of(item), "citations")
+            if note.get("type") == "file_citation"
         ]
-        placed = (
+        documents = (
             replace(note, item_index=index, offset=offset)
-            for note in annotations_of((item,), "document_citation")
+            for note in placed_annotations([read_message(item)])
+            if note.annotation.kind == "document"
         )
-        yield from unread or placed
+        yield from raw_notes or documents
         offset += length

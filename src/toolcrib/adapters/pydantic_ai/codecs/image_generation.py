@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Final, cast, get_args
 
 from toolcrib.adapters.codec import Invocation, RawItem
 from toolcrib.adapters.json_fields import maybe_text, plain, text_of
-from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
 from toolcrib.adapters.pydantic_ai.codecs.files import base64_of, images_of, is_image, media_type
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.image_generation import (
@@ -38,8 +38,8 @@ _GEMINI: Final = frozenset({"google", "google-vertex"})
 
 
 class ImageGenerationCodec(NativeCodec[ImageGenerationConfig, ImageGenerationResult]):
-    """Speaks for `image_generation`. An image is an item of its own, under the call's id; Gemini
-    makes no call, so there each image is one.
+    """The codec of `image_generation`. An image is an item of its own with the call's id. Gemini
+    sends no calls: each of its images counts as one.
     """
 
     kind = KIND
@@ -50,58 +50,58 @@ class ImageGenerationCodec(NativeCodec[ImageGenerationConfig, ImageGenerationRes
     def fields(self, config: ImageGenerationConfig) -> dict[str, Any]:
         if self.provider in _GEMINI and config.output_compression is not None:
             _check_compressed(self.provider, config.output_format)
-        found = {name: getattr(config, name) for name in _FIELDS}
-        return {name: value for name, value in found.items() if value is not None}
+        fields = {name: getattr(config, name) for name in _FIELDS}
+        return {name: value for name, value in fields.items() if value is not None}
 
     def is_call(self, item: RawItem, tool: HostedTool[ImageGenerationConfig]) -> bool:
-        # A stand-in for a tool that nobody offered has another config.
-        is_offered = isinstance(cast("object", tool.config), ImageGenerationConfig)
-        if self.provider in _GEMINI and is_offered and is_image(item):
+        # The stand-in for an undeclared tool has another config.
+        is_declared = isinstance(cast("object", tool.config), ImageGenerationConfig)
+        if self.provider in _GEMINI and is_declared and is_image(item):
             return True
         return super().is_call(item, tool)
 
-    def exchanges(
+    def hosted_calls(
         self, items: Sequence[RawItem], tool: HostedTool[ImageGenerationConfig]
-    ) -> list[Exchange]:
+    ) -> list[HostedCall]:
         drawn = [
-            Exchange(item, item) for item in items if is_image(item) and self.is_call(item, tool)
+            HostedCall(item, item) for item in items if is_image(item) and self.is_call(item, tool)
         ]
-        return [*super().exchanges(items, tool), *drawn]
+        return [*super().hosted_calls(items, tool), *drawn]
 
     def invocation(
         self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[ImageGenerationConfig]
     ) -> Invocation:
         if is_image(item):
-            return self.read(Exchange(item, item), items, tool)
+            return self.read(HostedCall(item, item), items, tool)
         return super().invocation(item, items, tool)
 
     def read(
-        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[ImageGenerationConfig]
+        self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[ImageGenerationConfig]
     ) -> Invocation:
-        found = _drawn(exchange, items)
-        image = found if isinstance(found, GeneratedImage) else None
-        failure = found.message if isinstance(found, ImageError) else None
+        result = _image_result(call, items)
+        image = result if isinstance(result, GeneratedImage) else None
+        failure = result.message if isinstance(result, ImageError) else None
         return Invocation(
-            item_id=exchange.id,
+            item_id=call.id,
             kind=self.kind,
-            params=ImageRequest(maybe_text(exchange.facts, "revised_prompt")),
+            params=ImageRequest(maybe_text(call.facts, "revised_prompt")),
             value=image,
             message=failure or (image.render() if image else ""),
             success=failure is None,
             error=failure,
-            raw=exchange.call if is_image(exchange.call) else exchange.raw,
+            raw=call.call_item if is_image(call.call_item) else call.raw,
         )
 
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[ImageGenerationConfig]
     ) -> ImageGenerationResult | None:
-        items = [plain(each) for each in response_items]
-        found = [_drawn(each, items) for each in self.exchanges(items, tool)]
-        if not found:
+        items = [plain(item) for item in response_items]
+        results = [_image_result(call, items) for call in self.hosted_calls(items, tool)]
+        if not results:
             return None
         return ImageGenerationResult(
-            images=tuple(each for each in found if isinstance(each, GeneratedImage)),
-            errors=tuple(each for each in found if isinstance(each, ImageError)),
+            images=tuple(result for result in results if isinstance(result, GeneratedImage)),
+            errors=tuple(result for result in results if isinstance(result, ImageError)),
         )
 
 
@@ -111,17 +111,17 @@ def _check_compressed(provider: str, output_format: str | None) -> None:
         raise UnsupportedOption(KIND, "output_compression", provider, why)
 
 
-def _drawn(exchange: Exchange, items: Sequence[RawItem]) -> GeneratedImage | ImageError:
+def _image_result(call: HostedCall, items: Sequence[RawItem]) -> GeneratedImage | ImageError:
     """The image of a call, or why there is none."""
-    if is_image(exchange.call):
-        return _image(exchange.call, {})
-    failure = exchange.failure
-    images = images_of(exchange, items)
+    if is_image(call.call_item):
+        return _image(call.call_item, {})
+    failure = call.failure
+    images = images_of(call, items)
     if failure is None and images:
-        return _image(images[0], exchange.facts)
-    status = text_of(exchange.facts, "status")
-    about = ": ".join(filter(None, (f"{KIND} has no image", status)))
-    return ImageError(failure or about, code=status or None)
+        return _image(images[0], call.facts)
+    status = text_of(call.facts, "status")
+    message = ": ".join(filter(None, (f"{KIND} has no image", status)))
+    return ImageError(failure or message, code=status or None)
 
 
 def _image(item: RawItem, facts: RawItem) -> GeneratedImage:

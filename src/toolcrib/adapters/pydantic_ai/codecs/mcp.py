@@ -14,7 +14,7 @@ from toolcrib.adapters.json_fields import (
     text_of,
     texts_of,
 )
-from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.tools.mcp import (
     KIND,
@@ -33,9 +33,9 @@ _CONNECTOR: Final = "x-openai-connector:"
 
 
 class McpCodec(NativeCodec[McpConfig, McpResult]):
-    """Speaks for `mcp`. Items name their server, so a request may have several.
+    """The codec of `mcp`. Items name their server, so a request may have several.
 
-    The server's credentials are hidden wherever a server repeats them.
+    A server's credentials are redacted wherever its items repeat them.
     """
 
     kind = KIND
@@ -45,100 +45,100 @@ class McpCodec(NativeCodec[McpConfig, McpResult]):
 
     def fields(self, config: McpConfig) -> dict[str, Any]:
         place = f"{_CONNECTOR}{config.connector_id}" if config.connector_id else config.server_url
-        found: dict[str, Any] = {"id": config.server_label, "url": place or ""}
+        fields: dict[str, Any] = {"id": config.server_label, "url": place or ""}
         if config.authorization is not None:
-            found["authorization_token"] = config.authorization
+            fields["authorization_token"] = config.authorization
         if config.description is not None:
-            found["description"] = config.description
+            fields["description"] = config.description
         if config.headers:
-            found["headers"] = dict(config.headers)
+            fields["headers"] = dict(config.headers)
         if config.allowed_tools is not None:
             allowed = config.allowed_tools
-            found["allowed_tools"] = list(
+            fields["allowed_tools"] = list(
                 allowed.names if isinstance(allowed, ToolFilter) else allowed
             )
-        return found
+        return fields
 
     def settings(self, config: McpConfig) -> dict[str, Any]:
         return {"xai_include_mcp_output": True} if self.provider == "xai" else {}
 
     def is_named(self, name: str, tool: HostedTool[McpConfig]) -> bool:
-        """Whether the server is this one. One without a label may be anybody's, and is not lost."""
+        """Whether the server is this one. An item without a label counts for every server."""
         own = getattr(tool.config, "server_label", None)
         native, _, label = name.partition(":")
         return native == self.native and (not label or own is None or label == own)
 
     def is_call(self, item: RawItem, tool: HostedTool[McpConfig]) -> bool:
-        """A server that lists its tools is not called."""
-        action = text_of(Exchange(item, {}).arguments, "action")
+        """Whether the item is a call. A listing of the server's tools is none."""
+        action = text_of(HostedCall(item, {}).arguments, "action")
         return super().is_call(item, tool) and action != LISTING
 
-    def is_answer(self, item: RawItem, tool: HostedTool[McpConfig]) -> bool:
-        return super().is_answer(item, tool) and not _is_listing(item)
+    def is_result(self, item: RawItem, tool: HostedTool[McpConfig]) -> bool:
+        return super().is_result(item, tool) and not _is_listing(item)
 
     def read(
-        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[McpConfig]
+        self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[McpConfig]
     ) -> Invocation:
-        shown = _shown(exchange, tool)
-        asked, answer = _request(shown), _answer(shown)
-        is_kept = answer.error is None or bool(answer.output) or _is_tools_own(shown)
+        redacted = _redacted(call, tool)
+        result = _result(redacted)
+        has_value = result.error is None or bool(result.output) or _is_tool_error(redacted)
         return Invocation(
-            item_id=shown.id,
+            item_id=redacted.id,
             kind=self.kind,
-            params=asked,
-            value=answer if is_kept else None,
-            message=answer.render(),
-            success=answer.error is None,
-            error=answer.error,
-            raw=shown.raw,
+            params=_request(redacted),
+            value=result if has_value else None,
+            message=result.render(),
+            success=result.error is None,
+            error=result.error,
+            raw=redacted.raw,
         )
 
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[McpConfig]
     ) -> McpResult | None:
-        """None when the server was not called, unless that is because it could not be asked."""
-        items = [plain(each) for each in response_items]
-        calls = [_answer(_shown(each, tool)) for each in self.exchanges(items, tool)]
+        """None when the server was not called, unless its tools could not be listed."""
+        items = [plain(item) for item in response_items]
+        calls = [_result(_redacted(call, tool)) for call in self.hosted_calls(items, tool)]
         listings = [
-            _shown(Exchange({}, item), tool).facts for item in items if self._lists(item, tool)
+            _redacted(HostedCall({}, item), tool).facts for item in items if self._lists(item, tool)
         ]
         errors = [error for listing in listings if (error := maybe_text(listing, "error"))]
         if not calls and not errors:
             return None
-        tools = {made.name: made for listing in listings for made in _tools(listing)}
+        tools = {entry.name: entry for listing in listings for entry in _tools(listing)}
         return McpResult(tuple(calls), tuple(tools.values()), errors[-1] if errors else None)
 
     def _lists(self, item: RawItem, tool: HostedTool[McpConfig]) -> bool:
-        return super().is_answer(item, tool) and _is_listing(item)
+        return super().is_result(item, tool) and _is_listing(item)
 
 
 def _is_listing(item: RawItem) -> bool:
-    """Whether an answer tells which tools a server has."""
+    """Whether a result lists the tools of a server."""
     return "tools" in mapping_of(item, "content")
 
 
-def _shown(exchange: Exchange, tool: HostedTool[Any]) -> Exchange:
-    """The exchange without the server's credentials."""
+def _redacted(call: HostedCall, tool: HostedTool[Any]) -> HostedCall:
+    """The call without the server's credentials."""
     secrets: tuple[str, ...] = getattr(tool.config, "secrets", ())
     if not secrets:
-        return exchange
+        return call
     scrubber = Scrubber(list(secrets))
-    return Exchange(scrubber.scrub(dict(exchange.call)), scrubber.scrub(dict(exchange.answer)))
+    return HostedCall(scrubber.scrub(dict(call.call_item)), scrubber.scrub(dict(call.result_item)))
 
 
-def _request(exchange: Exchange) -> McpCall:
-    asked = exchange.arguments
-    server = exchange.name.partition(":")[2]
-    return McpCall(server, text_of(asked, "tool_name"), mapping_of(asked, "tool_args"))
+def _request(call: HostedCall) -> McpCall:
+    arguments = call.arguments
+    server = call.name.partition(":")[2]
+    return McpCall(server, text_of(arguments, "tool_name"), mapping_of(arguments, "tool_args"))
 
 
-def _answer(exchange: Exchange) -> McpCallResult:
-    facts = exchange.facts
-    output = text_of(facts, "output") or _text(facts.get("content")) or _text(exchange.content)
-    error = exchange.failure or _error(facts, output)
+def _result(call: HostedCall) -> McpCallResult:
+    facts = call.facts
+    output = text_of(facts, "output") or _text(facts.get("content")) or _text(call.content)
+    error = call.failure or _error(facts, output)
     is_only_error = facts.get("is_error") is True
     return McpCallResult(
-        tool=text_of(exchange.arguments, "tool_name"),
+        tool=text_of(call.arguments, "tool_name"),
         output="" if is_only_error else output,
         error=error,
     )
@@ -149,22 +149,22 @@ def _error(facts: RawItem, output: str) -> str | None:
         return ": ".join(filter(None, ("mcp_call failed", output)))
     error = mapping_of(facts, "error")
     if not error:
-        said = maybe_text(facts, "error")
-        return f"mcp_call failed: {said}" if said else None
+        text = maybe_text(facts, "error")
+        return f"mcp_call failed: {text}" if text else None
     name = " ".join(filter(None, (text_of(error, "type"), _text(error.get("code")))))
-    said = text_of(error, "message") or _text(error.get("content"))
-    return ": ".join(filter(None, ("mcp_call failed", name, said)))
+    text = text_of(error, "message") or _text(error.get("content"))
+    return ": ".join(filter(None, ("mcp_call failed", name, text)))
 
 
-def _is_tools_own(exchange: Exchange) -> bool:
-    """Whether the tool ran and failed, as against a server that could not be reached."""
-    facts = exchange.facts
+def _is_tool_error(call: HostedCall) -> bool:
+    """Whether the tool ran and failed, unlike a server that could not be reached."""
+    facts = call.facts
     kind = text_of(mapping_of(facts, "error"), "type")
     return facts.get("is_error") is True or kind == "mcp_tool_execution_error"
 
 
 def _text(value: Any) -> str:
-    """What a server says: a text, a number, or parts that hold texts."""
+    """The text of a server's value: a text, a number, or parts with texts."""
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value)
     parts = mappings_of({"parts": value}, "parts")
@@ -175,7 +175,7 @@ def _text(value: Any) -> str:
 def _tools(listing: RawItem) -> list[McpTool]:
     return [
         McpTool(
-            text_of(each, "name"), text_of(each, "description"), mapping_of(each, "input_schema")
+            text_of(entry, "name"), text_of(entry, "description"), mapping_of(entry, "input_schema")
         )
-        for each in mappings_of(listing, "tools")
+        for entry in mappings_of(listing, "tools")
     ]

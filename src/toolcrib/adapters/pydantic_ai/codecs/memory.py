@@ -6,6 +6,7 @@ from typing import Any, ClassVar, cast
 
 from toolcrib.adapters.codec import Contribution, RawItem
 from toolcrib.adapters.json_fields import json_object_of, mapping_of, text_of
+from toolcrib.adapters.pydantic_ai.parts import TOOL_CALL, TOOL_RETURN
 from toolcrib.adapters.support import check, options_of
 from toolcrib.adapters.tool_calls import (
     AnyProviderTool,
@@ -21,16 +22,16 @@ from toolcrib.tools.tool import Tool
 
 
 class MemoryCodec(ClientCodec):
-    """Speaks for `memory`. pydantic-ai wants a function beside the native tool and sends only the
-    latter, so the tool is two entries.
+    """The codec of `memory`. pydantic-ai requires a function beside the native tool and sends only
+    the native tool, so the tool has two entries.
     """
 
     kind: ClassVar[str] = KIND
     provider: ClassVar[str] = "anthropic"
     config_type: ClassVar[type[Any]] = MemoryConfig
     params_type: ClassVar[type[Any] | None] = MemoryParams
-    call_type: ClassVar[str] = "function_call"
-    output_type: ClassVar[str] = "function_call_output"
+    call_type: ClassVar[str] = TOOL_CALL
+    output_type: ClassVar[str] = TOOL_RETURN
 
     def __init__(self, provider: str) -> None:
         self._column = provider
@@ -40,7 +41,7 @@ class MemoryCodec(ClientCodec):
         return {"type": "memory"}
 
     def contribute(self, tool: AnyProviderTool) -> Contribution:
-        """The native tool, and the function that it needs beside it."""
+        """The native tool, and the function that pydantic-ai requires."""
         declaration = prepare(tool).declaration
         function = {
             "type": "function",
@@ -51,7 +52,7 @@ class MemoryCodec(ClientCodec):
         return Contribution((self.serialize(tool), function))
 
     def speaks_for(self, tool: Tool[Any, Any]) -> bool:
-        """Whichever provider it is for: one that has no memory is refused with the reason."""
+        """Whatever its provider: one without memory is refused later, with the reason."""
         if not isinstance(tool, ProviderTool) or tool.handler is None:
             return False
         return isinstance(cast("AnyProviderTool", tool).config, MemoryConfig)

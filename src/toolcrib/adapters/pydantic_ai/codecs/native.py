@@ -1,7 +1,7 @@
-"""What the codecs for pydantic-ai share: a tool that its provider cannot do is refused, and a call
-is read together with its answer.
+"""Bases of the codecs for pydantic-ai.
 
-A kind that pydantic-ai offers nowhere: it is known, so the error can say more than that.
+`NativeCodec` checks a tool against the support matrix and reads a call together with its result.
+`RefusedCodec` is for a kind that pydantic-ai has on no provider.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 
 from toolcrib.adapters.codec import Codec, Contribution, Invocation, RawItem
 from toolcrib.adapters.json_fields import text_of
-from toolcrib.adapters.pydantic_ai.codecs.exchange import (
-    CALL,
-    RETURN,
-    Exchange,
-    exchange_of,
-    exchanges,
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import (
+    HostedCall,
+    hosted_call_of,
+    hosted_calls,
 )
+from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, NATIVE_RETURN
 from toolcrib.adapters.support import check, options_of
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.provider_tools import HostedTool
@@ -28,15 +27,15 @@ O = TypeVar("O")  # noqa: E741
 
 
 class NativeCodec(Codec[C, O]):
-    """Speaks for a kind that pydantic-ai declares as one of its native tools.
+    """The codec of a kind that pydantic-ai declares as one of its native tools.
 
     `provider` is a column of the support matrix. An entry is plain JSON: the native tool's kind
     under `type`, and its fields.
     """
 
-    call_types: ClassVar[frozenset[str]] = frozenset({CALL})
+    call_types: ClassVar[frozenset[str]] = frozenset({NATIVE_CALL})
     native: ClassVar[str]
-    """What pydantic-ai calls the tool."""
+    """pydantic-ai's name of the tool."""
 
     def __init__(self, provider: str) -> None:
         self.provider = provider
@@ -46,12 +45,12 @@ class NativeCodec(Codec[C, O]):
         """The fields of the native tool."""
 
     def settings(self, config: C) -> dict[str, Any]:
-        """Settings of the model that the tool needs besides."""
+        """The model settings that the tool needs."""
         return {}
 
     @abstractmethod
-    def read(self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[C]) -> Invocation:
-        """One call with its answer."""
+    def read(self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[C]) -> Invocation:
+        """The invocation of one call with its result."""
 
     def serialize(self, tool: HostedTool[C]) -> dict[str, Any]:
         check(self.provider, self.kind, options_of(tool.config))
@@ -61,42 +60,42 @@ class NativeCodec(Codec[C, O]):
         return Contribution((self.serialize(tool),), body=self.settings(tool.config))
 
     def is_named(self, name: str, tool: HostedTool[C]) -> bool:
-        """Whether a native tool of this name is the one that the codec speaks for."""
+        """Whether a native tool of this name is the codec's."""
         return name == self.native
 
     def is_call(self, item: RawItem, tool: HostedTool[C]) -> bool:
         return super().is_call(item, tool) and self.is_named(text_of(item, "name"), tool)
 
-    def is_answer(self, item: RawItem, tool: HostedTool[C]) -> bool:
-        """Whether the item is the answer to a call of this tool."""
-        is_return = text_of(item, "type") == RETURN
+    def is_result(self, item: RawItem, tool: HostedTool[C]) -> bool:
+        """Whether the item is the result of a call of this tool."""
+        is_return = text_of(item, "type") == NATIVE_RETURN
         return is_return and self.is_named(text_of(item, "name"), tool)
 
     def is_over(self, item: RawItem, items: Sequence[RawItem]) -> bool:
-        """A call may be answered in a later step, when tools of ours were called beside it."""
-        return text_of(item, "type") != CALL or bool(exchange_of(item, items).answer)
+        """Whether the result is there: it may come in a later step, after client tools ran."""
+        return text_of(item, "type") != NATIVE_CALL or bool(hosted_call_of(item, items).result_item)
 
     def invocation(
         self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[C]
     ) -> Invocation:
-        """One call, from its own item or from that of its answer."""
-        return self.read(exchange_of(item, items), items, tool)
+        """One call, from its own item or from the item of its result."""
+        return self.read(hosted_call_of(item, items), items, tool)
 
     def invocations(self, items: Sequence[RawItem], tool: HostedTool[C]) -> list[Invocation]:
-        return [self.read(each, items, tool) for each in self.exchanges(items, tool)]
+        return [self.read(call, items, tool) for call in self.hosted_calls(items, tool)]
 
-    def exchanges(self, items: Sequence[RawItem], tool: HostedTool[C]) -> list[Exchange]:
-        """Every call of this tool, in order, and answers whose calls were made before."""
+    def hosted_calls(self, items: Sequence[RawItem], tool: HostedTool[C]) -> list[HostedCall]:
+        """Every call of this tool in order, and results whose calls were in earlier steps."""
         return [
-            each
-            for each in exchanges(items)
-            if self.is_call(each.call, tool)
-            or (not each.call and self.is_answer(each.answer, tool))
+            call
+            for call in hosted_calls(items)
+            if self.is_call(call.call_item, tool)
+            or (not call.call_item and self.is_result(call.result_item, tool))
         ]
 
 
 class RefusedCodec:
-    """Refuses to declare a tool, for the reason that the support matrix gives."""
+    """Refuses to declare a tool, with the reason from the support matrix."""
 
     call_types: ClassVar[frozenset[str]] = frozenset()
 
@@ -107,7 +106,7 @@ class RefusedCodec:
     def serialize(self, tool: HostedTool[Any]) -> NoReturn:
         """Always raises `UnsupportedOption`."""
         check(self.provider, self.kind, options_of(tool.config))
-        raise UnsupportedOption(self.kind, "anything", self.provider, "no codec speaks for it")
+        raise UnsupportedOption(self.kind, "anything", self.provider, "it has no codec")
 
     def parse_output(self, response_items: Sequence[Any], tool: HostedTool[Any]) -> None:
-        """Nothing: what is not offered is not run."""
+        """None: a tool that is not declared does not run."""

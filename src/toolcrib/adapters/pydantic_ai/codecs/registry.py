@@ -1,4 +1,4 @@
-"""Which codec speaks for which kind of tool on a provider that pydantic-ai reaches."""
+"""The default codecs of a provider that pydantic-ai reaches, by kind of tool."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def default_codecs(
     """A new mapping from kind to codec; the caller may add and replace.
 
     `provider` is a column of the support matrix, `system` the model's own name for its provider.
-    The last codec takes every native call that no other speaks for.
+    The last codec is for every native call that no other knows.
     """
-    spoken: list[NativeCodec[Any, Any]] = [
+    codecs: list[NativeCodec[Any, Any]] = [
         CodeInterpreterCodec(provider, system),
         FileSearchCodec(provider),
         ImageGenerationCodec(provider),
@@ -35,9 +35,9 @@ def default_codecs(
         WebFetchCodec(provider),
         WebSearchCodec(provider),
     ]
-    unknown = UnknownCallCodec(provider, [codec.native for codec in spoken])
+    unknown = UnknownCallCodec(provider, [codec.native for codec in codecs])
     refused = RefusedCodec(provider, "shell")
-    return {**{codec.kind: codec for codec in spoken}, refused.kind: refused, unknown.kind: unknown}
+    return {**{codec.kind: codec for codec in codecs}, refused.kind: refused, unknown.kind: unknown}
 
 
 def default_client_codecs(provider: str) -> tuple[ClientCodec, ...]:

@@ -1,4 +1,4 @@
-"""The provider's search for tools, through pydantic-ai."""
+"""Tool search through pydantic-ai."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 from toolcrib.adapters.codec import Invocation, RawItem
 from toolcrib.adapters.json_fields import mappings_of, plain, text_of
-from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.tool_search import KIND, FoundTool, ToolSearchConfig, ToolSearchResult
 
 
 class ToolSearchCodec(NativeCodec[ToolSearchConfig, ToolSearchResult]):
-    """Speaks for `tool_search`. pydantic-ai tells the names of what was found, and no more."""
+    """The codec of `tool_search`. pydantic-ai keeps only the names of the tools."""
 
     kind = KIND
     native = "tool_search"
@@ -24,33 +24,33 @@ class ToolSearchCodec(NativeCodec[ToolSearchConfig, ToolSearchResult]):
         return {}
 
     def read(
-        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[ToolSearchConfig]
+        self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[ToolSearchConfig]
     ) -> Invocation:
-        failure = exchange.failure
-        result = ToolSearchResult(tuple(_found(exchange)))
+        failure = call.failure
+        result = ToolSearchResult(tuple(_found_tools(call)))
         return Invocation(
-            item_id=exchange.id,
+            item_id=call.id,
             kind=self.kind,
-            params=exchange.arguments,
+            params=call.arguments,
             value=None if failure else result,
             message=failure or result.render(),
             success=failure is None,
             error=failure,
-            raw=exchange.raw,
+            raw=call.raw,
         )
 
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[ToolSearchConfig]
     ) -> ToolSearchResult | None:
         """The tools of all searches, in order."""
-        items = [plain(each) for each in response_items]
-        calls = self.exchanges(items, tool)
+        items = [plain(item) for item in response_items]
+        calls = self.hosted_calls(items, tool)
         if not calls:
             return None
-        return ToolSearchResult(tuple(found for call in calls for found in _found(call)))
+        return ToolSearchResult(tuple(tool for call in calls for tool in _found_tools(call)))
 
 
-def _found(exchange: Exchange) -> Iterator[FoundTool]:
-    for match in mappings_of(exchange.facts, "discovered_tools"):
+def _found_tools(call: HostedCall) -> Iterator[FoundTool]:
+    for match in mappings_of(call.facts, "discovered_tools"):
         if name := text_of(match, "name"):
             yield FoundTool(name, text_of(match, "description"))

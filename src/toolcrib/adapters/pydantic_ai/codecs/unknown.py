@@ -1,4 +1,4 @@
-"""Calls that a provider ran under a name that no codec speaks for: they are not lost either."""
+"""Hosted calls of tools that no other codec knows: they are recorded all the same."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from toolcrib.adapters.codec import Invocation, RawItem
 from toolcrib.adapters.json_fields import plain
-from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.provider_tools import HostedTool
@@ -17,20 +17,20 @@ KIND: Final = "native_tool"
 
 
 class UnknownCallCodec(NativeCodec[Any, tuple[Invocation, ...]]):
-    """Speaks for every native call that nobody else speaks for. The kind of such an invocation is
-    the native tool's name, its value what came back, unread.
+    """The codec of every native call that no other codec knows. The kind of its invocation is the
+    native tool's name, its value the raw result.
     """
 
     kind = KIND
     native = ""
 
     def __init__(self, provider: str, known: Collection[str]) -> None:
-        """`known` are the names that other codecs speak for."""
+        """`known` are the names of the other codecs."""
         super().__init__(provider)
         self._known = frozenset(known)
 
     def serialize(self, tool: HostedTool[Any]) -> dict[str, Any]:
-        why = "it stands for tools that nobody offered; declare the tool under its own kind"
+        why = "it is for undeclared tools; declare the tool under its own kind"
         raise UnsupportedOption(KIND, "anything", self.provider, why)
 
     def fields(self, config: Any) -> dict[str, Any]:
@@ -39,30 +39,28 @@ class UnknownCallCodec(NativeCodec[Any, tuple[Invocation, ...]]):
     def is_named(self, name: str, tool: HostedTool[Any]) -> bool:
         return name.partition(":")[0] not in self._known
 
-    def read(
-        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[Any]
-    ) -> Invocation:
-        return _read(exchange)
+    def read(self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[Any]) -> Invocation:
+        return _read(call)
 
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[Any]
     ) -> tuple[Invocation, ...] | None:
-        items = [plain(each) for each in response_items]
+        items = [plain(item) for item in response_items]
         return tuple(self.invocations(items, tool)) or None
 
 
-def _read(exchange: Exchange) -> Invocation:
-    failure = exchange.failure
-    content = exchange.content
+def _read(call: HostedCall) -> Invocation:
+    failure = call.failure
+    content = call.content
     return Invocation(
-        item_id=exchange.id,
-        kind=exchange.name or KIND,
-        params=exchange.arguments,
+        item_id=call.id,
+        kind=call.name or KIND,
+        params=call.arguments,
         value=None if failure else content,
         message=failure or _text(content),
         success=failure is None,
         error=failure,
-        raw=exchange.raw,
+        raw=call.raw,
     )
 
 

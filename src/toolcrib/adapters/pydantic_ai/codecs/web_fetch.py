@@ -15,10 +15,10 @@ from toolcrib.adapters.json_fields import (
     text_of,
     texts_of,
 )
-from toolcrib.adapters.openai.items import message_text, messages_in
-from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.adapters.pydantic_ai.codecs.web_search import domain_fields
+from toolcrib.adapters.pydantic_ai.parts import messages_in, text_in
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_fetch import (
     KIND,
@@ -32,7 +32,7 @@ _STATUS: Final = "URL_RETRIEVAL_STATUS_"
 
 
 class WebFetchCodec(NativeCodec[WebFetchConfig, WebFetchResult]):
-    """Speaks for `web_fetch`. A page that could not be read is a page with an error."""
+    """The codec of `web_fetch`. A page that could not be read is a page with an error."""
 
     kind = KIND
     native = "web_fetch"
@@ -40,69 +40,69 @@ class WebFetchCodec(NativeCodec[WebFetchConfig, WebFetchResult]):
     result_type: ClassVar[type[Any] | None] = WebFetchResult
 
     def fields(self, config: WebFetchConfig) -> dict[str, Any]:
-        found = domain_fields(config.domain_filter)
+        fields = domain_fields(config.domain_filter)
         for name in ("max_uses", "max_content_tokens"):
             value = getattr(config, name)
-            found |= {} if value is None else {name: value}
-        return {**found, "enable_citations": True} if config.citations else found
+            fields |= {} if value is None else {name: value}
+        return {**fields, "enable_citations": True} if config.citations else fields
 
     def settings(self, config: WebFetchConfig) -> dict[str, Any]:
-        # Newer models would fetch from code that nobody offered.
+        # Else newer models fetch from code, which the prompt may not declare.
         is_anthropic = self.provider == "anthropic"
         return {"anthropic_web_tools_allowed_callers": ["direct"]} if is_anthropic else {}
 
     def read(
-        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[WebFetchConfig]
+        self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[WebFetchConfig]
     ) -> Invocation:
-        pages = _pages(exchange)
+        pages = _pages(call)
         result = WebFetchResult(pages)
-        failure = exchange.failure or _all_failed(pages)
+        failure = call.failure or _all_failed(pages)
         return Invocation(
-            item_id=exchange.id,
+            item_id=call.id,
             kind=self.kind,
-            params=WebFetchRequest(_asked(exchange)),
+            params=WebFetchRequest(_urls(call)),
             value=None if failure else result,
             message=failure or result.render(),
             success=failure is None,
             error=failure,
-            raw=exchange.raw,
+            raw=call.raw,
         )
 
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[WebFetchConfig]
     ) -> WebFetchResult | None:
-        items = [plain(each) for each in response_items]
-        calls = self.exchanges(items, tool)
+        items = [plain(item) for item in response_items]
+        calls = self.hosted_calls(items, tool)
         if not calls:
             return None
         pages = tuple(page for call in calls for page in _pages(call))
-        return WebFetchResult(pages, message_text(items), tuple(citations(messages_in(items))))
+        return WebFetchResult(pages, text_in(items), tuple(citations(messages_in(items))))
 
 
-def _asked(exchange: Exchange) -> tuple[str, ...]:
-    asked = exchange.arguments
-    return tuple(filter(None, [*texts_of(asked, "urls"), text_of(asked, "url")]))
+def _urls(call: HostedCall) -> tuple[str, ...]:
+    arguments = call.arguments
+    return tuple(filter(None, [*texts_of(arguments, "urls"), text_of(arguments, "url")]))
 
 
-def _pages(exchange: Exchange) -> tuple[FetchedPage, ...]:
-    failure = exchange.failure
+def _pages(call: HostedCall) -> tuple[FetchedPage, ...]:
+    failure = call.failure
     if failure is not None:
-        code = text_of(exchange.facts, "error_code") or "error"
-        return tuple(FetchedPage(url, status=code, error=failure) for url in _asked(exchange))
-    listed = mappings_of(exchange.answer, "content") or mappings_of(exchange.facts, "url_metadata")
-    if listed:
-        return tuple(_visited(each) for each in listed)
-    return (_document(exchange),) if exchange.facts else ()
+        code = text_of(call.facts, "error_code") or "error"
+        return tuple(FetchedPage(url, status=code, error=failure) for url in _urls(call))
+    visits = mappings_of(call.result_item, "content") or mappings_of(call.facts, "url_metadata")
+    if visits:
+        return tuple(_visited(visit) for visit in visits)
+    return (_document(call),) if call.facts else ()
 
 
-def _document(exchange: Exchange) -> FetchedPage:
-    """A page that comes whole, as Anthropic's do."""
-    facts = exchange.facts
+def _document(call: HostedCall) -> FetchedPage:
+    """A page with its content, as Anthropic sends it."""
+    facts = call.facts
     document = mapping_of(facts, "content")
     source = mapping_of(document, "source")
     is_text = text_of(source, "type") == "text"
     return FetchedPage(
-        url=text_of(facts, "url") or next(iter(_asked(exchange)), ""),
+        url=text_of(facts, "url") or next(iter(_urls(call)), ""),
         title=text_of(document, "title"),
         text=text_of(source, "data") if is_text else "",
         media_type=maybe_text(source, "media_type"),
@@ -110,13 +110,13 @@ def _document(exchange: Exchange) -> FetchedPage:
     )
 
 
-def _visited(told: RawItem) -> FetchedPage:
-    """A page of which only the address and the outcome are told, as Gemini does."""
-    word = text_of(told, "url_retrieval_status").removeprefix(_STATUS).lower()
+def _visited(visit: RawItem) -> FetchedPage:
+    """A page with only its address and status, as Gemini sends it."""
+    word = text_of(visit, "url_retrieval_status").removeprefix(_STATUS).lower()
     status = "unknown" if word in ("", "unspecified") else word
     is_failed = status not in ("success", "unknown")
     return FetchedPage(
-        url=text_of(told, "retrieved_url") or text_of(told, "url"),
+        url=text_of(visit, "retrieved_url") or text_of(visit, "url"),
         status=status,
         error=f"web_fetch failed: {status}" if is_failed else None,
     )

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Final
 from toolcrib.adapters.answer import citations
 from toolcrib.adapters.codec import Invocation, RawItem
 from toolcrib.adapters.json_fields import mappings_of, maybe_text, plain, text_of, texts_of
-from toolcrib.adapters.openai.items import message_text, messages_in
-from toolcrib.adapters.pydantic_ai.codecs.exchange import Exchange
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
+from toolcrib.adapters.pydantic_ai.parts import messages_in, text_in
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_search import (
     KIND,
@@ -21,19 +21,19 @@ from toolcrib.tools.web_search import (
     WebSearchResult,
 )
 
-# Without these a provider keeps to itself what it found, or whence it quotes.
+# Without these settings a provider does not send its sources or citations.
 _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
-    # Newer models would search from code that nobody offered, and cite nothing.
+    # Else newer models search from code, which the prompt may not declare, and cite nothing.
     "anthropic": {"anthropic_web_tools_allowed_callers": ["direct"]},
     "openai-responses": {"openai_include_web_search_sources": True},
     "xai": {"xai_include_web_search_output": True, "xai_include_inline_citations": True},
 }
-# Here a search leaves no trace but the citations.
-_UNTOLD: Final = frozenset({"openai-chat", "openrouter"})
+# Providers that send no item for a search: only its citations show.
+_CITATIONS_ONLY: Final = frozenset({"openai-chat", "openrouter"})
 
 
 class WebSearchCodec(NativeCodec[WebSearchConfig, WebSearchResult]):
-    """Speaks for `web_search`. Text and citations belong to all calls together."""
+    """The codec of `web_search`. Text and citations belong to all calls together."""
 
     kind = KIND
     native = "web_search"
@@ -41,54 +41,54 @@ class WebSearchCodec(NativeCodec[WebSearchConfig, WebSearchResult]):
     result_type: ClassVar[type[Any] | None] = WebSearchResult
 
     def fields(self, config: WebSearchConfig) -> dict[str, Any]:
-        found = domain_fields(config.domain_filter)
+        fields = domain_fields(config.domain_filter)
         if config.geo_hint is not None:
-            found["user_location"] = _location(config.geo_hint)
+            fields["user_location"] = _location(config.geo_hint)
         if not config.allow_live_access:
-            found["external_web_access"] = False
-        return found
+            fields["external_web_access"] = False
+        return fields
 
     def settings(self, config: WebSearchConfig) -> dict[str, Any]:
         return dict(_SETTINGS.get(self.provider, {}))
 
     def read(
-        self, exchange: Exchange, items: Sequence[RawItem], tool: HostedTool[WebSearchConfig]
+        self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[WebSearchConfig]
     ) -> Invocation:
-        asked, failure = _asked(exchange), exchange.failure
-        urls = tuple(dict.fromkeys(_looked_at(exchange)))
+        action, failure = _action(call), call.failure
+        urls = tuple(dict.fromkeys(_source_urls(call)))
         return Invocation(
-            item_id=exchange.id,
+            item_id=call.id,
             kind=self.kind,
-            params=asked,
+            params=action,
             value=None if failure else WebSearchResult(text="", source_urls=urls),
-            message=failure or "\n".join([asked.render(), *urls]),
+            message=failure or "\n".join([action.render(), *urls]),
             success=failure is None,
             error=failure,
-            raw=exchange.raw,
+            raw=call.raw,
         )
 
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[WebSearchConfig]
     ) -> WebSearchResult | None:
-        items = [plain(each) for each in response_items]
-        calls, cited = self.exchanges(items, tool), citations(messages_in(items))
-        if not calls and not (cited and self.provider in _UNTOLD):
+        items = [plain(item) for item in response_items]
+        calls, cited = self.hosted_calls(items, tool), citations(messages_in(items))
+        if not calls and not (cited and self.provider in _CITATIONS_ONLY):
             return None
         done = [call for call in calls if call.failure is None]
-        looked_at = [url for call in done for url in _looked_at(call)]
-        looked_at += [] if calls else [each.url for each in cited]
+        urls = [url for call in done for url in _source_urls(call)]
+        urls += [] if calls else [citation.url for citation in cited]
         return WebSearchResult(
-            text=message_text(items),
+            text=text_in(items),
             citations=tuple(cited),
-            source_urls=tuple(dict.fromkeys(looked_at)),
+            source_urls=tuple(dict.fromkeys(urls)),
         )
 
 
 def domain_fields(domains: DomainFilter | None) -> dict[str, Any]:
-    """The lists of a filter, as far as they hold anything."""
+    """The lists of a filter that are not empty."""
     lists = (domains.allowed, domains.blocked) if domains else ((), ())
-    wire = dict(zip(("allowed_domains", "blocked_domains"), map(list, lists), strict=True))
-    return {name: listed for name, listed in wire.items() if listed}
+    fields = dict(zip(("allowed_domains", "blocked_domains"), map(list, lists), strict=True))
+    return {name: domains for name, domains in fields.items() if domains}
 
 
 def _location(hint: GeoHint) -> dict[str, str]:
@@ -101,26 +101,26 @@ def _location(hint: GeoHint) -> dict[str, str]:
     return {key: text for key, text in wire.items() if text is not None}
 
 
-def _asked(exchange: Exchange) -> WebSearchAction:
-    asked = exchange.arguments
-    queries = texts_of(asked, "queries") or [text_of(asked, "query")]
-    url = maybe_text(asked, "url")
+def _action(call: HostedCall) -> WebSearchAction:
+    arguments = call.arguments
+    queries = texts_of(arguments, "queries") or [text_of(arguments, "query")]
+    url = maybe_text(arguments, "url")
     is_visit = url is not None and not any(queries)
     return WebSearchAction(
-        action=text_of(asked, "type") or ("open_page" if is_visit else "search"),
+        action=text_of(arguments, "type") or ("open_page" if is_visit else "search"),
         queries=tuple(filter(None, queries)),
         url=url,
-        pattern=maybe_text(asked, "pattern"),
+        pattern=maybe_text(arguments, "pattern"),
     )
 
 
-def _looked_at(exchange: Exchange) -> Iterator[str]:
-    """The addresses of a call, perhaps more than once. Providers list them in their own ways."""
-    facts = exchange.facts
-    listed = [
-        *mappings_of(exchange.answer, "content"),
+def _source_urls(call: HostedCall) -> Iterator[str]:
+    """The addresses of a call, some maybe twice. Each provider lists them in another field."""
+    facts = call.facts
+    sources = [
+        *mappings_of(call.result_item, "content"),
         *mappings_of(facts, "sources"),
         *mappings_of(facts, "results"),
     ]
-    found = [text_of(source, "url") or text_of(source, "uri") for source in listed]
-    yield from filter(None, [*found, text_of(exchange.arguments, "url")])
+    urls = [text_of(source, "url") or text_of(source, "uri") for source in sources]
+    yield from filter(None, [*urls, text_of(call.arguments, "url")])

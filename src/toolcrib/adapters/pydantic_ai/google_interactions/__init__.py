@@ -1,4 +1,4 @@
-"""Gemini's Interactions API as a model of pydantic-ai, whose own speaks generateContent only."""
+"""Gemini's Interactions API as a pydantic-ai model: the library's own uses generateContent."""
 
 from __future__ import annotations
 

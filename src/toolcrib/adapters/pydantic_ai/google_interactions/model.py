@@ -1,4 +1,4 @@
-"""A model of pydantic-ai that speaks Gemini's Interactions API."""
+"""`GoogleInteractionsModel`: a pydantic-ai model on Gemini's Interactions API."""
 
 from __future__ import annotations
 
@@ -26,23 +26,29 @@ from toolcrib.adapters.pydantic_ai.google_interactions.request import (
     system_texts,
 )
 from toolcrib.adapters.pydantic_ai.google_interactions.response import (
-    Reading,
+    StepReader,
     details_of,
     reason_of,
     usage_of,
 )
 from toolcrib.adapters.pydantic_ai.google_interactions.stream import InteractionStream
+from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
+    check_private_names,
+    instruction_texts,
+)
+
+check_private_names("google_interactions")
 
 
 class GoogleInteractionsModel(GoogleModel):
-    """A Gemini model behind `client.interactions`. It is made as `GoogleModel` is.
+    """A Gemini model behind `client.interactions`, with the constructor of `GoogleModel`.
 
-    Nothing is stored at the provider: every request brings the whole conversation.
+    The provider stores nothing: every request brings the whole conversation.
     """
 
     @classmethod
     def supported_native_tools(cls) -> frozenset[type[AbstractNativeTool]]:
-        """What generateContent has, and servers that the provider connects to."""
+        """The tools of generateContent, and MCP servers that the provider connects to."""
         return super().supported_native_tools() | {MCPServerTool}
 
     async def request(
@@ -53,19 +59,20 @@ class GoogleInteractionsModel(GoogleModel):
     ) -> ModelResponse:
         check_allow_model_requests()
         settings, parameters = self.prepare_request(model_settings, model_request_parameters)
-        with self._explained():
-            told = plain(await self._create(messages, settings or {}, parameters, stream=False))
-        reading = Reading(self.system)
-        parts = [part for step in mappings_of(told, "steps") for part in reading.parts(step)]
+        with self._mapped_errors():
+            reply = await self._create(messages, settings or {}, parameters, stream=False)
+        interaction = plain(reply)
+        reader = StepReader(self.system)
+        parts = [part for step in mappings_of(interaction, "steps") for part in reader.parts(step)]
         return ModelResponse(
             parts,
-            usage=usage_of(told),
-            model_name=text_of(told, "model") or self.model_name,
+            usage=usage_of(interaction),
+            model_name=text_of(interaction, "model") or self.model_name,
             provider_name=self.system,
             provider_url=self.base_url,
-            provider_response_id=maybe_text(told, "id"),
-            provider_details=details_of(told, reading.unread),
-            finish_reason=reason_of(told),
+            provider_response_id=maybe_text(interaction, "id"),
+            provider_details=details_of(interaction, reader.unread),
+            finish_reason=reason_of(interaction),
         )
 
     @asynccontextmanager
@@ -78,10 +85,10 @@ class GoogleInteractionsModel(GoogleModel):
     ) -> AsyncGenerator[StreamedResponse]:
         check_allow_model_requests()
         settings, parameters = self.prepare_request(model_settings, model_request_parameters)
-        with self._explained():
+        with self._mapped_errors():
             events = await self._create(messages, settings or {}, parameters, stream=True)
         try:
-            with self._explained():
+            with self._mapped_errors():
                 yield InteractionStream(
                     parameters, self.model_name, self.system, self.base_url, events
                 )
@@ -97,11 +104,10 @@ class GoogleInteractionsModel(GoogleModel):
         stream: bool,
     ) -> Any:
         body = body_of(settings, parameters)
-        instructions = self._get_instruction_parts(messages, parameters) or []
-        system = [*system_texts(messages), *(part.content for part in instructions)]
+        system = [*system_texts(messages), *instruction_texts(self, messages, parameters)]
         if system:
             body["system_instruction"] = "\n\n".join(system)
-        # Steps go back just as they came, whatever the SDK would make of them.
+        # Past the SDK's types: steps go back exactly as they came.
         verbatim = {"input": steps_of(messages, self.system)}
         return await self._interactions(settings).create(
             model=self.model_name,
@@ -115,30 +121,30 @@ class GoogleInteractionsModel(GoogleModel):
         )
 
     def _interactions(self, settings: Mapping[str, Any]) -> Any:
-        """The SDK's own; without its retries where the caller wants none."""
-        found: Any = self.client.aio.interactions
+        """The SDK's resource; without its retries where the caller wants none."""
+        resource: Any = self.client.aio.interactions
         if settings.get("max_retries") != 0:
-            return found
-        made = copy(found)
-        made.sdk_configuration = copy(found.sdk_configuration)
-        made.sdk_configuration.retry_config = None
-        return made
+            return resource
+        once = copy(resource)
+        once.sdk_configuration = copy(resource.sdk_configuration)
+        once.sdk_configuration.retry_config = None
+        return once
 
     @contextmanager
-    def _explained(self) -> Generator[None]:
-        """Tell errors of the SDK as pydantic-ai tells those of all providers."""
+    def _mapped_errors(self) -> Generator[None]:
+        """Raise errors of the SDK as pydantic-ai's, like those of all providers."""
         try:
             yield
         except Exception as error:
             status: Any = getattr(error, "status_code", None)
             if type(error).__module__.startswith("google.genai"):
                 if isinstance(status, int) and status >= 400:
-                    raise self._refused(error, status) from error
+                    raise self._http_error(error, status) from error
                 raise ModelAPIError(self.model_name, str(error)) from error
             raise
 
-    def _refused(self, error: Any, status: int) -> ModelHTTPError:
+    def _http_error(self, error: Any, status: int) -> ModelHTTPError:
         headers: Any = getattr(getattr(error, "response", None), "headers", None)
         body: object = getattr(error, "body", None)
-        told = dict(headers) if headers is not None else None
-        return ModelHTTPError(status, self.model_name, body, headers=told)
+        copied = dict(headers) if headers is not None else None
+        return ModelHTTPError(status, self.model_name, body, headers=copied)

@@ -1,6 +1,5 @@
-"""What a request says besides the conversation: tools, choice, form and limits of the answer.
-
-A conversation as the steps that an interaction begins with.
+"""The request of an interaction: tools, tool choice, output format, limits, and the conversation as
+steps.
 """
 
 from __future__ import annotations
@@ -54,27 +53,30 @@ _LEVELS: Final[Mapping[Any, str]] = {"xhigh": "high", "max": "high", False: "min
 
 
 def body_of(settings: Mapping[str, Any], parameters: ModelRequestParameters) -> dict[str, Any]:
-    """The fields of a request, but the model and the conversation."""
+    """The fields of a request without the model and the conversation."""
     config = {to: settings[of] for of, to in _LIMITS.items() if settings.get(of) is not None}
     config |= _thinking(parameters.thinking)
     tools = [*_functions(parameters), *map(_native, parameters.native_tools)]
     if tools:
         config |= _choice(settings.get("tool_choice"))
-    found: dict[str, Any] = {"tools": tools} if tools else {}
+    body: dict[str, Any] = {"tools": tools} if tools else {}
     if config:
-        found["generation_config"] = config
+        body["generation_config"] = config
     output = parameters.output_object
     if parameters.output_mode == "native" and output is not None:
-        form = {"type": "text", "mime_type": "application/json", "schema": output.json_schema}
-        found["response_format"] = form
-    return found
+        body["response_format"] = {
+            "type": "text",
+            "mime_type": "application/json",
+            "schema": output.json_schema,
+        }
+    return body
 
 
 def _functions(parameters: ModelRequestParameters) -> Iterator[dict[str, Any]]:
     for tool in [*parameters.function_tools, *parameters.output_tools]:
-        told = {"name": tool.name, "parameters": tool.parameters_json_schema}
+        facts = {"name": tool.name, "parameters": tool.parameters_json_schema}
         description = {"description": tool.description} if tool.description else {}
-        yield {"type": "function", **told, **description}
+        yield {"type": "function", **facts, **description}
 
 
 def _native(tool: AbstractNativeTool) -> dict[str, Any]:
@@ -99,12 +101,12 @@ def _server(tool: MCPServerTool) -> dict[str, Any]:
     headers = dict(tool.headers or {})
     if tool.authorization_token:
         headers["Authorization"] = tool.authorization_token
-    found: dict[str, Any] = {"type": "mcp_server", "name": tool.id, "url": tool.url}
+    entry: dict[str, Any] = {"type": "mcp_server", "name": tool.id, "url": tool.url}
     if headers:
-        found["headers"] = headers
+        entry["headers"] = headers
     if tool.allowed_tools is not None:
-        found["allowed_tools"] = [{"tools": list(tool.allowed_tools)}]
-    return found
+        entry["allowed_tools"] = [{"tools": list(tool.allowed_tools)}]
+    return entry
 
 
 def _choice(wanted: Any) -> dict[str, Any]:
@@ -131,12 +133,12 @@ Step = dict[str, Any]
 
 
 def steps_of(messages: Sequence[ModelMessage], provider: str) -> list[Step]:
-    """Everything that was said, in order. Steps of this provider go back as they came."""
+    """The conversation in order. Steps of this provider go back as they came."""
     return [step for message in messages for step in _steps(message, provider)]
 
 
 def system_texts(messages: Sequence[ModelMessage]) -> Iterator[str]:
-    """What the model is told to be."""
+    """The system prompts of the conversation."""
     for message in messages:
         for part in message.parts:
             if isinstance(part, SystemPromptPart):
@@ -146,44 +148,55 @@ def system_texts(messages: Sequence[ModelMessage]) -> Iterator[str]:
 def _steps(message: ModelMessage, provider: str) -> Iterator[Step]:
     if isinstance(message, ModelRequest):
         for part in message.parts:
-            yield from _said(part)
+            yield from _request_steps(part)
     else:
         for part in message.parts:
-            yield from _heard(part, message, provider)
+            yield from _response_steps(part, message, provider)
 
 
-def _said(part: Any) -> Iterator[Step]:
+def _request_steps(part: Any) -> Iterator[Step]:
     match part:
         case UserPromptPart():
             contents = [part.content] if isinstance(part.content, str) else part.content
-            yield {"type": "user_input", "content": [_content(each) for each in contents]}
+            yield {"type": "user_input", "content": [_content(content) for content in contents]}
         case ToolReturnPart():
-            yield _answer(cast("ToolReturnPart[Any]", part))
+            yield _function_result(cast("ToolReturnPart[Any]", part))
         case SystemPromptPart():
             pass
         case _:
-            raise UserError(f"an interaction cannot be told a {type(part).__name__}")
+            raise UserError(f"an interaction has no step for a {type(part).__name__}")
 
 
-def _answer(part: ToolReturnPart[Any]) -> Step:
-    told = {"call_id": part.tool_call_id, "name": part.tool_name}
-    step = {"type": "function_result", **told, "result": part.model_response_str()}
+def _function_result(part: ToolReturnPart[Any]) -> Step:
+    step = {
+        "type": "function_result",
+        "call_id": part.tool_call_id,
+        "name": part.tool_name,
+        "result": part.model_response_str(),
+    }
     return step if part.outcome == "success" else {**step, "is_error": True}
 
 
-def _heard(part: ModelResponsePart, message: ModelResponse, provider: str) -> Iterator[Step]:
-    own = (getattr(part, "provider_name", None) or message.provider_name) == provider
-    rest = mapping_of(getattr(part, "provider_details", None) or {}, STEP) if own else {}
+def _response_steps(
+    part: ModelResponsePart, message: ModelResponse, provider: str
+) -> Iterator[Step]:
+    is_own = (getattr(part, "provider_name", None) or message.provider_name) == provider
+    rest = mapping_of(getattr(part, "provider_details", None) or {}, STEP) if is_own else {}
     match part:
         case TextPart():
             yield {"type": "model_output", "content": [{"type": "text", "text": part.content}]}
         case ThinkingPart():
-            yield from _thought(part) if own else ()
+            yield from _thought(part) if is_own else ()
         case ToolCallPart():
-            asked = {"id": part.tool_call_id, "name": part.tool_name}
-            yield {**rest, "type": "function_call", **asked, "arguments": part.args_as_dict()}
+            yield {
+                **rest,
+                "type": "function_call",
+                "id": part.tool_call_id,
+                "name": part.tool_name,
+                "arguments": part.args_as_dict(),
+            }
         case NativeToolCallPart() | NativeToolReturnPart():
-            yield from _ran(part, rest)
+            yield from _hosted_call(part, rest)
         case FilePart():
             # A file under a call's id is part of that call's result.
             if part.id is None:
@@ -191,11 +204,11 @@ def _heard(part: ModelResponsePart, message: ModelResponse, provider: str) -> It
         case CompactionPart():
             pass
         case _:
-            raise UserError(f"an interaction cannot be told a {type(part).__name__}")
+            raise UserError(f"an interaction has no step for a {type(part).__name__}")
 
 
-def _ran(part: NativeToolCallPart | NativeToolReturnPart, rest: Step) -> Iterator[Step]:
-    """A call that the provider ran, or its result; nothing when another provider did."""
+def _hosted_call(part: NativeToolCallPart | NativeToolReturnPart, rest: Step) -> Iterator[Step]:
+    """A hosted call or its result; nothing when another provider ran it."""
     if not rest:
         return
     if isinstance(part, NativeToolCallPart):
@@ -206,11 +219,11 @@ def _ran(part: NativeToolCallPart | NativeToolReturnPart, rest: Step) -> Iterato
 
 
 def _thought(part: ThinkingPart) -> Iterator[Step]:
-    """A thought, which only its signature lets the model go on with."""
+    """A thought; the model cannot use one without its signature."""
     if part.signature:
-        told = {"type": "thought", "signature": part.signature}
+        step = {"type": "thought", "signature": part.signature}
         summary = [{"type": "text", "text": part.content}]
-        yield {**told, "summary": summary} if part.content else told
+        yield {**step, "summary": summary} if part.content else step
 
 
 def _arguments(part: NativeToolCallPart) -> dict[str, Any]:
@@ -227,14 +240,14 @@ def _content(content: Any) -> Step:
         case BinaryContent():
             return _binary(content)
         case FileUrl():
-            return _lying_elsewhere(content.media_type, content.url)
+            return _remote_file(content.media_type, content.url)
         case UploadedFile():
-            return _lying_elsewhere(content.media_type, content.file_id)
+            return _remote_file(content.media_type, content.file_id)
         case _:
-            raise UserError(f"an interaction cannot be shown a {type(content).__name__}")
+            raise UserError(f"an interaction has no content like a {type(content).__name__}")
 
 
-def _lying_elsewhere(media_type: str, uri: str) -> Step:
+def _remote_file(media_type: str, uri: str) -> Step:
     return {"type": _family(media_type), "uri": uri, "mime_type": media_type}
 
 

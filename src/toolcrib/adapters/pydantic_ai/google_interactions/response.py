@@ -1,8 +1,6 @@
-"""Steps of an interaction as parts of a response.
+"""The response of an interaction: its steps as parts, its citations, its end and its usage.
 
-What a text of an interaction cites. Places are given in bytes, and wanted in characters.
-
-How an interaction ended, and what it took.
+The API counts places in a text in bytes; parts count in characters.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ from toolcrib.adapters.pydantic_ai.parts import UNREAD
 
 
 def citations_of(text: str, annotations: Sequence[RawItem]) -> list[Citation]:
-    """The citations of a text; those whose place is not one of the text's come without it."""
+    """The citations of a text; one whose place is outside the text comes without a place."""
     return list(_citations(text.encode("utf-8", "surrogatepass"), annotations))
 
 
@@ -48,12 +46,12 @@ def _citations(text: bytes, annotations: Sequence[RawItem]) -> Iterator[Citation
 
 
 def _anchor(text: bytes, note: RawItem) -> ContentCitationAnchor | None:
-    # A place at the very start is left out, as zeros are.
+    # The API leaves zeros out.
     start, end = maybe_int(note, "start_index") or 0, maybe_int(note, "end_index")
     if end is None or not 0 <= start < end <= len(text):
         return None
     try:
-        # A place within a character is none: the provider counts something else there.
+        # A place inside a character is not counted in bytes of this text.
         before, cited = text[:start].decode(), text[start:end].decode()
     except UnicodeDecodeError:
         return None
@@ -72,7 +70,7 @@ def _source(note: RawItem) -> CitationSource | None:
 
 
 STEP: Final = "step"
-"""Where a part's details keep what its step says besides."""
+"""The key of a part's details with the rest of its step."""
 _NATIVE: Final[Mapping[str, str]] = {
     "code_execution": "code_execution",
     "file_search": "file_search",
@@ -80,12 +78,12 @@ _NATIVE: Final[Mapping[str, str]] = {
     "mcp_server_tool": "mcp_server",
     "url_context": "web_fetch",
 }
-"""pydantic-ai's names of what Google runs; whatever else it runs keeps its own."""
+"""pydantic-ai's names of Google's tools; others keep their own."""
 _CALL, _RESULT = "_call", "_result"
 
 
-class Reading:
-    """Reads the steps of one response. What is no part of it is left over as `unread`."""
+class StepReader:
+    """Reads the steps of one response. Steps that are no parts are kept in `unread`."""
 
     def __init__(self, provider: str) -> None:
         self.unread: list[dict[str, Any]] = []
@@ -112,13 +110,13 @@ class Reading:
                 self.unread.append(step)
 
     def _thought(self, step: RawItem) -> ThinkingPart:
-        texts = [text_of(each, "text") for each in mappings_of(step, "summary")]
+        texts = [text_of(content, "text") for content in mappings_of(step, "summary")]
         signature = maybe_text(step, "signature")
         text = "\n".join(filter(None, texts))
         return ThinkingPart(text, signature=signature, provider_name=self._provider)
 
     def content(self, content: dict[str, Any]) -> TextPart | FilePart | None:
-        """A piece of what the model puts out; None when it is left over."""
+        """One content of the model's output as a part; None when it is kept in `unread`."""
         if content.get("type") == "text":
             return self._text(text_of(content, "text"), mappings_of(content, "annotations"))
         file = file_of(content)
@@ -151,37 +149,37 @@ class Reading:
         name, arguments = _NATIVE.get(stem, stem), mapping_of(step, "arguments")
         if stem == "mcp_server_tool":
             name = f"{name}:{text_of(step, 'server_name')}"
-            asked = {"tool_name": text_of(step, "name"), "tool_args": arguments}
-            arguments = {"action": "call_tool", **asked}
-        key = text_of(step, "id")
-        self._names[key] = name
+            call = {"tool_name": text_of(step, "name"), "tool_args": arguments}
+            arguments = {"action": "call_tool", **call}
+        call_id = text_of(step, "id")
+        self._names[call_id] = name
         return NativeToolCallPart(
             name,
             arguments,
-            key,
+            call_id,
             provider_name=self._provider,
             provider_details={STEP: _without(step, "id", "arguments")},
         )
 
     def _result(self, step: RawItem, stem: str) -> Iterator[ModelResponsePart]:
-        key, content = text_of(step, "call_id"), _content(step, stem)
-        # What is told as it came need not be kept beside it.
-        said = ("call_id", "result") if content is step.get("result") else ("call_id",)
+        call_id, content = text_of(step, "call_id"), _content(step, stem)
+        # A result that is the content unchanged is not kept a second time.
+        covered = ("call_id", "result") if content is step.get("result") else ("call_id",)
         yield NativeToolReturnPart(
-            self._names.get(key) or _NATIVE.get(stem, stem),
+            self._names.get(call_id) or _NATIVE.get(stem, stem),
             content,
-            key,
+            call_id,
             provider_name=self._provider,
-            provider_details={STEP: _without(step, *said)},
+            provider_details={STEP: _without(step, *covered)},
         )
-        for each in mappings_of(step, "result"):
-            file = file_of(each)
+        for element in mappings_of(step, "result"):
+            file = file_of(element)
             if file is not None:
-                yield FilePart(file, id=key, provider_name=self._provider)
+                yield FilePart(file, id=call_id, provider_name=self._provider)
 
 
 def file_of(content: RawItem) -> BinaryContent | None:
-    """A file that comes with the answer; None when it is none, or lies elsewhere."""
+    """A file whose bytes are in the content; None when there are none."""
     data, media_type = text_of(content, "data"), text_of(content, "mime_type")
     with suppress(ValueError):
         if data and media_type:
@@ -191,29 +189,29 @@ def file_of(content: RawItem) -> BinaryContent | None:
 
 
 def _content(step: RawItem, stem: str) -> Any:
-    """What came of a call, in the shape that pydantic-ai's own model of Gemini gives."""
+    """The result of a call in the shape of pydantic-ai's own Gemini model."""
     result = step.get("result")
     is_error = step.get("is_error") is True
     if stem == "code_execution":
         outcome = "OUTCOME_FAILED" if is_error else "OUTCOME_OK"
-        return {"outcome": outcome, "output": _said(result)}
+        return {"outcome": outcome, "output": _text_of_result(result)}
     if stem == "mcp_server_tool":
-        return {"is_error": is_error, "content": _said(result)}
+        return {"is_error": is_error, "content": _text_of_result(result)}
     if stem == "url_context":
-        return [_page(each) for each in mappings_of(step, "result")]
+        return [_page(page) for page in mappings_of(step, "result")]
     return {"type": "result_error", "result": result} if is_error else result
 
 
-def _page(told: RawItem) -> dict[str, Any]:
-    status = f"URL_RETRIEVAL_STATUS_{text_of(told, 'status').upper() or 'UNSPECIFIED'}"
-    return {"retrieved_url": text_of(told, "url"), "url_retrieval_status": status}
+def _page(page: RawItem) -> dict[str, Any]:
+    status = f"URL_RETRIEVAL_STATUS_{text_of(page, 'status').upper() or 'UNSPECIFIED'}"
+    return {"retrieved_url": text_of(page, "url"), "url_retrieval_status": status}
 
 
-def _said(result: Any) -> str:
+def _text_of_result(result: Any) -> str:
     """The text of a result: itself, or that of its parts."""
     if isinstance(result, str):
         return result
-    texts = [text_of(each, "text") for each in mappings_of({"result": result}, "result")]
+    texts = [text_of(part, "text") for part in mappings_of({"result": result}, "result")]
     return "\n".join(filter(None, texts))
 
 
@@ -233,28 +231,28 @@ _REASONS: Final[Mapping[str, FinishReason]] = {
 
 
 def reason_of(interaction: RawItem) -> FinishReason | None:
-    """Why the model stopped; None when it did not say, or in a word that is not known."""
+    """Why the model stopped; None when the status is missing or unknown."""
     return _REASONS.get(text_of(interaction, "status"))
 
 
 def details_of(interaction: RawItem, unread: list[dict[str, Any]]) -> dict[str, Any]:
-    """What goes with the response, besides its parts."""
+    """The provider details of the response."""
     error = mapping_of(interaction, "error")
-    told: dict[str, Any] = {
+    details: dict[str, Any] = {
         "finish_reason": text_of(interaction, "status") or None,
         "error": error or None,
         "service_tier": text_of(interaction, "service_tier") or None,
         UNREAD: unread or None,
     }
-    return {key: value for key, value in told.items() if value is not None}
+    return {key: value for key, value in details.items() if value is not None}
 
 
 def usage_of(interaction: RawItem) -> RequestUsage:
-    """The tokens. Those that tools brought in are input, thoughts are output."""
-    told = mapping_of(interaction, "usage")
+    """The tokens. Those of tool results are input, those of thoughts are output."""
+    usage = mapping_of(interaction, "usage")
 
     def count(name: str) -> int:
-        return maybe_int(told, f"total_{name}_tokens") or 0
+        return maybe_int(usage, f"total_{name}_tokens") or 0
 
     thoughts = count("thought")
     return RequestUsage(

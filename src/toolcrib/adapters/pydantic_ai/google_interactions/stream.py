@@ -1,7 +1,4 @@
-"""An interaction as it comes: text is told at once, every other step when it is whole.
-
-Steps that are told in pieces.
-"""
+"""A streamed interaction: text is passed on at once, every other step when it is complete."""
 
 from __future__ import annotations
 
@@ -17,18 +14,18 @@ from pydantic_ai.models import StreamedResponse
 from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.json_fields import json_object_of, mapping_of, mappings_of, plain, text_of
 from toolcrib.adapters.pydantic_ai.google_interactions.response import (
-    Reading,
+    StepReader,
     details_of,
     reason_of,
     usage_of,
 )
 
 Step = dict[str, Any]
-_WRITTEN = "arguments_text"
+_ARGUMENTS = "arguments_text"
 _FILES = frozenset({"audio", "document", "image", "video"})
 
 
-def grow(step: Step, delta: RawItem) -> None:
+def extend(step: Step, delta: RawItem) -> None:
     """Add a piece to a step."""
     kind = text_of(delta, "type")
     if kind == "text":
@@ -43,7 +40,7 @@ def grow(step: Step, delta: RawItem) -> None:
     elif kind == "thought_summary":
         step["summary"] = [*mappings_of(step, "summary"), mapping_of(delta, "content")]
     elif kind == "arguments_delta":
-        step[_WRITTEN] = text_of(step, _WRITTEN) + text_of(delta, "arguments")
+        step[_ARGUMENTS] = text_of(step, _ARGUMENTS) + text_of(delta, "arguments")
     elif kind in _FILES:
         step["content"] = [*mappings_of(step, "content"), dict(delta)]
     else:
@@ -51,15 +48,15 @@ def grow(step: Step, delta: RawItem) -> None:
         step |= {key: value for key, value in delta.items() if key != "type" and value is not None}
 
 
-def whole(step: Step) -> Step:
-    """The step when no more pieces come."""
-    written = json_object_of(step, _WRITTEN)
-    step = {key: value for key, value in step.items() if key != _WRITTEN}
-    return {**step, "arguments": written} if written else step
+def complete(step: Step) -> Step:
+    """The step once all of its pieces are there."""
+    arguments = json_object_of(step, _ARGUMENTS)
+    step = {key: value for key, value in step.items() if key != _ARGUMENTS}
+    return {**step, "arguments": arguments} if arguments else step
 
 
 def _last_text(step: Step) -> Step:
-    """The text that is being written; a new one where there is none."""
+    """The last text of the step; a new one where there is none."""
     content: list[Any] = step.setdefault("content", [])
     if not content or content[-1].get("type") != "text":
         content.append({"type": "text", "text": ""})
@@ -68,25 +65,25 @@ def _last_text(step: Step) -> Step:
 
 @dataclass
 class InteractionStream(StreamedResponse):
-    """The response that a stream of events adds up to."""
+    """The response that the events of a stream build."""
 
     _name: str
     _provider: str
     _url: str
     _events: Any
-    _told: dict[Any, int] = field(default_factory=dict[Any, int])
-    """How much of each text has been told."""
+    _lengths: dict[Any, int] = field(default_factory=dict[Any, int])
+    """How many characters of each text were passed on."""
     _timestamp: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
-        reading = Reading(self._provider)
+        reader = StepReader(self._provider)
         steps: dict[Any, Step] = {}
         hop = 0
-        async for each in self._events:
-            event = plain(each)
+        async for raw_event in self._events:
+            event = plain(raw_event)
             match text_of(event, "event_type"):
                 case "interaction.created":
-                    # Where the provider stops in between, the SDK goes on, and steps count anew.
+                    # The SDK continues an interaction that stopped; its steps count anew.
                     hop += 1
                     self._note(mapping_of(event, "interaction"))
                 case "step.start":
@@ -94,42 +91,46 @@ class InteractionStream(StreamedResponse):
                 case "step.delta":
                     key = (hop, event.get("index"))
                     delta = mapping_of(event, "delta")
-                    for told in self._heard(steps.setdefault(key, {}), key, delta):
-                        yield told
+                    for part_event in self._extend(steps.setdefault(key, {}), key, delta):
+                        yield part_event
                 case "step.stop":
                     key = (hop, event.get("index"))
-                    for told in self._ended(steps.pop(key, {}), key, reading):
-                        yield told
+                    for part_event in self._end_step(steps.pop(key, {}), key, reader):
+                        yield part_event
                 case "interaction.completed":
-                    self._end(mapping_of(event, "interaction"), reading)
+                    self._end(mapping_of(event, "interaction"), reader)
                 case "error":
                     raise ModelAPIError(self._name, _problem(event))
                 case _:
                     pass
 
-    def _heard(self, step: Step, key: Any, delta: RawItem) -> Iterator[ModelResponseStreamEvent]:
-        grow(step, delta)
+    def _extend(self, step: Step, key: Any, delta: RawItem) -> Iterator[ModelResponseStreamEvent]:
+        extend(step, delta)
         contents = mappings_of(step, "content")
         if contents and delta.get("type") == "text":
-            yield from self._said(TextPart(text_of(contents[-1], "text")), (*key, len(contents)))
+            yield from self._text_events(
+                TextPart(text_of(contents[-1], "text")), (*key, len(contents))
+            )
 
-    def _ended(self, step: Step, key: Any, reading: Reading) -> Iterator[ModelResponseStreamEvent]:
-        step = whole(step)
+    def _end_step(
+        self, step: Step, key: Any, reader: StepReader
+    ) -> Iterator[ModelResponseStreamEvent]:
+        step = complete(step)
         if step.get("type") != "model_output":
-            for part in reading.parts(step):
+            for part in reader.parts(step):
                 yield self._parts_manager.handle_part(vendor_part_id=None, part=part)
             return
-        for at, content in enumerate(mappings_of(step, "content"), 1):
-            part = reading.content(content)
+        for index, content in enumerate(mappings_of(step, "content"), 1):
+            part = reader.content(content)
             if isinstance(part, TextPart):
-                yield from self._said(part, (*key, at))
+                yield from self._text_events(part, (*key, index))
             elif part is not None:
                 yield self._parts_manager.handle_part(vendor_part_id=None, part=part)
 
-    def _said(self, part: TextPart, key: Any) -> Iterator[ModelResponseStreamEvent]:
-        """Tell of a text what has not been told of it."""
-        known = self._told.get(key, 0)
-        self._told[key] = len(part.content)
+    def _text_events(self, part: TextPart, key: Any) -> Iterator[ModelResponseStreamEvent]:
+        """The events of the characters that were not passed on yet."""
+        known = self._lengths.get(key, 0)
+        self._lengths[key] = len(part.content)
         yield from self._parts_manager.handle_text_delta(
             vendor_part_id=key,
             content=part.content[known:],
@@ -142,11 +143,11 @@ class InteractionStream(StreamedResponse):
         self.provider_response_id = text_of(interaction, "id") or self.provider_response_id
         self._name = text_of(interaction, "model") or self._name
 
-    def _end(self, interaction: RawItem, reading: Reading) -> None:
+    def _end(self, interaction: RawItem, reader: StepReader) -> None:
         self._note(interaction)
         self._usage = self._usage + usage_of(interaction)
         self.finish_reason = reason_of(interaction)
-        self.provider_details = details_of(interaction, reading.unread)
+        self.provider_details = details_of(interaction, reader.unread)
 
     async def close_stream(self) -> None:
         await self._events.close()
@@ -170,5 +171,5 @@ class InteractionStream(StreamedResponse):
 
 def _problem(event: RawItem) -> str:
     error = mapping_of(event, "error")
-    told = [str(error.get("code") or ""), text_of(error, "message")]
-    return ": ".join(filter(None, told)) or "the interaction failed"
+    texts = [str(error.get("code") or ""), text_of(error, "message")]
+    return ": ".join(filter(None, texts)) or "the interaction failed"

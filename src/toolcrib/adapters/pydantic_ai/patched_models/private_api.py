@@ -90,6 +90,27 @@ PRIVATE_NAMES: Final[Mapping[str, tuple[PrivateName, ...]]] = {
         "pydantic_ai.models.openai:OpenAIResponsesStreamedResponse",
         _OPEN_STREAM,
     ),
+    "google_interactions": (
+        PrivateName(
+            "pydantic_ai.models:Model",
+            "_get_instruction_parts",
+            "send the instructions of a request",
+        ),
+        PrivateName(
+            "pydantic_ai.models:StreamedResponse",
+            "_get_event_iterator",
+            "stream interactions: subclasses must implement it",
+        ),
+        PrivateName(
+            "pydantic_ai.models:StreamedResponse", "_usage", "report the usage of interactions"
+        ),
+        PrivateName(
+            "pydantic_ai._parts_manager:ModelResponsePartsManager",
+            "handle_text_delta",
+            "stream the text of interactions",
+        ),
+        *_STREAM,
+    ),
     "models": (
         PrivateName(
             "pydantic_ai.models:Model",
@@ -254,6 +275,11 @@ def filter_event_stream(
 def add_part(streamed: Any, part: ModelResponsePart, key: Any = None) -> None:
     """Add a part to a response that streams, or replace the part with the same key."""
     streamed._parts_manager.handle_part(vendor_part_id=key, part=part)
+
+
+def instruction_texts(model: Any, messages: Any, parameters: Any) -> list[str]:
+    """The instructions of a request, as pydantic-ai collects them."""
+    return [part.content for part in model._get_instruction_parts(messages, parameters) or ()]
 
 
 def refresh_connections(model: Any) -> None:

@@ -103,11 +103,11 @@ async def test_what_it_raises_is_told_by_its_own_name() -> None:
 @pytest.mark.parametrize(
     ("handler", "options", "told"),
     [
-        (handlers.crashes, {}, "exit code 139 before it gave a result"),
-        (handlers.leaves, {}, "exit code 7 before it gave a result"),
-        (handlers.prints, {"output_bytes": 10_000}, "printed more than the 10000 bytes"),
+        (handlers.crashes, {}, "exit code 139 before it returned a result"),
+        (handlers.leaves, {}, "exit code 7 before it returned a result"),
+        (handlers.prints, {"output_bytes": 10_000}, "printed more than the limit of 10000 bytes"),
         (handlers.answers_much, {}, "the result has more than 1048576 bytes"),
-        (handlers.lies, {}, "before it gave a result"),
+        (handlers.lies, {}, "before it returned a result"),
         (handlers.swells, {"memory_bytes": 100 * MEBIBYTE}, "MemoryError"),
         (handlers.calls, {}, "cannot call tools"),
     ],
@@ -175,7 +175,7 @@ async def test_without_a_sandbox_it_does_not_run(monkeypatch: pytest.MonkeyPatch
     says that it may run weaker; then the event says so too.
     """
     found_nothing = {"bubblewrap": "no namespaces", "sandlock": "no Landlock"}
-    monkeypatch.setattr(detection, "_tried", found_nothing)
+    monkeypatch.setattr(detection, "_results", found_nothing)
     session = Session("s")
     recorder = Recorder(session.bus)
     arguments = {"a": 1, "b": 2}

@@ -56,7 +56,7 @@ async def test_where_there_is_none_nothing_runs_unless_told_to() -> None:
     """
     refusal, ran = (await found_inside()).splitlines()
 
-    assert refusal.startswith("nothing here can confine a program (bubblewrap: ")
+    assert refusal.startswith("no sandbox backend works here (bubblewrap: ")
     assert "sandlock: the package sandlock is not installed" in refusal
     assert "install toolcrib[sandbox]" in refusal
     assert ran == r"rlimits b'ran\n'"

@@ -35,14 +35,14 @@ def test_nobody_else_can_enter_it(work: WorkDirectory) -> None:
 @pytest.mark.parametrize("path", ["/", "/usr", "/etc/toolcrib", "~", "~/.."])
 def test_folders_of_others_are_no_work_directories(path: str) -> None:
     """R44: root gives a work directory away with all that is in it; a mistake would be for good."""
-    with pytest.raises(UsageError, match="not for commands to work in"):
+    with pytest.raises(UsageError, match="cannot be a work directory"):
         WorkDirectory.at(Path(path).expanduser())
 
 
 @pytest.mark.parametrize("name", ["", "/a", "a/", "a//b", "../a", "a/../b", ".", "a\0b"])
 def test_only_names_below_it_are_names(work: WorkDirectory, name: str) -> None:
     """A name that leads elsewhere is a mistake of the caller, and is told."""
-    with pytest.raises(UsageError, match="not a name below the work directory"):
+    with pytest.raises(UsageError, match="not a path below the work directory"):
         work.write(name, b"")
 
 

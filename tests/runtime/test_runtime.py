@@ -19,7 +19,7 @@ def call_of(session_id: str, name: str, **arguments: Any) -> dict[str, Any]:
 async def told(runtime: Runtime, name: str, params: Any) -> tuple[str, str]:
     """The refusal of an operation that is asked here."""
     with pytest.raises(Refused) as refused:
-        await runtime.ask_here(name, params)
+        await runtime.ask_inline(name, params)
     return refused.value.kind, refused.value.message
 
 
@@ -30,7 +30,7 @@ async def test_the_answer_is_the_same() -> None:
 
         apart, here = (
             await runtime.ask("tools.call", params),
-            await runtime.ask_here("tools.call", params),
+            await runtime.ask_inline("tools.call", params),
         )
 
         assert (here.status, here.value) == (apart.status, apart.value) == ("completed", 3)
@@ -42,7 +42,7 @@ async def test_closing_waits_for_it() -> None:
     """What runs in the task of whoever asks is drained like anything else."""
     gate = Gate()
     async with serving(host_tool("gate", gate), drain_seconds=60) as runtime:
-        asking = runtime.ask_here("tools.call", call_of(await new_session(runtime), "gate"))
+        asking = runtime.ask_inline("tools.call", call_of(await new_session(runtime), "gate"))
         calling = asyncio.create_task(asking)
         await gate.is_entered.wait()
         closing = asyncio.create_task(runtime.close())

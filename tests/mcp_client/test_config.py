@@ -22,7 +22,7 @@ def test_an_address_and_its_headers_are_filled_in_and_secret() -> None:
     assert reach.url == "https://example.org/key-0123456789abcdef"
     assert reach.headers["Authorization"] == "Bearer tok-12345678"
     assert "tok-12345678" not in repr(reach)
-    shown = printable_line("tok-12345678 at key-0123456789abcdef", reach.hidden)
+    shown = printable_line("tok-12345678 at key-0123456789abcdef", reach.scrubber)
     assert shown == "[secret] at [secret]"
 
 
@@ -35,8 +35,8 @@ def test_only_what_is_secret_is_hidden() -> None:
     reach = endpoint_of(config, {"ROOT": "/data/projects", "ANY": "filled-in-1"})
     said = "k-literal-1 /data/projects read-write filled-in-1"
 
-    assert printable_line(said, reach.hidden) == "[secret] /data/projects read-write [secret]"
-    assert printable_line(said, endpoint_of(config, None).hidden).startswith("[secret] /data")
+    assert printable_line(said, reach.scrubber) == "[secret] /data/projects read-write [secret]"
+    assert printable_line(said, endpoint_of(config, None).scrubber).startswith("[secret] /data")
 
 
 def test_a_clients_own_words_are_left_as_they_are() -> None:
@@ -57,8 +57,8 @@ def test_what_is_shown_is_one_short_line() -> None:
 
 def test_pauses_grow_up_to_a_limit() -> None:
     """A server that stays away is asked for less and less often."""
-    pace = ConnectionTiming(first=1, most=10)
+    timing = ConnectionTiming(first_pause=1, max_pause=10)
 
-    assert [pace.pause(failures) for failures in (0, 1, 2, 3, 4, 5, 10_000)] == [
+    assert [timing.pause(failures) for failures in (0, 1, 2, 3, 4, 5, 10_000)] == [
         *(1, 1, 2, 4, 8, 10, 10)
     ]

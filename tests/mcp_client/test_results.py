@@ -99,11 +99,11 @@ def test_an_error_without_words_is_a_failure_with_some() -> None:
 
     assert (found.success, found.message) == (
         False,
-        "`tool` failed, and its server does not say why.",
+        "`tool` failed; its server gives no reason.",
     )
 
 
 def test_data_that_is_too_large_is_refused() -> None:
     """There is no half of a value."""
-    with pytest.raises(CallEnded, match="1000 are taken at most"):
+    with pytest.raises(CallEnded, match="at most 1000 are accepted"):
         result(structured_content={"x": "y" * 1_000})
