@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolcrib.calls.call import CallSuspended
 from toolcrib.calls.execute import cancelled
@@ -192,26 +192,20 @@ def _leave(call: Call, error: BaseException) -> None:
     record_finish_soon(call)
 
 
-# As a named tuple makes itself, less a call in between: every call ends here.
-_new_outcome: Callable[[type[Outcome], tuple[Any, ...]], Outcome] = tuple[Any, ...].__new__
-
-
 def _finished(call: Call) -> Outcome:
     failure = call.failure
-    facts = (
-        call.call_id,
-        call.name,
-        "completed" if failure is None else "failed",
-        call.text,
-        call.value,
-        failure,
-        None,
-        call.metadata or NOTHING,
-        call.artifact_id,
-        call.error,
-        call.is_plain_text,
+    return Outcome(
+        call_id=call.call_id,
+        tool=call.name,
+        status="completed" if failure is None else "failed",
+        text=call.text,
+        value=call.value,
+        failure=failure,
+        metadata=call.metadata or NOTHING,
+        artifact_id=call.artifact_id,
+        error=call.error,
+        is_plain=call.is_plain_text,
     )
-    return _new_outcome(Outcome, facts)
 
 
 def _waiting(call: Call, request: ApprovalRequest) -> Outcome:
