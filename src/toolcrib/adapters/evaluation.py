@@ -265,7 +265,7 @@ class Evaluation(Generic[O]):
             await hosted.settle(turn.number)
         answer = [] if waiting else answer_items(conversation.last_items)
         raws = codec_view(conversation.items, answer, self._tools.classifier.format)
-        response = PromptResponse[O](
+        response: PromptResponse[O] = PromptResponse(
             prompt_name=self._prompt.name,
             status="waiting" if waiting else "completed",
             output=None if waiting else self._output(answer, conversation),

@@ -183,7 +183,7 @@ class HostedCalls:
         tool_name = item.declaration.tool.name
         invocation = self._invocation(item, raws)
         prepared = self._offered.get(tool_name)
-        if prepared is not None:
+        if prepared is not None and (prepared.tool.params_type or prepared.tool.result_type):
             invocation = as_declared(prepared.tool, invocation)
         call_id = self._call_id(invocation, turn)
         recorded = known.get(call_id)

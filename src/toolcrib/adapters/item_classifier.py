@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.adapters.items import ContextItem, HostedCallItem, UnknownItem
+from toolcrib.adapters.json_fields import text_of
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem
@@ -54,7 +55,9 @@ class ItemClassifier:
         item_format: ItemFormat,
     ) -> None:
         self._hosted = hosted
-        self._readers = readers
+        self._readers: dict[str, list[CallReader]] = {}
+        for reader in readers:
+            self._readers.setdefault(reader.call_type, []).append(reader)
         self._stand_ins = stand_ins
         self.format = item_format
 
@@ -67,8 +70,9 @@ class ItemClassifier:
         declared = _owner(self._hosted, raw)
         if declared is not None:
             return self.format.hosted_call(raw, declared)
-        if not self.format.is_answered(raw, raws):
-            for reader in self._readers:
+        readers = self._readers.get(text_of(raw, "type"), ())
+        if readers and not self.format.is_answered(raw, raws):
+            for reader in readers:
                 if reader.is_call(raw, raws):
                     return reader.read(raw)
         item = self.format.read(raw)

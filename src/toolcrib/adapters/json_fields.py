@@ -7,7 +7,7 @@ certain but its `type`. So everything is read from plain JSON, and nothing here 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 
@@ -81,12 +81,3 @@ def json_object_of(item: Mapping[str, Any], key: str) -> dict[str, Any]:
         return mapping_of({"read": json.loads(text_of(item, key))}, "read")
     except (ValueError, RecursionError):
         return {}
-
-
-def text_parts(items: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Every `output_text` part of every message, in order."""
-    for item in items:
-        if item.get("type") == "message":
-            for part in mappings_of(item, "content"):
-                if part.get("type") == "output_text":
-                    yield part

@@ -15,7 +15,13 @@ from toolcrib.adapters.evaluation import PromptRequest, first_message
 from toolcrib.adapters.governance import Governance
 from toolcrib.adapters.nested_prompts import around
 from toolcrib.adapters.options import Options
-from toolcrib.adapters.turn_tools import PromptExecutor, ProviderProfile, TurnTools, open_turn
+from toolcrib.adapters.turn_tools import (
+    PreparedTools,
+    PromptExecutor,
+    ProviderProfile,
+    TurnTools,
+    open_turn,
+)
 from toolcrib.errors import InvalidPrompt, PromptEvaluationError, UsageError
 from toolcrib.ledger.events import Event
 from toolcrib.portal import Portal
@@ -39,6 +45,7 @@ class PromptAdapter(ABC):
 
     def __init__(self) -> None:
         self._portal = Portal()
+        self._prepared = PreparedTools()
 
     def evaluate(
         self, prompt: Prompt[O], *, session: Session | None = None, **options: Unpack[Options]
@@ -114,6 +121,7 @@ class PromptAdapter(ABC):
             session,
             governance,
             profile,
+            self._prepared,
             lambda tools: PromptExecutor(
                 session, tools, governance, prompt=prompt, adapter=self, is_inherited=is_inherited
             ),

@@ -176,8 +176,13 @@ def is_sound_id(call_id: str) -> bool:
 class CallReader(Protocol):
     """Reads one type of item as a call for this process, and writes the answer."""
 
+    @property
+    def call_type(self) -> str:
+        """The type of items that it reads."""
+        ...
+
     def is_call(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:
-        """Whether an item, among the items of its step, is such a call."""
+        """Whether an item of that type, among the items of its step, is such a call."""
         ...
 
     def read(self, raw: RawItem) -> ToolCallItem:
@@ -199,6 +204,10 @@ class ClientCallReader:
 
     items: ClientItems
     name: str
+
+    @property
+    def call_type(self) -> str:
+        return self.items.call_type
 
     def is_call(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:
         return self.items.is_call(raw)

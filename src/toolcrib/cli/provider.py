@@ -23,7 +23,7 @@ from toolcrib.errors import Refused, UsageError
 if TYPE_CHECKING:
     from toolcrib.embedded.backend import ModelBackend
     from toolcrib.embedded.provider import EmbeddedProvider
-    from toolcrib.embedded.web.source import WebSource
+    from toolcrib.embedded.web.source import WebSearchSource
     from toolcrib.serving.tokens import Tokens
 
 
@@ -72,12 +72,12 @@ def _chat(asked: BackendOptions) -> ModelBackend:
     return ChatBackend(asked.model, base_url=asked.base_url, api_key=key)
 
 
-def web_of(folders: Sequence[str], searxng: str | None) -> list[WebSource]:
+def web_of(folders: Sequence[str], searxng: str | None) -> list[WebSearchSource]:
     """Where web search looks. Raises `UsageError`."""
     from toolcrib.embedded.web.folder import WebFolder
     from toolcrib.embedded.web.searxng import Searxng
 
-    found: list[WebSource] = []
+    found: list[WebSearchSource] = []
     for each in folders:
         folder, _, url = each.partition("=")
         if not url or not Path(folder).is_dir():
@@ -92,7 +92,7 @@ DEFAULT_PORT: Final = 8421
 
 
 @dataclass(frozen=True, slots=True)
-class _Door:
+class _ServerOptions:
     host: str
     port: int
     token_file: Path | None
@@ -169,22 +169,22 @@ def provider(
     require_extra("server", "provider")
     require_extra("openai", "provider")
     asked = BackendOptions(backend, base_url, model, api_key_env)
-    door = _Door(host, port, token_file, allow_host, allow_origin)
+    server = _ServerOptions(host, port, token_file, allow_host, allow_origin)
     try:
-        proposer, sources = backend_of(asked), web_of(web or (), searxng)
-        made = _made(proposer, data, sources, allow_network, allow_unconfined)
+        chosen, sources = backend_of(asked), web_of(web or (), searxng)
+        provider_ = _create(chosen, data, sources, allow_network, allow_unconfined)
         if show_token:
-            show(_secret(door))
+            show(_secret(server))
         with redirected_stdout():
-            asyncio.run(_serve(made, proposer, door, data))
+            asyncio.run(_serve(provider_, chosen, server, data))
     except (Refused, UsageError, OSError) as error:
         fail(str(error))
 
 
-def _made(
-    proposer: ModelBackend,
+def _create(
+    chosen: ModelBackend,
     data: Path | None,
-    web: list[WebSource],
+    web: list[WebSearchSource],
     allow_network: bool,
     allow_unconfined: bool,
 ) -> EmbeddedProvider:
@@ -192,7 +192,7 @@ def _made(
     from toolcrib.embedded.search.embedder import MiniLmEmbedder
 
     return EmbeddedProvider(
-        proposer,
+        chosen,
         data=data,
         web=web,
         embedder=MiniLmEmbedder() if MiniLmEmbedder.is_installed() else None,
@@ -202,60 +202,60 @@ def _made(
 
 
 async def _serve(
-    made: EmbeddedProvider, proposer: ModelBackend, door: _Door, data: Path | None
+    provider_: EmbeddedProvider, chosen: ModelBackend, server: _ServerOptions, data: Path | None
 ) -> None:
     from toolcrib.embedded.server import serve_provider
     from toolcrib.serving.origins import LOOPBACK_HOSTS
 
-    tokens = _given_tokens(door)
+    tokens = _given_tokens(server)
 
     def tell(url: str) -> None:
-        scripted = ", whose answers are written beforehand" if proposer.is_scripted else ""
+        scripted = ", whose answers are written beforehand" if chosen.is_scripted else ""
         show_note(f"serving on {url}")
-        show_note(f"the model is {proposer.name}{scripted}")
-        show_note(f"the token is {_token_place(door)}")
+        show_note(f"the model is {chosen.name}{scripted}")
+        show_note(f"the token is {_token_place(server)}")
         show_note(
             f"state is kept in {data}" if data else "nothing is kept; give --data FOLDER for that"
         )
 
-    async with made:
+    async with provider_:
         await serve_provider(
-            made,
-            door.host,
-            door.port,
+            provider_,
+            server.host,
+            server.port,
             tokens=tokens,
-            token_file=door.token_file,
-            allowed_hosts=[*LOOPBACK_HOSTS, *door.hosts] if door.hosts else None,
-            allowed_origins=door.origins,
+            token_file=server.token_file,
+            allowed_hosts=[*LOOPBACK_HOSTS, *server.hosts] if server.hosts else None,
+            allowed_origins=server.origins,
             on_ready=tell,
         )
 
 
-def _given_tokens(door: _Door) -> Tokens | None:
-    """Tokens that somebody chose; None leaves it to a file that is made on loopback."""
+def _given_tokens(server: _ServerOptions) -> Tokens | None:
+    """Tokens that somebody chose; None leaves it to a file that is provider_ on loopback."""
     from toolcrib.serving.tokens import Token, Tokens, read_tokens
 
-    if door.token_file is not None:
-        return read_tokens(door.token_file) if door.token_file.exists() else None
+    if server.token_file is not None:
+        return read_tokens(server.token_file) if server.token_file.exists() else None
     given = os.environ.get(TOKEN_VARIABLE)
     return Tokens([Token(given)]) if given else None
 
 
-def _token_place(door: _Door) -> str:
+def _token_place(server: _ServerOptions) -> str:
     from toolcrib.serving.tokens import default_token_file
 
-    if door.token_file is None and os.environ.get(TOKEN_VARIABLE):
+    if server.token_file is None and os.environ.get(TOKEN_VARIABLE):
         return f"that of {TOKEN_VARIABLE}"
-    return f"in {door.token_file or default_token_file()}"
+    return f"in {server.token_file or default_token_file()}"
 
 
-def _secret(door: _Door) -> str:
-    """The owner's token, which is made when there is none yet."""
+def _secret(server: _ServerOptions) -> str:
+    """The owner's token, which is provider_ when there is none yet."""
     from toolcrib.serving.tokens import default_token_file, owner_token, read_or_create_tokens
 
     given = os.environ.get(TOKEN_VARIABLE)
-    if door.token_file is None and given:
+    if server.token_file is None and given:
         return given
-    path = door.token_file or default_token_file()
+    path = server.token_file or default_token_file()
     read_or_create_tokens(path)
     return owner_token(path)

@@ -18,7 +18,7 @@ from toolcrib.ledger.events import ApprovalRequested, CallStarted, HostedToolPro
 if TYPE_CHECKING:
     from toolcrib.session.session import Session
 
-MOST_CHARS: Final = 100
+MAX_CHARS: Final = 100
 _BAR: Final = 30
 
 
@@ -99,7 +99,7 @@ class DemoScreen:
 
     def _invoked(self, event: ToolInvoked) -> None:
         mark = "ok" if event.success else "failed"
-        text = " ".join(event.message.split())[:MOST_CHARS]
+        text = " ".join(event.message.split())[:MAX_CHARS]
         self.say(f"   {event.name:17} {mark:7} {text}", "" if event.success else "red")
 
 

@@ -1,17 +1,27 @@
-"""The provider's state: one SQLite file, written in transactions."""
+"""The provider's state: one SQLite file, written in transactions.
+
+Names of things, in the form that clients know.
+
+When something is to be done now and then.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import fcntl
 import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Final, TypeVar
+from typing import IO, TYPE_CHECKING, Final, TypeVar
 
 from toolcrib.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolcrib.clock import Clock
+
 
 T = TypeVar("T")
 
@@ -139,3 +149,30 @@ def claim_folder(folder: Path) -> IO[bytes]:
 def _make_private(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+_BYTES: Final = 24
+
+
+def new_id(prefix: str) -> str:
+    """A name that nobody can guess, such as `resp_…`."""
+    return f"{prefix}_{secrets.token_hex(_BYTES)}"
+
+
+class SweepInterval:
+    """Is due when it is first asked, and again once `seconds` have passed. It needs no timer, so
+    that nothing wakes up a provider that nobody uses.
+    """
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._next_at: float | None = None
+
+    def has_elapsed(self) -> bool:
+        """Whether it is to be done now; whoever is told so does it."""
+        now = self._clock()
+        if self._next_at is not None and now < self._next_at:
+            return False
+        self._next_at = now + self._seconds
+        return True

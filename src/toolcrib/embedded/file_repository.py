@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from toolcrib.embedded.database import SweepInterval, new_id
 from toolcrib.embedded.faults import invalid, missing
-from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.interval import Interval
 from toolcrib.errors import ApiFault
 from toolcrib.vfs.names import safe_name
 
@@ -41,7 +40,7 @@ class StoredFile:
     expires_at: int | None
 
     @property
-    def told(self) -> dict[str, Any]:
+    def resource(self) -> dict[str, Any]:
         """As clients see it."""
         return {
             "id": self.id,
@@ -62,19 +61,19 @@ class FileRepository:
         self._database = database
         self._folder = folder
         self._clock = clock
-        self._sweeps = Interval(clock, _SWEEP_SECONDS)
-        self._when_gone: list[DeletionListener] = []
+        self._sweeps = SweepInterval(clock, _SWEEP_SECONDS)
+        self._deletion_listeners: list[DeletionListener] = []
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def when_gone(self, tell: DeletionListener) -> None:
+    def on_deletion(self, tell: DeletionListener) -> None:
         """Have somebody told of the id of each file that is deleted or swept away."""
-        self._when_gone.append(tell)
+        self._deletion_listeners.append(tell)
 
     async def add(
         self, filename: str, data: bytes, purpose: str, *, seconds: int | None = None
     ) -> StoredFile:
         """Keep a file. Raises `ApiFault`."""
-        if self._sweeps.is_due():
+        if self._sweeps.has_elapsed():
             await self.sweep()
         if purpose not in PURPOSES:
             raise invalid(f"Unknown purpose: '{purpose[:80]}'.", "purpose")
@@ -139,7 +138,7 @@ class FileRepository:
         await self._database.ask(write)
         with suppress(FileNotFoundError):
             self._path(file_id).unlink()
-        for tell in self._when_gone:
+        for tell in self._deletion_listeners:
             await tell(file_id)
 
     def _path(self, file_id: str) -> Path:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from toolcrib.embedded.backend import ModelBackend
     from toolcrib.embedded.search.embedder import Embedder
     from toolcrib.embedded.tools.tool import HostedKind
-    from toolcrib.embedded.web.source import WebSource
+    from toolcrib.embedded.web.source import WebSearchSource
 
 
 class EmbeddedProvider:
@@ -55,7 +55,7 @@ class EmbeddedProvider:
         *,
         data: str | os.PathLike[str] | None = None,
         kinds: Sequence[HostedKind] = (),
-        web: Sequence[WebSource] = (),
+        web: Sequence[WebSearchSource] = (),
         embedder: Embedder | None = None,
         allow_network: bool = False,
         allow_unconfined: bool = False,

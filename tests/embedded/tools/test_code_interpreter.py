@@ -296,7 +296,7 @@ async def test_cancelling_a_response_ends_its_code() -> None:
 
 async def test_the_oldest_idle_interpreter_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only so many interpreters are kept; a container that lost its own is told so."""
-    monkeypatch.setattr("toolcrib.embedded.containers.interpreter_pool.MOST_WARM", 1)
+    monkeypatch.setattr("toolcrib.embedded.containers.interpreter_pool.MAX_INTERPRETERS", 1)
     async with served(python) as (client, _):
         first = await run_code(client, "x = 1", AUTO)
         await run_code(client, "1", AUTO)

@@ -125,14 +125,16 @@ def without_mounts(prompt: RenderedPrompt[Any]) -> RenderedPrompt[Any]:
 def turn_tools_with(staged: FilesStaged, turn_tools: TurnTools) -> TurnTools:
     """The tools of a turn, with the files in the container."""
     declared = turn_tools.declared
-    return replace(turn_tools, declared=replace(declared, tools=tools_with(staged, declared.tools)))
+    return replace(
+        turn_tools, declared=replace(declared, entries=entries_with(staged, declared.entries))
+    )
 
 
-def tools_with(staged: FilesStaged, tools: Sequence[RawItem]) -> list[Any]:
+def entries_with(staged: FilesStaged, entries: Sequence[RawItem]) -> list[Any]:
     """The tools of a request, with the files in the container that the provider makes."""
     if staged.container_id is not None:
-        return list(tools)
-    return [_with_files(tool, staged) if tool.get("type") == KIND else tool for tool in tools]
+        return list(entries)
+    return [_with_files(entry, staged) if entry.get("type") == KIND else entry for entry in entries]
 
 
 def message_with(staged: FilesStaged, message: UserMessage) -> UserMessage:

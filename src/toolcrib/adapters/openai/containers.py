@@ -22,7 +22,7 @@ import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from toolcrib.adapters.openai.codecs.auto_container import wire_network
-from toolcrib.adapters.openai.reply import WHAT_TO_DO, is_container_gone, said
+from toolcrib.adapters.openai.request_errors import WHAT_TO_DO, is_container_gone, said
 from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
 from toolcrib.tools.code_interpreter import (
     AutoContainer,
@@ -182,8 +182,8 @@ async def ready_containers(
                 await check_container(client, config.container, prompt_name=prompt_name)
 
 
-def log_runs(response: PromptResponse[O]) -> PromptResponse[O]:
-    """Log in which containers code did run; returns the response."""
+def log_runs(response: PromptResponse[Any]) -> None:
+    """Log in which containers code did run."""
     ran = dict.fromkeys(
         (name, invocation.params.container_id)
         for name, invocation in response.invocations
@@ -191,7 +191,6 @@ def log_runs(response: PromptResponse[O]) -> PromptResponse[O]:
     )
     for name, container_id in ran:
         logger.info("%s: %s ran code in container %s", response.prompt_name, name, container_id)
-    return response
 
 
 def _named(config: CodeInterpreterConfig) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.adapters.openai.reply import said
+from toolcrib.adapters.openai.request_errors import said
 from toolcrib.errors import DownloadFailed, UsageError
 from toolcrib.tools.code_interpreter import GeneratedFile
 from toolcrib.vfs.names import numbered, safe_name

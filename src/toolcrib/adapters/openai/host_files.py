@@ -22,7 +22,7 @@ from typing import Any, Final
 from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.json_fields import plain, text_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
-from toolcrib.adapters.openai.reply import is_container_gone, said
+from toolcrib.adapters.openai.request_errors import is_container_gone, said
 from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
 from toolcrib.tools.code_interpreter import AutoContainer
 from toolcrib.tools.code_interpreter.types import MOST_FILES

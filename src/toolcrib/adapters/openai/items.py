@@ -193,9 +193,10 @@ class FunctionCallReader:
     """Reads calls of functions. `names` are the tools' own names by the name on the wire."""
 
     names: Mapping[str, str]
+    call_type: str = "function_call"
 
     def is_call(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:
-        return raw.get("type") == "function_call"
+        return True
 
     def read(self, raw: RawItem) -> ToolCallItem:
         wire_name = text_of(raw, "name")
@@ -214,9 +215,10 @@ class CustomCallReader:
     """Reads calls of custom tools: their free text is one argument, `input`."""
 
     names: Mapping[str, str]
+    call_type: str = "custom_tool_call"
 
     def is_call(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:
-        return raw.get("type") == "custom_tool_call" and not self._is_hosted(raw, raws)
+        return not self._is_hosted(raw, raws)
 
     def read(self, raw: RawItem) -> ToolCallItem:
         wire_name = text_of(raw, "name")

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from toolcrib.adapters.history import Conversation, History
     from toolcrib.adapters.items import Item
     from toolcrib.adapters.options import TurnOptions
-    from toolcrib.adapters.tool_declarations import HostedDeclaration, ToolDeclarations
+    from toolcrib.adapters.tool_declarations import (
+        FunctionDeclaration,
+        HostedDeclaration,
+        ToolDeclarations,
+    )
     from toolcrib.prompt.output import OutputSchema
     from toolcrib.prompt.rendered_prompt import RenderedPrompt
 
@@ -152,7 +156,7 @@ def output_format(output: OutputSchema[Any]) -> dict[str, Any]:
 
 def choice_of(declared: ToolDeclarations, wanted: str, prompt_name: str) -> Any:
     """`tool_choice` for `auto`, `none`, `required` or the name of one tool."""
-    if wanted == "required" and not declared.tools:
+    if wanted == "required" and not declared.has_tools:
         raise _unrenderable(
             "tool_choice is 'required', but no tool is offered; offer one, or leave the choice at "
             "'auto'",
@@ -225,7 +229,7 @@ class Requests:
         own: dict[str, Any] = {}
         if conversation.last_response_id is not None:
             own["previous_response_id"] = conversation.last_response_id
-        if self._declared.tools:
+        if self._declared.has_tools:
             own |= _tool_choice(self._declared, self._options, conversation, self._prompt_name)
         with self._told():
             members = [self._shared, b'"input":%b' % self._outgoing.to_json(conversation.unsent)]
@@ -258,12 +262,23 @@ def _shared(
         include.append("reasoning.encrypted_content")
     if include:
         body["include"] = list(dict.fromkeys(include))
-    if declared.tools:
-        body["tools"] = declared.tools
+    if declared.has_tools:
+        body["tools"] = [*map(_function, declared.functions), *declared.entries]
     if prompt.output is not None:
         text = cast("Mapping[str, Any]", extra.pop("text", {}))
         body["text"] = {**text, "format": output_format(prompt.output)}
     return {**body, **extra}
+
+
+def _function(function: FunctionDeclaration) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": function.wire_name,
+        "description": function.description,
+        "parameters": function.parameters,
+        # Strict mode would refuse optional arguments; the executor validates them anyway.
+        "strict": False,
+    }
 
 
 def _tool_choice(

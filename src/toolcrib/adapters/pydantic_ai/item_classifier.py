@@ -54,9 +54,10 @@ class PartCallReader:
     """Reads the calls of functions. `names` are the tools' own names by the name on the wire."""
 
     names: Mapping[str, str]
+    call_type: str = TOOL_CALL
 
     def is_call(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:
-        return raw.get("type") == TOOL_CALL
+        return True
 
     def read(self, raw: RawItem) -> ToolCallItem:
         wire_name = text_of(raw, "name")

@@ -9,17 +9,21 @@ Which events of a model's stream people want to see.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.history import ReplyItems
 from toolcrib.adapters.json_fields import maybe_text
-from toolcrib.adapters.model_client import ModelReply, Retry
+from toolcrib.adapters.model_client import (
+    ModelReply,
+    Retry,
+    late,
+    send_with_retries,
+)
 from toolcrib.adapters.pydantic_ai.parts import items_of, with_calls
 from toolcrib.adapters.response import Usage
-from toolcrib.errors import PromptEvaluationError, ReplyBroken
+from toolcrib.errors import DeadlinePassed, PromptEvaluationError, ReplyBroken
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart
@@ -289,22 +293,18 @@ class PydanticAIClient:
         announcer: StreamAnnouncer | None,
         deadline: float | None,
     ) -> ModelResponse:
-        number = 0
-        while True:
-            if deadline is not None and asyncio.get_running_loop().time() >= deadline:
-                raise self._late()
-            number += 1
-            limit = asyncio.timeout_at(deadline)
-            try:
-                async with limit:
-                    return await self._once(messages, step, announcer)
-            except Exception as error:
-                if limit.expired():
-                    raise self._late() from error
-                pause = self._pause(error, number, deadline)
-                if pause is None:
-                    raise self._unanswered(error) from error
-            await asyncio.sleep(pause)
+        try:
+            return await send_with_retries(
+                lambda: self._once(messages, step, announcer),
+                self.retry,
+                deadline,
+                is_passing=is_passing,
+                requested_pause=asked_pause,
+            )
+        except DeadlinePassed as error:
+            raise late(self.prompt_name) from error
+        except Exception as error:
+            raise self._unanswered(error) from error
 
     async def _once(
         self, messages: list[ModelMessage], step: int, announcer: StreamAnnouncer | None
@@ -326,25 +326,9 @@ class PydanticAIClient:
         # Only now: a model that falls back on others notes at the end which of them goes on.
         return stream.get()
 
-    def _pause(self, error: Exception, attempt: int, deadline: float | None) -> float | None:
-        """How long to wait before trying again; None when there is no point."""
-        if attempt >= self.retry.attempts or not is_passing(error):
-            return None
-        pause = self.retry.pause(attempt, asked_pause(error))
-        if pause is None or deadline is None:
-            return pause
-        return pause if asyncio.get_running_loop().time() + pause < deadline else None
-
     def _unanswered(self, error: Exception) -> PromptEvaluationError:
         phase = "render" if is_unsent(error) else "request"
         return self._failed(explained(error), phase=phase, request_id=request_id_of(error))
-
-    def _late(self) -> PromptEvaluationError:
-        return self._failed(
-            "the deadline passed before the provider answered; allow more seconds in the prompt's "
-            "Budget",
-            phase="budget",
-        )
 
     def _failed(self, message: str, **facts: Any) -> PromptEvaluationError:
         return PromptEvaluationError(message, prompt_name=self.prompt_name, **facts)

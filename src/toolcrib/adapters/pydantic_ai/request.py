@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.tools import ToolDefinition
 
-    from toolcrib.adapters.codec import RawItem
     from toolcrib.adapters.options import TurnOptions
     from toolcrib.adapters.tool_declarations import ToolDeclarations
     from toolcrib.prompt.output import OutputSchema
@@ -40,13 +39,13 @@ def choice_of(declared: ToolDeclarations, wanted: str, prompt_name: str) -> dict
     names = {**declared.wire, **{each.tool.name: each.codec.kind for each in declared.client_run}}
     if wanted in names:
         return {"tool_choice": [names[wanted]]}
-    if wanted == "required" and any(text_of(each, "type") == "function" for each in declared.tools):
+    if wanted == "required" and _functions(declared):
         return {"tool_choice": "required"}
     raise PromptEvaluationError(_why(declared, wanted), prompt_name=prompt_name, phase="render")
 
 
 def _why(declared: ToolDeclarations, wanted: str) -> str:
-    if wanted == "required" and not declared.tools:
+    if wanted == "required" and not declared.has_tools:
         return (
             "tool_choice is 'required', but no tool is offered; offer one, or leave the choice at "
             "'auto'"
@@ -157,7 +156,7 @@ def _parameters(
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
 
-    functions = [_function(each) for each in declared.tools if each["type"] == "function"]
+    functions = _functions(declared)
     asked: dict[str, Any] = {}
     if output is not None:
         has_tools = bool(functions or native)
@@ -176,14 +175,30 @@ def _takes_schema(model: Any, *, has_tools: bool) -> bool:
     return bool(profile.get("supports_json_schema_output", False) and is_free)
 
 
-def _function(entry: RawItem) -> ToolDefinition:
+def _functions(declared: ToolDeclarations) -> list[ToolDefinition]:
+    """The functions of a request: the tools of this process, and those that a native tool needs
+    beside it.
+    """
     from pydantic_ai.tools import ToolDefinition
 
-    return ToolDefinition(
-        name=text_of(entry, "name"),
-        description=text_of(entry, "description"),
-        parameters_json_schema=mapping_of(entry, "parameters"),
-    )
+    own = [
+        ToolDefinition(
+            name=function.wire_name,
+            description=function.description,
+            parameters_json_schema=dict(function.parameters),
+        )
+        for function in declared.functions
+    ]
+    beside = [
+        ToolDefinition(
+            name=text_of(entry, "name"),
+            description=text_of(entry, "description"),
+            parameters_json_schema=mapping_of(entry, "parameters"),
+        )
+        for entry in declared.entries
+        if entry["type"] == "function"
+    ]
+    return [*own, *beside]
 
 
 def _native(declared: ToolDeclarations, prompt_name: str) -> list[Any]:
@@ -194,7 +209,7 @@ def _native(declared: ToolDeclarations, prompt_name: str) -> list[Any]:
     from pydantic_ai.native_tools import NATIVE_TOOL_TYPES
 
     found: list[Any] = []
-    for entry in declared.tools:
+    for entry in declared.entries:
         kind = text_of(entry, "type")
         if kind == "function":
             continue

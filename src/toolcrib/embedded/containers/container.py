@@ -14,8 +14,8 @@ from toolcrib.embedded.faults import invalid
 GIBIBYTE: Final = 1024**3
 MEMORY: Final = {"1g": GIBIBYTE, "4g": 4 * GIBIBYTE, "16g": 16 * GIBIBYTE, "64g": 64 * GIBIBYTE}
 IDLE_MINUTES: Final = 20
-MOST_IDLE_MINUTES: Final = 20
-MOST_FILES: Final = 50
+MAX_IDLE_MINUTES: Final = 20
+MAX_FILES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Container:
         """Whether nobody used it for too long."""
         return now >= self.last_active_at + 60 * self.expires_minutes
 
-    def told(self, now: float) -> dict[str, Any]:
+    def resource(self, now: float) -> dict[str, Any]:
         """As clients see it."""
         network = {"type": "allowlist", "allowed_domains": ["*"]}
         return {
@@ -81,7 +81,7 @@ class ContainerFile:
         return self.path.rpartition("/")[2]
 
     @property
-    def told(self) -> dict[str, Any]:
+    def resource(self) -> dict[str, Any]:
         """As clients see it."""
         return {
             "id": self.id,
@@ -108,7 +108,7 @@ class ContainerOptions:
 def read_container_options(
     config: Mapping[str, Any], param: str, *, allow_network: bool
 ) -> ContainerOptions:
-    """The terms of a request. Raises `ApiFault` for what cannot be kept."""
+    """The options of a request. Raises `ApiFault` for what cannot be kept."""
     memory = config.get("memory_limit") or "1g"
     if not isinstance(memory, str) or memory not in MEMORY:
         have = ", ".join(MEMORY)
@@ -124,34 +124,36 @@ def read_container_options(
     )
 
 
-def _minutes(asked: object, param: str) -> int:
-    if asked is None:
+def _minutes(config: object, param: str) -> int:
+    if config is None:
         return IDLE_MINUTES
-    facts = cast(dict[str, Any], asked) if isinstance(asked, dict) else {}
+    facts = cast(dict[str, Any], config) if isinstance(config, dict) else {}
     minutes = facts.get("minutes")
     if facts.get("anchor") != "last_active_at" or type(minutes) is not int:
         raise invalid("Give an anchor of last_active_at, and minutes.", f"{param}.expires_after")
-    if not 1 <= minutes <= MOST_IDLE_MINUTES:
+    if not 1 <= minutes <= MAX_IDLE_MINUTES:
         raise invalid(
-            f"A container expires after 1 to {MOST_IDLE_MINUTES} minutes.",
+            f"A container expires after 1 to {MAX_IDLE_MINUTES} minutes.",
             f"{param}.expires_after.minutes",
         )
     return minutes
 
 
-def _file_ids(asked: object, param: str) -> tuple[str, ...]:
-    listed = cast(list[object], asked) if isinstance(asked, list) else [] if asked is None else [0]
-    if not all(isinstance(each, str) for each in listed):
+def _file_ids(config: object, param: str) -> tuple[str, ...]:
+    listed = (
+        cast(list[object], config) if isinstance(config, list) else [] if config is None else [0]
+    )
+    if not all(isinstance(file_id, str) for file_id in listed):
         raise invalid("'file_ids' must be a list of ids.", f"{param}.file_ids")
-    if len(listed) > MOST_FILES:
-        raise invalid(f"At most {MOST_FILES} files can be given.", f"{param}.file_ids")
+    if len(listed) > MAX_FILES:
+        raise invalid(f"At most {MAX_FILES} files can be given.", f"{param}.file_ids")
     return tuple(map(str, listed))
 
 
-def _network(asked: object, param: str, allow_network: bool) -> bool:
-    if asked is None:
+def _network(config: object, param: str, allow_network: bool) -> bool:
+    if config is None:
         return False
-    policy = cast(dict[str, Any], asked) if isinstance(asked, dict) else {}
+    policy = cast(dict[str, Any], config) if isinstance(config, dict) else {}
     if policy.get("type") == "disabled":
         return False
     at = f"{param}.network_policy"

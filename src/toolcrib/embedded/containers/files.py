@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from toolcrib.embedded.containers.container import ContainerFile
 from toolcrib.embedded.containers.interpreter import FIGURES, WORK_AT
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid, missing
-from toolcrib.embedded.ids import new_id
 from toolcrib.errors import ApiFault
 from toolcrib.sandbox.command import MEBIBYTE
 from toolcrib.sandbox.work_directory import WorkDirectory
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from toolcrib.embedded.containers.container import Container
     from toolcrib.embedded.database import Database
 
-MOST_FILE_BYTES: Final = 128 * MEBIBYTE
-MOST_NOTED: Final = 200
+MAX_FILE_BYTES: Final = 128 * MEBIBYTE
+MAX_NOTED: Final = 200
 """Files that one call is told to have made. The next one is told of the others."""
 
 _Found = tuple[str, int, str]
@@ -51,8 +51,8 @@ class ContainerFiles:
         self, container: Container, filename: str, data: bytes, source: str = "user"
     ) -> ContainerFile:
         """Put a file into a container. Raises `ApiFault`."""
-        if len(data) > MOST_FILE_BYTES:
-            raise ApiFault(413, f"A file here has at most {MOST_FILE_BYTES} bytes.", param="file")
+        if len(data) > MAX_FILE_BYTES:
+            raise ApiFault(413, f"A file here has at most {MAX_FILE_BYTES} bytes.", param="file")
         name = safe_name(filename)
         try:
             await asyncio.to_thread(self.work(container).write, name, data)
@@ -81,7 +81,7 @@ class ContainerFiles:
     async def read(self, container: Container, file: ContainerFile) -> bytes:
         """The bytes of a file. Raises `ApiFault` when the code has taken it away meanwhile."""
         try:
-            return await asyncio.to_thread(self.work(container).read, file.name, MOST_FILE_BYTES)
+            return await asyncio.to_thread(self.work(container).read, file.name, MAX_FILE_BYTES)
         except OSError:
             raise missing("Container file", file.id) from None
 
@@ -111,14 +111,14 @@ class ContainerFiles:
         ]
         gone = set(known) - {f"{WORK_AT}/{name}" for name, _, _ in found}
         await self._forget(container, list(gone))
-        return await self._note(container, news[:MOST_NOTED], "assistant")
+        return await self._note(container, news[:MAX_NOTED], "assistant")
 
     async def keep_figure(self, container: Container, figure: str) -> tuple[ContainerFile, bytes]:
         """A figure that code drew, as a file of its own, and its bytes. Raises `OSError` when it is
         not there, or is something else than a file.
         """
         work = self.work(container)
-        data = await asyncio.to_thread(work.read, figure, MOST_FILE_BYTES)
+        data = await asyncio.to_thread(work.read, figure, MAX_FILE_BYTES)
         await asyncio.to_thread(work.delete, figure)
         name = f"{new_id('figure')[:19]}.png"
         return await self.put(container, name, data, "assistant"), data
@@ -161,7 +161,7 @@ def _look_at(work: WorkDirectory) -> list[_Found]:
         if file.name.startswith(f"{FIGURES}/") or not file.name.isprintable():
             continue
         try:
-            found.append(_found(file.name, work.read(file.name, MOST_FILE_BYTES)))
+            found.append(_found(file.name, work.read(file.name, MAX_FILE_BYTES)))
         except OSError:
             continue
     return found

@@ -25,7 +25,7 @@ FIGURES: Final = ".figures"
 """The folder that drawn figures wait in until they are kept, and that is nobody's result."""
 
 _KERNEL: Final = Path(__file__).with_name("kernel.py")
-_MOST_FIGURES: Final = 20
+_MAX_FIGURES: Final = 20
 _ENDING_SECONDS: Final = 2.0
 
 
@@ -89,10 +89,10 @@ class Interpreter:
 
     async def _ask(self, process: Process, code: str, seconds: float) -> ExecutionResult:
         self._runs += 1
-        asked = {"run": self._runs, "code": code, "most_output": self._most_logs}
+        message = {"run": self._runs, "code": code, "most_output": self._most_logs}
         try:
             async with asyncio.timeout(seconds):
-                await process.send(json.dumps(asked).encode() + b"\n")
+                await process.send(json.dumps(message).encode() + b"\n")
                 line = await process.stdout.readuntil(b"\n")
             return _executed(line, self._runs)
         except TimeoutError:
@@ -147,8 +147,8 @@ class Interpreter:
             self._process = None
         finished = await process.wait()
         reason = why or finished.killed_by or f"exit code {finished.exit_code}"
-        told = finished.stderr.decode("utf-8", "replace")[-2000:]
-        logs = f"{told}\nThe interpreter was ended ({reason}); its variables are gone.".strip()
+        stderr = finished.stderr.decode("utf-8", "replace")[-2000:]
+        logs = f"{stderr}\nThe interpreter was ended ({reason}); its variables are gone.".strip()
         return ExecutionResult(logs, False, ended_by=reason)
 
 
@@ -170,11 +170,11 @@ def _executed(line: bytes, run: int) -> ExecutionResult:
     logs, figures = facts.get("logs"), facts.get("figures")
     if facts.get("run") != run or not isinstance(logs, str) or not isinstance(figures, list):
         raise SandboxFailed("the confined interpreter answered with something else")
-    told = [str(each) for each in cast(list[object], figures)[:_MOST_FIGURES]]
+    names = [str(name) for name in cast(list[object], figures)[:_MAX_FIGURES]]
     return ExecutionResult(
         logs.encode("utf-8", "replace").decode(),
         facts.get("succeeded") is True,
-        tuple(dict.fromkeys(each for each in told if _is_figure(each))),
+        tuple(dict.fromkeys(name for name in names if _is_figure(name))),
         facts.get("was_cut") is True,
     )
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _MAKE: Final = "import os; os.environ['MPLCONFIGDIR'] = os.getcwd(); import matplotlib.font_manager"
-_MOST_BYTES: Final = 16 * MEBIBYTE
+_MAX_BYTES: Final = 16 * MEBIBYTE
 
 
 def known_fonts() -> Path | None:
@@ -46,7 +46,7 @@ async def make_fonts(sandbox: Sandbox) -> Path | None:
         await sandbox.run(command, work=work)
         for file in work.files():
             if file.name.startswith("fontlist-") and file.name.endswith(".json"):
-                return _keep(file.name, work.read(file.name, _MOST_BYTES))
+                return _keep(file.name, work.read(file.name, _MAX_BYTES))
     return None
 
 
@@ -71,7 +71,7 @@ def _folder() -> Path:
 logger = logging.getLogger(__name__)
 
 LIBRARIES: Final = ("matplotlib", "pandas")
-MOST_WARM: Final = 8
+MAX_INTERPRETERS: Final = 8
 """Interpreters that are kept; the one that was not used for longest makes room."""
 
 
@@ -118,7 +118,7 @@ class InterpreterPool:
 
     async def _make_room(self) -> None:
         for container_id in list(self._kept):
-            if len(self._kept) < MOST_WARM:
+            if len(self._kept) < MAX_INTERPRETERS:
                 return
             if not self._kept[container_id].is_busy:
                 await self.drop(container_id)

@@ -32,5 +32,5 @@ def create_provider_app(provider: EmbeddedProvider) -> Starlette:
 
 
 async def _nothing(request: Request, error: Exception) -> Response:
-    told = f"There is nothing for {request.method} at this path of the local provider."
-    return JSONResponse(ApiFault(404, told, code="unknown_url").body, status_code=404)
+    message = f"There is nothing for {request.method} at this path of the local provider."
+    return JSONResponse(ApiFault(404, message, code="unknown_url").body, status_code=404)

@@ -81,10 +81,10 @@ def whole_number(request: Request, name: str, default: int, low: int, high: int)
 def page(request: Request, found: Sequence[Mapping[str, Any]], *, order: str = "desc") -> Response:
     """One page of a list that is given from the oldest to the newest. Raises `ApiFault`."""
     limit = whole_number(request, "limit", 20, 1, 100)
-    asked = request.query_params.get("order", order)
-    if asked not in ("asc", "desc"):
+    direction = request.query_params.get("order", order)
+    if direction not in ("asc", "desc"):
         raise invalid("'order' must be 'asc' or 'desc'.", "order")
-    listed = list(found) if asked == "asc" else list(reversed(found))
+    listed = list(found) if direction == "asc" else list(reversed(found))
     after = request.query_params.get("after")
     if after is not None:
         places = [place for place, each in enumerate(listed) if each["id"] == after]
@@ -92,14 +92,14 @@ def page(request: Request, found: Sequence[Mapping[str, Any]], *, order: str = "
             raise invalid(f"There is no '{after[:80]}' in this list.", "after")
         listed = listed[places[0] + 1 :]
     shown = listed[:limit]
-    told: dict[str, Any] = {
+    body: dict[str, Any] = {
         "object": "list",
         "data": shown,
         "first_id": shown[0]["id"] if shown else None,
         "last_id": shown[-1]["id"] if shown else None,
         "has_more": len(listed) > limit,
     }
-    return JSONResponse(told)
+    return JSONResponse(body)
 
 
 def event_stream(events: AsyncIterator[Mapping[str, Any]]) -> Response:
@@ -122,17 +122,17 @@ async def read_object(request: Request) -> dict[str, Any]:
     return cast(dict[str, Any], body)
 
 
-_MOST_FIELDS: Final = 64
-_MOST_AROUND: Final = 1024 * 1024
+_MAX_FIELDS: Final = 64
+_MAX_AROUND: Final = 1024 * 1024
 """What a form may hold besides its file."""
 
 
 @asynccontextmanager
 async def read_form(request: Request) -> AsyncGenerator[FormData]:
     """A form with at most one file. Raises `ApiFault` as soon as it is too large."""
-    capped = Request(request.scope, _Capped(request, MAX_BYTES + _MOST_AROUND).receive)
+    capped = Request(request.scope, _Capped(request, MAX_BYTES + _MAX_AROUND).receive)
     try:
-        form = await capped.form(max_files=1, max_fields=_MOST_FIELDS)
+        form = await capped.form(max_files=1, max_fields=_MAX_FIELDS)
     except HTTPException as error:
         raise invalid(f"The form cannot be read: {error.detail}") from None
     try:

@@ -16,17 +16,16 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass as checked
 
 from toolcrib.embedded.backend import BackendCall, BackendCallResult, BackendMessage
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.responses.request import Item, items_of, read_body
-from toolcrib.embedded.responses.resource import usage_resource
+from toolcrib.embedded.responses.request import Item, items_of, read_body, usage_resource
 
 if TYPE_CHECKING:
     from toolcrib.embedded.backend import BackendInput
     from toolcrib.embedded.responses.conversation import RequestHistory
 
-MOST_SAID: Final = 2_000
-MOST_ANSWERED: Final = 500
+MAX_SAID: Final = 2_000
+MAX_ANSWERED: Final = 500
 _ABOUT: Final = "What was said and done before, in order and shortened:"
 _FORM: Final = "toolcrib-1"
 
@@ -52,10 +51,10 @@ class CompactionRequest:
 
 def read_compaction_request(body: object) -> CompactionRequest:
     """The typed request. Raises `ApiFault`."""
-    asked = read_body(_adapter(), body)
-    if not asked.items and asked.previous_response_id is None:
+    request = read_body(_adapter(), body)
+    if not request.items and request.previous_response_id is None:
         raise invalid("One of 'input' or 'previous_response_id' must be given.", "input")
-    return asked
+    return request
 
 
 @cache
@@ -104,11 +103,11 @@ def _lines(turns: Iterable[BackendInput]) -> Iterable[str]:
             case BackendMessage(role="developer") if turn.text.startswith(_ABOUT):
                 yield turn.text.removeprefix(_ABOUT).strip()
             case BackendMessage():
-                yield f"{turn.role}: {_cut(turn.text, MOST_SAID)}"
+                yield f"{turn.role}: {_cut(turn.text, MAX_SAID)}"
             case BackendCall():
-                yield f"called {turn.name}: {_cut(turn.arguments, MOST_ANSWERED)}"
+                yield f"called {turn.name}: {_cut(turn.arguments, MAX_ANSWERED)}"
             case BackendCallResult():
-                yield f"{turn.name} answered: {_cut(turn.text, MOST_ANSWERED)}"
+                yield f"{turn.name} answered: {_cut(turn.text, MAX_ANSWERED)}"
             case _:
                 assert_never(turn)
 

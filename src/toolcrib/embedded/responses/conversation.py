@@ -21,8 +21,8 @@ from toolcrib.embedded.backend import (
     BackendMessage,
     MessageRole,
 )
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.responses.citations import CitationSources
 from toolcrib.embedded.responses.compaction import read_compaction
 from toolcrib.embedded.responses.request import Item
@@ -326,7 +326,7 @@ class HistoryCache:
 
 
 async def read_history(
-    kept: ResponseRepository,
+    repository: ResponseRepository,
     items: Sequence[Item],
     previous_id: str | None,
     recent: HistoryCache | None = None,
@@ -335,8 +335,8 @@ async def read_history(
     before = recent.chain(previous_id) if recent and previous_id else None
     is_kept = before is None
     if before is None:
-        before = await kept.chain(previous_id) if previous_id else []
-    given = [await _resolved(kept, item, f"input[{at}]") for at, item in enumerate(items)]
+        before = await repository.chain(previous_id) if previous_id else []
+    given = [await _resolved(repository, item, f"input[{at}]") for at, item in enumerate(items)]
     answers = {each.id: each.answer for each in (*before, *given) if each.answer}
     conversation = ResponseConversation(answers.get)
     conversation.read((each.body for each in before), "previous_response_id")
@@ -344,10 +344,10 @@ async def read_history(
     return RequestHistory(conversation, _restored(answers), before, given, is_kept)
 
 
-async def _resolved(kept: ResponseRepository, item: Item, param: str) -> StoredItem:
+async def _resolved(repository: ResponseRepository, item: Item, param: str) -> StoredItem:
     """An item as it is kept. One that comes back, whole or by its id alone, may be one of ours."""
     item_id = item.get("id")
-    known = await kept.item(item_id) if isinstance(item_id, str) else None
+    known = await repository.item(item_id) if isinstance(item_id, str) else None
     if item.get("type") != "item_reference":
         return StoredItem(whole_item(item), known.answer if known else None)
     if known is None:

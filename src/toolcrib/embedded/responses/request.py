@@ -1,4 +1,7 @@
-"""A request for a response, as it comes over the wire."""
+"""A request for a response, as it comes over the wire.
+
+The response as clients see it.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from pydantic.dataclasses import dataclass as checked
 from pydantic_core import to_json
 
 from toolcrib.embedded.backend import OutputFormat
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
 from toolcrib.errors import ApiFault
 
@@ -146,12 +150,12 @@ def _fault_of(error: ValidationError) -> ApiFault:
     return invalid(f"Invalid '{param[:80]}': {first['msg']}.", param, "invalid_type")
 
 
-def _checked_together(asked: ResponseRequest) -> ResponseRequest:
-    if not asked.items and asked.previous_response_id is None:
+def _checked_together(request: ResponseRequest) -> ResponseRequest:
+    if not request.items and request.previous_response_id is None:
         raise invalid("One of 'input' or 'previous_response_id' must be given.", "input")
-    if asked.background and not asked.is_stored:
+    if request.background and not request.is_stored:
         raise invalid("A background response must be stored: leave out 'store'.", "store")
-    return asked
+    return request
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,33 +163,102 @@ class TextFormat:
     """The output format, read, and as it is told back."""
 
     output: OutputFormat
-    told: dict[str, Any]
+    resource: dict[str, Any]
 
 
 def read_format(text: TextOptions | None) -> TextFormat:
     """The format that a request asks for. Raises `ApiFault`."""
-    asked = (text.format if text else None) or {"type": "text"}
-    match asked.get("type"):
+    config = (text.format if text else None) or {"type": "text"}
+    match config.get("type"):
         case "text" | "json_object" as kind:
             return TextFormat(OutputFormat(kind), {"type": kind})
         case "json_schema":
-            return _schema_format(asked)
+            return _schema_format(config)
         case other:
             raise invalid(f"Unknown text format: {str(other)[:80]!r}.", "text.format.type")
 
 
-def _schema_format(asked: dict[str, Any]) -> TextFormat:
-    name, schema = asked.get("name"), asked.get("schema")
+def _schema_format(config: dict[str, Any]) -> TextFormat:
+    name, schema = config.get("name"), config.get("schema")
     if not isinstance(name, str) or not name:
         raise invalid("A json_schema format needs a name.", "text.format.name")
     if not isinstance(schema, dict):
         raise invalid("A json_schema format needs a schema.", "text.format.schema")
     read = cast(dict[str, Any], schema)
-    told: dict[str, Any] = {
+    resource: dict[str, Any] = {
         "type": "json_schema",
         "name": name,
-        "description": asked.get("description"),
+        "description": config.get("description"),
         "schema": read,
-        "strict": bool(asked.get("strict", False)),
+        "strict": bool(config.get("strict", False)),
     }
-    return TextFormat(OutputFormat("json_schema", name, read), told)
+    return TextFormat(OutputFormat("json_schema", name, read), resource)
+
+
+def new_response(
+    request: ResponseRequest, now: float, backend_metadata: dict[str, str]
+) -> dict[str, Any]:
+    """A new response without output. `backend_metadata` goes into its metadata."""
+    text: dict[str, Any] = {"format": read_format(request.text).resource}
+    if request.text and request.text.verbosity:
+        text["verbosity"] = request.text.verbosity
+    reasoning = request.reasoning or {}
+    return {
+        "id": new_id("resp"),
+        "object": "response",
+        "created_at": int(now),
+        "completed_at": None,
+        "status": "queued" if request.background else "in_progress",
+        "background": bool(request.background),
+        "error": None,
+        "incomplete_details": None,
+        "instructions": request.instructions,
+        "max_output_tokens": request.max_output_tokens,
+        "max_tool_calls": request.max_tool_calls,
+        "metadata": {**(request.metadata or {}), **backend_metadata},
+        "model": request.model,
+        "output": [],
+        "parallel_tool_calls": request.parallel_tool_calls is not False,
+        "previous_response_id": request.previous_response_id,
+        "prompt_cache_key": request.prompt_cache_key,
+        "reasoning": {
+            "effort": reasoning.get("effort"),
+            "summary": reasoning.get("summary"),
+        },
+        "safety_identifier": request.safety_identifier,
+        "service_tier": "default",
+        "store": request.is_stored,
+        "temperature": 1.0 if request.temperature is None else request.temperature,
+        "text": text,
+        "tool_choice": request.tool_choice if request.tool_choice is not None else "auto",
+        "tools": [tool_resource(each) for each in request.tools or []],
+        "top_logprobs": 0,
+        "top_p": 1.0 if request.top_p is None else request.top_p,
+        "presence_penalty": request.presence_penalty or 0.0,
+        "frequency_penalty": request.frequency_penalty or 0.0,
+        "truncation": request.truncation or "disabled",
+        "usage": None,
+        "user": request.user,
+    }
+
+
+def tool_resource(config: dict[str, Any]) -> dict[str, Any]:
+    """A tool of the request as the response repeats it, without its secrets."""
+    tool = dict(config)
+    if tool.get("type") == "function":
+        tool = {"description": None, "strict": None, **tool}
+    for secret in ("authorization", "headers"):
+        if tool.get(secret) is not None:
+            tool[secret] = "<redacted>" if secret == "authorization" else None
+    return tool
+
+
+def usage_resource(input_tokens: int, output_tokens: int) -> dict[str, Any]:
+    """What a response took."""
+    return {
+        "input_tokens": input_tokens,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens": output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": input_tokens + output_tokens,
+    }

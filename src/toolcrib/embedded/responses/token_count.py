@@ -28,19 +28,21 @@ class TokenCounter(Protocol):
 
 
 async def count_tokens(
-    backend: ModelBackend, asked: ResponseRequest, turns: list[BackendInput]
+    backend: ModelBackend, request: ResponseRequest, turns: list[BackendInput]
 ) -> int:
     """Count the tokens of a request: the backend's own count, or an estimate.
 
     The estimate is one token for four bytes of text, four for each entry of the history and 85 for
     each image. The tools of the request are always estimated, from their JSON.
     """
-    tools = estimate(json.dumps(each, ensure_ascii=False) for each in asked.tools or [])
+    tools = estimate(json.dumps(each, ensure_ascii=False) for each in request.tools or [])
     if isinstance(backend, TokenCounter):
-        output = read_format(asked.text).output
-        request = BackendRequest(asked.model, turns, instructions=asked.instructions, output=output)
-        return await backend.count(request) + tools
-    texts = [asked.instructions] if asked.instructions else []
+        output = read_format(request.text).output
+        backend_request = BackendRequest(
+            request.model, turns, instructions=request.instructions, output=output
+        )
+        return await backend.count(backend_request) + tools
+    texts = [request.instructions] if request.instructions else []
     images = sum(len(turn.images) for turn in turns if isinstance(turn, BackendMessage))
     return estimate([*texts, *map(_text, turns)]) + PER_IMAGE * images + tools
 

@@ -44,22 +44,22 @@ class ToolChoice:
         return lambda facts: any(_is_meant(named, facts) for named in only)
 
 
-def read_choice(asked: ResponseRequest) -> ToolChoice:
+def read_choice(request: ResponseRequest) -> ToolChoice:
     """The choice of a request. Raises `ApiFault`."""
-    choice = "auto" if asked.tool_choice is None else asked.tool_choice
+    choice = "auto" if request.tool_choice is None else request.tool_choice
     if isinstance(choice, str):
         if choice not in ("auto", "none", "required"):
             raise invalid(f"Unknown tool_choice: {choice[:80]!r}.", "tool_choice")
-        if choice == "required" and not asked.tools:
+        if choice == "required" and not request.tools:
             raise invalid("tool_choice is 'required', and there are no tools.", "tool_choice")
         return ToolChoice(choice)
     if choice.get("type") == "allowed_tools":
-        return _allowed(choice, asked)
-    _check_named(choice, asked, "tool_choice")
+        return _allowed(choice, request)
+    _check_named(choice, request, "tool_choice")
     return ToolChoice("required", (choice,))
 
 
-def _allowed(choice: Mapping[str, Any], asked: ResponseRequest) -> ToolChoice:
+def _allowed(choice: Mapping[str, Any], request: ResponseRequest) -> ToolChoice:
     mode, tools = choice.get("mode", "auto"), choice.get("tools")
     if mode not in ("auto", "required"):
         raise invalid("The mode must be 'auto' or 'required'.", "tool_choice.mode")
@@ -68,14 +68,16 @@ def _allowed(choice: Mapping[str, Any], asked: ResponseRequest) -> ToolChoice:
         raise invalid("'tools' must be a list of tools.", "tool_choice.tools")
     named = tuple(cast(list[dict[str, Any]], listed))
     for at, each in enumerate(named):
-        _check_named(each, asked, f"tool_choice.tools[{at}]")
+        _check_named(each, request, f"tool_choice.tools[{at}]")
     return ToolChoice(cast(ToolChoiceMode, mode), named, is_lasting=True)
 
 
-def _check_named(named: Mapping[str, Any], asked: ResponseRequest, param: str) -> None:
+def _check_named(named: Mapping[str, Any], request: ResponseRequest, param: str) -> None:
     # The name of a remote server's tool is not known before the server was asked.
     keys = ("type", "server_label") if named.get("type") == "mcp" else _KEYS
-    if not any(_is_meant({k: named[k] for k in keys if k in named}, t) for t in asked.tools or []):
+    if not any(
+        _is_meant({k: named[k] for k in keys if k in named}, t) for t in request.tools or []
+    ):
         raise invalid("Tool choice names a tool that the request does not have.", param)
 
 
@@ -135,10 +137,10 @@ class HostedKinds:
     def __init__(self, kinds: Sequence[HostedKind]) -> None:
         self._by_type = {name: kind for kind in kinds for name in kind.types}
 
-    def check(self, asked: ResponseRequest) -> None:
+    def check(self, request: ResponseRequest) -> None:
         """Raises `ApiFault` for a tool that is wrong or not there, before anything is made."""
         names: set[str] = set()
-        for at, config in enumerate(asked.tools or []):
+        for at, config in enumerate(request.tools or []):
             param, type_ = f"tools[{at}]", config.get("type")
             if type_ in CLIENT_TYPES:
                 name = _client_tool(config, param).name
@@ -149,36 +151,36 @@ class HostedKinds:
                 self._by_type[type_].check(config, param)
             else:
                 raise invalid(_unknown(type_, self._by_type), f"{param}.type")
-        read_choice(asked)
+        read_choice(request)
 
-    async def ready(self, asked: ResponseRequest) -> None:
+    async def check_resources(self, request: ResponseRequest) -> None:
         """Raises `ApiFault` when something that a checked request's tools need is not there."""
-        for at, config in enumerate(asked.tools or []):
+        for at, config in enumerate(request.tools or []):
             kind = self._by_type.get(config["type"])
             if isinstance(kind, ResourceCheck):
-                await kind.ready(config, f"tools[{at}]")
+                await kind.check_resources(config, f"tools[{at}]")
 
     async def open(
-        self, asked: ResponseRequest, opened: RequestContext, stack: AsyncExitStack
+        self, request: ResponseRequest, context: RequestContext, stack: AsyncExitStack
     ) -> OpenTools:
         """The tools of a request that was checked, closed with `stack`."""
         client = [
             _client_tool(config, "tools")
-            for config in asked.tools or []
+            for config in request.tools or []
             if config["type"] in CLIENT_TYPES
         ]
         taken = {tool.name for tool in client}
         hosted: list[_HostedFunction] = []
-        for config in asked.tools or []:
+        for config in request.tools or []:
             if config["type"] in CLIENT_TYPES:
                 continue
-            tool = await self._by_type[config["type"]].open(config, asked, opened)
+            tool = await self._by_type[config["type"]].open(config, request, context)
             stack.push_async_callback(tool.close)
             for function in tool.backend_tools:
                 shown = replace(function, name=_free_name(function.name, taken))
                 taken.add(shown.name)
                 hosted.append(_HostedFunction(shown, function.name, tool, config))
-        return OpenTools(client, hosted, read_choice(asked))
+        return OpenTools(client, hosted, read_choice(request))
 
 
 class OpenTools:
@@ -203,12 +205,12 @@ class OpenTools:
             if allows({**each.config, "name": each.own_name.rpartition("__")[2]})
         ]
 
-    async def resume(self, run: ResponseWriter) -> list[ResumedCall]:
+    async def resume(self, writer: ResponseWriter) -> list[ResumedCall]:
         """What calls came to that waited for the client. Their names are those that are shown."""
         resumed: list[ResumedCall] = []
         for tool in dict.fromkeys(each.tool for each in self._hosted.values()):
             if isinstance(tool, ResumableTool):
-                resumed += await tool.resume(run)
+                resumed += await tool.resume(writer)
         return resumed
 
     def choice(self, *, has_called: bool) -> ToolChoiceMode:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.embedded.ids import new_id
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.responses.citations import CitationWriter, CitedText
 from toolcrib.embedded.responses.conversation import StoredItem
 from toolcrib.embedded.responses.request import Item
@@ -84,7 +84,7 @@ class ResponseWriter:
             self.response["status"] = "in_progress"
         self._lifecycle("response.in_progress")
 
-    def add(self, item: Item) -> int:
+    def add_item(self, item: Item) -> int:
         """Put an item at the end and tell of it; returns its place."""
         output: list[Item] = self.response["output"]
         output.append(item)
@@ -94,14 +94,14 @@ class ResponseWriter:
         )
         return len(output) - 1
 
-    def tell(self, kind: str, index: int, **fields: Any) -> None:
+    def emit(self, kind: str, index: int, **fields: Any) -> None:
         """Tell an event of an item."""
         told: dict[str, Any] = {"output_index": index}
         if not kind.startswith(_BY_PLACE):
             told["item_id"] = self.response["output"][index]["id"]
         self.log.add(f"response.{kind}", {**told, **copy.deepcopy(fields)})
 
-    def done(self, index: int, **changes: Any) -> None:
+    def finish_item(self, index: int, **changes: Any) -> None:
         """Finish an item with its last facts."""
         item: Item = self.response["output"][index]
         item.update(changes)
@@ -131,24 +131,24 @@ class ResponseWriter:
 
 @dataclass(frozen=True, slots=True)
 class ActiveResponse:
-    """What is made, from what, and by whom. `answering` may be cancelled; `task` ends after it,
+    """What is made, from what, and by whom. `answer_task` may be cancelled; `task` ends after it,
     when the response is kept, and is never cancelled.
     """
 
-    run: ResponseWriter
+    writer: ResponseWriter
     history: RequestHistory
-    answering: asyncio.Task[tuple[str, dict[str, Any]]]
+    answer_task: asyncio.Task[tuple[str, dict[str, Any]]]
     task: asyncio.Task[None]
 
     async def stop(self) -> None:
         """Make it no further, and wait until what there is of it is kept."""
-        self.answering.cancel()
+        self.answer_task.cancel()
         await asyncio.wait([self.task])
 
     @property
     def items(self) -> list[StoredItem]:
         """The whole conversation, with what was made."""
-        answers, output = self.run.answers, self.run.response["output"]
+        answers, output = self.writer.answers, self.writer.response["output"]
         made = [StoredItem(item, answers.get(item["id"])) for item in output]
         return [*self.history.before, *self.history.given, *made]
 
@@ -156,8 +156,8 @@ class ActiveResponse:
 class MessageWriter:
     """One message of the assistant. It is there from its first piece of text."""
 
-    def __init__(self, run: ResponseWriter, citer: CitationWriter) -> None:
-        self._run = run
+    def __init__(self, writer: ResponseWriter, citer: CitationWriter) -> None:
+        self._writer = writer
         self._citer = citer
         self._index: int | None = None
         self._annotations: list[dict[str, Any]] = []
@@ -175,9 +175,9 @@ class MessageWriter:
         index, text = self._index, self._citer.shown
         assert index is not None, "it was begun by showing its text"
         part = _part(text, self._annotations)
-        self._run.tell("output_text.done", index, content_index=0, text=text, logprobs=[])
-        self._run.tell("content_part.done", index, content_index=0, part=part)
-        self._run.done(index, content=[part], status=status)
+        self._writer.emit("output_text.done", index, content_index=0, text=text, logprobs=[])
+        self._writer.emit("content_part.done", index, content_index=0, part=part)
+        self._writer.finish_item(index, content=[part], status=status)
 
     def _show(self, cited: CitedText) -> None:
         if self._index is None:
@@ -185,11 +185,11 @@ class MessageWriter:
                 return
             self._index = self._begin()
         if cited.text:
-            self._run.tell(
+            self._writer.emit(
                 "output_text.delta", self._index, content_index=0, delta=cited.text, logprobs=[]
             )
         for annotation in cited.annotations:
-            self._run.tell(
+            self._writer.emit(
                 "output_text.annotation.added",
                 self._index,
                 content_index=0,
@@ -199,7 +199,7 @@ class MessageWriter:
             self._annotations.append(annotation)
 
     def _begin(self) -> int:
-        index = self._run.add(
+        index = self._writer.add_item(
             {
                 "id": new_id("msg"),
                 "type": "message",
@@ -208,7 +208,7 @@ class MessageWriter:
                 "content": [],
             }
         )
-        self._run.tell("content_part.added", index, content_index=0, part=_part("", []))
+        self._writer.emit("content_part.added", index, content_index=0, part=_part("", []))
         return index
 
 
@@ -224,8 +224,8 @@ def _part(text: str, annotations: list[dict[str, Any]]) -> dict[str, Any]:
 class ReasoningWriter:
     """What the backend thinks before it speaks."""
 
-    def __init__(self, run: ResponseWriter) -> None:
-        self._run = run
+    def __init__(self, writer: ResponseWriter) -> None:
+        self._writer = writer
         self._index: int | None = None
         self._text = ""
 
@@ -233,31 +233,35 @@ class ReasoningWriter:
         """More of it."""
         if self._index is None:
             item: dict[str, Any] = {"id": new_id("rs"), "type": "reasoning", "summary": []}
-            self._index = self._run.add({**item, "content": []})
+            self._index = self._writer.add_item({**item, "content": []})
         self._text += text
-        self._run.tell("reasoning_text.delta", self._index, content_index=0, delta=text)
+        self._writer.emit("reasoning_text.delta", self._index, content_index=0, delta=text)
 
     def end(self) -> None:
         """It thinks no more."""
         if self._index is None:
             return
-        self._run.tell("reasoning_text.done", self._index, content_index=0, text=self._text)
-        self._run.done(self._index, content=[{"type": "reasoning_text", "text": self._text}])
+        self._writer.emit("reasoning_text.done", self._index, content_index=0, text=self._text)
+        self._writer.finish_item(
+            self._index, content=[{"type": "reasoning_text", "text": self._text}]
+        )
         self._index, self._text = None, ""
 
 
-def write_client_call(run: ResponseWriter, name: str, arguments: str, *, is_freeform: bool) -> None:
+def write_client_call(
+    writer: ResponseWriter, name: str, arguments: str, *, is_freeform: bool
+) -> None:
     """A call that the client runs, as an item."""
     call: dict[str, Any] = {"call_id": new_id("call"), "name": name}
     if is_freeform:
         item = {"id": new_id("ctc"), "type": "custom_tool_call", **call, "input": ""}
-        index = run.add(item)
-        run.tell("custom_tool_call_input.delta", index, delta=arguments)
-        run.tell("custom_tool_call_input.done", index, input=arguments)
-        run.done(index, input=arguments)
+        index = writer.add_item(item)
+        writer.emit("custom_tool_call_input.delta", index, delta=arguments)
+        writer.emit("custom_tool_call_input.done", index, input=arguments)
+        writer.finish_item(index, input=arguments)
         return
     base = {"id": new_id("fc"), "type": "function_call", "status": "in_progress"}
-    index = run.add({**base, **call, "arguments": ""})
-    run.tell("function_call_arguments.delta", index, delta=arguments)
-    run.tell("function_call_arguments.done", index, arguments=arguments)
-    run.done(index, arguments=arguments, status="completed")
+    index = writer.add_item({**base, **call, "arguments": ""})
+    writer.emit("function_call_arguments.delta", index, delta=arguments)
+    writer.emit("function_call_arguments.done", index, arguments=arguments)
+    writer.finish_item(index, arguments=arguments, status="completed")

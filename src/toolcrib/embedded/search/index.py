@@ -36,7 +36,7 @@ end;
 """
 
 _WORD: Final = re.compile(r"\w+")
-_MOST_WORDS: Final = 64
+_MAX_WORDS: Final = 64
 _COMMON_WORDS: Final = """
 a an and are as at be by do does for from has have how i in is it its me my of on or our so that
 the their them they this to was we were what when where which who why will with you your
@@ -176,7 +176,7 @@ class TextIndex:
             [row["document"] for row in rows],
             matrix.reshape(len(rows), self.embedder.size),
         )
-        while len(self._known) >= _MOST_KNOWN:
+        while len(self._known) >= _MAX_KNOWN:
             self._known.pop(next(iter(self._known)))
         self._known[collection] = (version, *found)
         return found
@@ -187,7 +187,7 @@ class TextIndex:
 
 
 _CANDIDATES: Final = 100
-_MOST_KNOWN: Final = 16
+_MAX_KNOWN: Final = 16
 """Collections whose vectors are held in memory."""
 
 _STEADY: Final = 20
@@ -209,7 +209,7 @@ def words_query(query: str) -> str | None:
     """The query's words for FTS5, any of them; None when it has none."""
     words = [word.lower() for word in _WORD.findall(query)]
     telling = [word for word in words if word not in _COMMON] or words
-    distinct = list(dict.fromkeys(telling))[:_MOST_WORDS]
+    distinct = list(dict.fromkeys(telling))[:_MAX_WORDS]
     return " OR ".join(f'"{word}"' for word in distinct) or None
 
 

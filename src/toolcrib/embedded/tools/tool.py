@@ -86,7 +86,7 @@ class OpenTool(Protocol):
         ...
 
     async def run(
-        self, name: str, arguments: Mapping[str, Any], run: ResponseWriter
+        self, name: str, arguments: Mapping[str, Any], writer: ResponseWriter
     ) -> ToolAnswer | ToolPause:
         """Do what a backend proposed. A failure of the tool is an answer that tells of it."""
         ...
@@ -100,7 +100,7 @@ class OpenTool(Protocol):
 class ResumableTool(Protocol):
     """A tool whose calls may wait for the client between two responses."""
 
-    async def resume(self, run: ResponseWriter) -> Sequence[ResumedCall]:
+    async def resume(self, writer: ResponseWriter) -> Sequence[ResumedCall]:
         """Do what the client has let through since; before the backend is asked again."""
         ...
 
@@ -109,7 +109,7 @@ class ResumableTool(Protocol):
 class ResourceCheck(Protocol):
     """A kind whose tools need something that may be gone, such as a container."""
 
-    async def ready(self, config: Mapping[str, Any], param: str) -> None:
+    async def check_resources(self, config: Mapping[str, Any], param: str) -> None:
         """Raises `ApiFault` when it is not there, before a response is begun."""
         ...
 
@@ -127,7 +127,7 @@ class HostedKind(Protocol):
         ...
 
     async def open(
-        self, config: Mapping[str, Any], asked: ResponseRequest, opened: RequestContext
+        self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
     ) -> OpenTool:
         """The tool for one request. Raises `ApiFault`."""
         ...
@@ -137,7 +137,7 @@ class HostedKind(Protocol):
 class RequestContext:
     """What a tool may need of the request: the run to tell in, and the items so far."""
 
-    run: ResponseWriter
+    writer: ResponseWriter
     items: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
 
 
@@ -151,7 +151,7 @@ class RequestContainer:
         containers: ContainerRepository,
         *,
         container_id: str | None,
-        terms: ContainerOptions,
+        options: ContainerOptions,
         items: Sequence[Mapping[str, Any]],
     ) -> None:
         self._containers = containers
@@ -160,7 +160,7 @@ class RequestContainer:
         self._had_code = set(
             _used_in(each for each in items if each.get("type") == "code_interpreter_call")
         )
-        self.terms = terms
+        self.options = options
 
     def has_used(self, container: Container) -> bool:
         """Whether the conversation has run Python in it before."""
@@ -174,7 +174,7 @@ class RequestContainer:
         """The container to work in now. Raises `ApiFault`."""
         if self._container_id is None:
             self._container_id = (
-                await self._earlier() or (await self._containers.create(self.terms)).id
+                await self._earlier() or (await self._containers.create(self.options)).id
             )
         return await self._containers.use(self._container_id)
 
@@ -185,7 +185,7 @@ class RequestContainer:
                 container = await self._containers.use(container_id)
             except ApiFault:
                 continue
-            if container.has_network == self.terms.has_network and not self.terms.file_ids:
+            if container.has_network == self.options.has_network and not self.options.file_ids:
                 return container.id
         return None
 

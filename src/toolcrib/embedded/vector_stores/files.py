@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.embedded.faults import missing
-from toolcrib.embedded.search.chunks import chunks_of
-from toolcrib.embedded.search.documents import read_document
+from toolcrib.embedded.search.documents import chunks_of, read_document
 from toolcrib.embedded.vector_stores.store import VectorStore, VectorStoreFile
 from toolcrib.errors import ApiFault, UnreadableDocument
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from toolcrib.clock import Clock
     from toolcrib.embedded.database import Database
     from toolcrib.embedded.file_repository import FileRepository
-    from toolcrib.embedded.search.chunks import Chunking
+    from toolcrib.embedded.search.documents import Chunking
     from toolcrib.embedded.search.index import TextIndex
     from toolcrib.embedded.vector_stores.store import FileStatus
 

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from toolcrib.embedded.database import SweepInterval, new_id
 from toolcrib.embedded.faults import missing
-from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.interval import Interval
 from toolcrib.embedded.vector_stores.files import VectorStoreFiles
 from toolcrib.embedded.vector_stores.store import SCHEMA, VectorStore
 from toolcrib.errors import ApiFault
@@ -33,16 +32,16 @@ class VectorStoreRepository:
         database.extend(SCHEMA)
         self._database = database
         self._clock = clock
-        self._sweeps = Interval(clock, _SWEEP_SECONDS)
+        self._sweeps = SweepInterval(clock, _SWEEP_SECONDS)
         self.index = index
         self.files = VectorStoreFiles(database, index, uploads, clock)
-        uploads.when_gone(self.files.forget)
+        uploads.on_deletion(self.files.forget)
 
     async def create(
         self, name: str, metadata: Mapping[str, str], expires_days: int | None
     ) -> VectorStore:
         """A new store without files."""
-        if self._sweeps.is_due():
+        if self._sweeps.has_elapsed():
             await self.sweep()
         now = int(self._clock())
         store = VectorStore(new_id("vs"), name, now, now, expires_days, metadata)
@@ -83,9 +82,9 @@ class VectorStoreRepository:
         )
         return [VectorStore.of(row) for row in rows]
 
-    async def told(self, store: VectorStore) -> dict[str, Any]:
+    async def resource(self, store: VectorStore) -> dict[str, Any]:
         """A store as clients see it now."""
-        return store.told(await self.files.list(store), self._clock())
+        return store.resource(await self.files.list(store), self._clock())
 
     async def change(self, store: VectorStore) -> None:
         """Keep a store under its id with another name, other metadata or another time."""

@@ -30,13 +30,13 @@ _ORDERS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-def read_filter(told: object, param: str, depth: int = 0) -> Filter:
+def read_filter(config: object, param: str, depth: int = 0) -> Filter:
     """What a filter lets through. Raises `ApiFault` naming what is wrong with it."""
-    if told is None:
+    if config is None:
         return lambda attributes: True
-    if not isinstance(told, dict) or depth > _DEEPEST:
+    if not isinstance(config, dict) or depth > _DEEPEST:
         raise invalid("A filter must be an object, and not too deep.", param)
-    facts = cast(dict[str, Any], told)
+    facts = cast(dict[str, Any], config)
     if facts.get("type") in ("and", "or"):
         return _compound(facts, param, depth)
     return _comparison(facts, param)
@@ -95,7 +95,7 @@ def _ordered(compare: Callable[[Any, Any], bool], have: Any, value: Any) -> bool
     return compare(have, value)
 
 
-MOST_RESULTS: Final = 50
+MAX_RESULTS: Final = 50
 DEFAULT_RESULTS: Final = 20
 
 
@@ -119,11 +119,11 @@ class FileMatch:
 
 
 def read_search_options(config: Mapping[str, Any], param: str) -> FileSearchOptions:
-    """The terms of a request. Raises `ApiFault`."""
+    """The options of a request. Raises `ApiFault`."""
     most = config.get("max_num_results")
-    if most is not None and not (type(most) is int and 1 <= most <= MOST_RESULTS):
+    if most is not None and not (type(most) is int and 1 <= most <= MAX_RESULTS):
         raise invalid(
-            f"'max_num_results' must be from 1 to {MOST_RESULTS}.", f"{param}.max_num_results"
+            f"'max_num_results' must be from 1 to {MAX_RESULTS}.", f"{param}.max_num_results"
         )
     ranking: object = config.get("ranking_options") or dict[str, Any]()
     if not isinstance(ranking, dict):
@@ -141,24 +141,24 @@ async def search_files(
     stores: VectorStoreRepository,
     chosen: Sequence[VectorStore],
     queries: Sequence[str],
-    terms: FileSearchOptions,
+    options: FileSearchOptions,
 ) -> list[FileMatch]:
     """The chunks that fit any of the queries best, each once."""
     best: dict[int, FileMatch] = {}
     for store in chosen:
         await stores.touch(store)
         files = {file.file_id: file for file in await stores.files.list(store)}
-        passing = {name for name, file in files.items() if terms.passes(file.attributes)}
+        passing = {name for name, file in files.items() if options.passes(file.attributes)}
         for query in queries:
             hits = await stores.index.search(
-                store.id, query, terms.most, documents=passing, weights=terms.weights
+                store.id, query, options.most, documents=passing, weights=options.weights
             )
             for hit in hits:
                 known = best.get(hit.chunk_id)
                 if known is None or known.score < hit.score:
                     best[hit.chunk_id] = FileMatch(files[hit.document], hit.text, hit.score)
     ranked = sorted(best.values(), key=lambda found: -found.score)
-    return [each for each in ranked if each.score >= terms.threshold][: terms.most]
+    return [each for each in ranked if each.score >= options.threshold][: options.most]
 
 
 def _fraction(value: object, param: str) -> float:
@@ -173,10 +173,10 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _weights(told: object, param: str) -> RankWeights:
-    if told is None:
+def _weights(config: object, param: str) -> RankWeights:
+    if config is None:
         return DEFAULT_RANK_WEIGHTS
-    facts = cast(dict[str, Any], told) if isinstance(told, dict) else {}
+    facts = cast(dict[str, Any], config) if isinstance(config, dict) else {}
     text, meaning = facts.get("text_weight"), facts.get("embedding_weight")
     if not _is_number(text) or not _is_number(meaning):
         raise invalid("Both 'embedding_weight' and 'text_weight' must be numbers.", param)

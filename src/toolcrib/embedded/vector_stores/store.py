@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any, Final, Literal, cast
 
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.search.chunks import Chunking
+from toolcrib.embedded.search.documents import Chunking
 
 SCHEMA: Final = """
 create table if not exists vector_stores (
@@ -38,7 +38,7 @@ create table if not exists vector_store_files (
 """
 
 FileStatus = Literal["in_progress", "completed", "failed", "cancelled"]
-_MOST_ATTRIBUTES: Final = 16
+_MAX_ATTRIBUTES: Final = 16
 _STATES: Final = ("in_progress", "completed", "failed", "cancelled")
 
 
@@ -63,7 +63,7 @@ class VectorStore:
         """Whether nobody used it for too long."""
         return self.expires_at is not None and self.expires_at <= now
 
-    def told(self, files: list[VectorStoreFile], now: float) -> dict[str, Any]:
+    def resource(self, files: list[VectorStoreFile], now: float) -> dict[str, Any]:
         """As clients see it."""
         days = self.expires_days
         expires_after = None if days is None else {"anchor": "last_active_at", "days": days}
@@ -106,7 +106,7 @@ class VectorStoreFile:
     batch_id: str | None = None
 
     @property
-    def told(self) -> dict[str, Any]:
+    def resource(self) -> dict[str, Any]:
         """As clients see it."""
         error = {"code": "invalid_file", "message": self.error}
         return {
@@ -142,10 +142,10 @@ def counts_of(files: list[VectorStoreFile]) -> dict[str, int]:
     return {**counts, "total": len(files)}
 
 
-def read_chunking(told: object, param: str = "chunking_strategy") -> Chunking:
+def read_chunking(config: object, param: str = "chunking_strategy") -> Chunking:
     """How files are to be cut. Raises `ApiFault`."""
-    facts = cast(dict[str, Any], told) if isinstance(told, dict) else {}
-    if told is None or facts.get("type") == "auto":
+    facts = cast(dict[str, Any], config) if isinstance(config, dict) else {}
+    if config is None or facts.get("type") == "auto":
         return Chunking()
     static = facts.get("static")
     if facts.get("type") != "static" or not isinstance(static, dict):
@@ -159,13 +159,13 @@ def read_chunking(told: object, param: str = "chunking_strategy") -> Chunking:
     return Chunking(most, overlap)
 
 
-def read_attributes(told: object, param: str = "attributes") -> dict[str, str | float | bool]:
+def read_attributes(config: object, param: str = "attributes") -> dict[str, str | float | bool]:
     """The attributes of a file. Raises `ApiFault`."""
-    if told is None:
+    if config is None:
         return {}
-    facts = cast(dict[str, Any], told) if isinstance(told, dict) else None
-    if facts is None or len(facts) > _MOST_ATTRIBUTES:
-        raise invalid(f"Attributes are an object of at most {_MOST_ATTRIBUTES} keys.", param)
+    facts = cast(dict[str, Any], config) if isinstance(config, dict) else None
+    if facts is None or len(facts) > _MAX_ATTRIBUTES:
+        raise invalid(f"Attributes are an object of at most {_MAX_ATTRIBUTES} keys.", param)
     for key, value in facts.items():
         is_number = isinstance(value, int | float) and isfinite(value)
         if len(key) > 64 or not (is_number or isinstance(value, str)):

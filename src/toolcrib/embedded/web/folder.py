@@ -16,8 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from toolcrib.embedded.search.chunks import Chunking, chunks_of
-from toolcrib.embedded.search.documents import SUPPORTED, Document, read_document
+from toolcrib.embedded.search.documents import (
+    SUPPORTED,
+    Chunking,
+    Document,
+    chunks_of,
+    read_document,
+)
 from toolcrib.embedded.search.index import TextIndex
 from toolcrib.embedded.web.source import Domains, WebPage
 from toolcrib.errors import UnreadableDocument, UsageError, WebUnavailable
@@ -87,8 +92,8 @@ class PageRepository:
         await self._database.ask(write)
 
 
-MOST_PAGES: Final = 50_000
-MOST_BYTES: Final = 16 * 1024 * 1024
+MAX_PAGES: Final = 50_000
+MAX_BYTES: Final = 16 * 1024 * 1024
 _CHUNKING: Final = Chunking(300, 60)
 _MANY: Final = 5
 """Chunks that are looked at for every page that is wanted: some are of the same page."""
@@ -192,13 +197,13 @@ class WebFolder:
                 path = Path(parent, name)
                 if path.suffix.lower() in SUPPORTED and _is_plain(path):
                     count += 1
-                    if count > MOST_PAGES:
+                    if count > MAX_PAGES:
                         return
                     yield path
 
 
 def _is_plain(path: Path) -> bool:
-    return not path.is_symlink() and path.is_file() and path.stat().st_size <= MOST_BYTES
+    return not path.is_symlink() and path.is_file() and path.stat().st_size <= MAX_BYTES
 
 
 def _digest(path: Path, model: str) -> str:

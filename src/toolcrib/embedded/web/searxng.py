@@ -14,8 +14,8 @@ from toolcrib.errors import UsageError, WebUnavailable
 if TYPE_CHECKING:
     from httpx2 import Response
 
-MOST_BYTES: Final = 4 * 1024 * 1024
-MOST_TEXT: Final = 4000
+MAX_BYTES: Final = 4 * 1024 * 1024
+MAX_TEXT: Final = 4000
 
 
 class Searxng:
@@ -31,13 +31,13 @@ class Searxng:
 
     async def search(self, query: str, most: int, domains: Domains) -> Sequence[WebPage]:
         """Pages that the engine has found."""
-        asked = " ".join([query, *(f"-site:{each}" for each in domains.blocked)])
+        terms = " ".join([query, *(f"-site:{domain}" for domain in domains.blocked)])
         if len(domains.allowed) == 1:
-            asked = f"{asked} site:{domains.allowed[0]}"
-        answer = await self._ask({"q": asked, "format": "json"})
+            terms = f"{terms} site:{domains.allowed[0]}"
+        answer = await self._ask({"q": terms, "format": "json"})
         results = answer.get("results")
         listed = cast(list[object], results) if isinstance(results, list) else []
-        pages = [page for each in listed if (page := _page(each)) is not None]
+        pages = [page for domain in listed if (page := _page(domain)) is not None]
         # The engine may pass over what it was asked to leave out.
         return [page for page in pages if domains.admit(page.url)][:most]
 
@@ -68,7 +68,7 @@ async def _body(response: Response) -> bytes:
     body = bytearray()
     async for piece in response.aiter_bytes():
         body += piece
-        if len(body) > MOST_BYTES:
+        if len(body) > MAX_BYTES:
             raise WebUnavailable("the search engine answered with too much")
     return bytes(body)
 
@@ -78,6 +78,6 @@ def _page(result: object) -> WebPage | None:
     url, title = facts.get("url"), facts.get("title")
     if not isinstance(url, str) or not url.isprintable() or host_of(url) is None:
         return None
-    text = str(facts.get("content") or "")[:MOST_TEXT]
+    text = str(facts.get("content") or "")[:MAX_TEXT]
     shown = one_line(title) if isinstance(title, str) else ""
     return WebPage(url, shown or url, text)

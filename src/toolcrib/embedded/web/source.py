@@ -17,7 +17,7 @@ class WebPage:
     text: str
 
 
-class WebSource(Protocol):
+class WebSearchSource(Protocol):
     """Somewhere to search. An external one asks the network."""
 
     @property

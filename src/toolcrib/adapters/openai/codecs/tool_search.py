@@ -127,7 +127,7 @@ def _found(output: RawItem, namespace: str | None = None) -> Iterator[FoundTool]
             )
 
 
-class OpenAILocalToolSearchCodec(ClientCodec):
+class OpenAIHandlerToolSearchCodec(ClientCodec):
     """Speaks for `tool_search` on the client. The answer has no place for a text: when the search
     failed it has no tools and is incomplete.
     """

@@ -14,7 +14,7 @@ from toolcrib.embedded.backend import BackendTool, OutputFormat
 LONGEST_ANSWER: Final = 1500
 LONGEST_TEXT: Final = 400
 LONGEST_CODE: Final = 2000
-MOST_MEMBERS: Final = 16
+MAX_MEMBERS: Final = 16
 _DROPPED: Final = frozenset({"title", "description", "examples", "default", "$schema", "format"})
 
 
@@ -67,7 +67,7 @@ def bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
     if found.get("type") == "string" and "enum" not in found and "const" not in found:
         found["maxLength"] = min(found.get("maxLength", LONGEST_TEXT), LONGEST_TEXT)
     if found.get("type") == "array":
-        found["maxItems"] = min(found.get("maxItems", MOST_MEMBERS), MOST_MEMBERS)
+        found["maxItems"] = min(found.get("maxItems", MAX_MEMBERS), MAX_MEMBERS)
     if found.get("type") == "object":
         found.setdefault("additionalProperties", False)
     return found

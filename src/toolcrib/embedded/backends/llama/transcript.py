@@ -122,32 +122,34 @@ LONGEST_REMINDER: Final = 600
 
 def messages_for(request: BackendRequest, guide: PromptGuide = FULL) -> list[ChatMessage]:
     """The messages of one step."""
-    told = [request.instructions] if request.instructions else []
+    instructions = [request.instructions] if request.instructions else []
     if not request.tools and not any(isinstance(each, BackendCall) for each in request.history):
         rules = 'Answer with one JSON object: {"answer": ...}.'
-        return [_system([rules, *told]), *_said(request.history)]
+        return [_system([rules, *instructions]), *_said(request.history)]
     example = _system([guide.rules, f"Tools:\n{guide.tools}"])
     own = "\n".join(_signature(tool) for tool in request.tools)
     ready = f"A new conversation begins, with other tools.\nTools:\n{own}"
     return [
         example,
         *guide.examples,
-        {"role": "system", "content": "\n\n".join([ready, *told])},
+        {"role": "system", "content": "\n\n".join([ready, *instructions])},
         *_said(request.history),
         *(_reminded(request.history) if guide.reminds else ()),
     ]
 
 
-def _reminded(turns: Sequence[BackendInput]) -> list[ChatMessage]:
+def _reminded(history: Sequence[BackendInput]) -> list[ChatMessage]:
     """After a result a small model has lost sight of what was asked."""
-    asked = [
-        turn.text for turn in turns if isinstance(turn, BackendMessage) and turn.role == "user"
+    questions = [
+        entry.text
+        for entry in history
+        if isinstance(entry, BackendMessage) and entry.role == "user"
     ]
-    if not asked or not isinstance(turns[-1], BackendCallResult):
+    if not questions or not isinstance(history[-1], BackendCallResult):
         return []
-    told = f"The user asked: {asked[-1][-LONGEST_REMINDER:]}"
+    reminder = f"The user asked: {questions[-1][-LONGEST_REMINDER:]}"
     rule = "If that needs another call, make it. Else answer that with the words of the results."
-    return [by_user(f"{told}\n{rule}")]
+    return [by_user(f"{reminder}\n{rule}")]
 
 
 def _system(parts: Sequence[str]) -> ChatMessage:

@@ -38,7 +38,7 @@ SHORTEST: Final = 3
 _KEY: Final = re.compile(r"[\w-]+")
 _NUMBER: Final = re.compile(r"(?<![\w.])-?[0-9][0-9,]*(?:\.[0-9]+)?%?(?![\w])")
 _MARK: Final = re.compile(r"\[(S[0-9]+)\]")
-_MOST_PLACES: Final = 6
+_MAX_PLACES: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class FactTracer:
 
     def _shaped(self, shown: str) -> str | None:
         """The expression that shows a number as it was written: as it is, or shaped."""
-        places = min(len(shown.rstrip("%").partition(".")[2]), _MOST_PLACES)
+        places = min(len(shown.rstrip("%").partition(".")[2]), _MAX_PLACES)
         for shape in ("", f" | round {places}", f" | group {places}", f" | percent {places}"):
             for leaf in self._leaves():
                 if isinstance(leaf.value, int | float) and not isinstance(leaf.value, bool):

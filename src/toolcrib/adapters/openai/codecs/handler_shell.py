@@ -23,7 +23,7 @@ from toolcrib.tools.shell import (
 )
 
 
-class OpenAILocalShellCodec(ClientCodec):
+class OpenAIHandlerShellCodec(ClientCodec):
     """Speaks for `shell` with a local environment."""
 
     kind: ClassVar[str] = KIND

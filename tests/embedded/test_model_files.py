@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command import run
-from toolcrib.embedded.weights.catalog import DEFAULT, MODELS, ModelFile, find_model, model_folder
-from toolcrib.embedded.weights.download import pull
+from toolcrib.embedded.model_files import DEFAULT, MODELS, ModelFile, find_model, model_folder, pull
 from toolcrib.errors import PullFailed
 
 DATA = random.Random(7).randbytes(300_000)

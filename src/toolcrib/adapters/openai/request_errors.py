@@ -1,89 +1,16 @@
-"""Replies of the Responses API: the status of a response, and the errors of a failed request."""
+"""Errors of requests to OpenAI: what they say, and whether another attempt may succeed."""
 
 from __future__ import annotations
 
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from toolcrib.adapters.items import ModelMessage, ReasoningItem
-from toolcrib.adapters.json_fields import mapping_of, maybe_text, plain, text_of
+from toolcrib.adapters.json_fields import plain, text_of
 from toolcrib.errors import ReplyBroken
-
-if TYPE_CHECKING:
-    from toolcrib.adapters.codec import RawItem
-    from toolcrib.adapters.items import ReplyItem
-    from toolcrib.ledger.events import ModelStatus
-
-_AGAIN: Final = "; `resume` asks for it again"
-
-
-def status_of(body: RawItem, items: Sequence[ReplyItem]) -> ModelStatus:
-    """The status of a response, as the ledger keeps it."""
-    match maybe_text(body, "status"):
-        case "incomplete":
-            reason = text_of(mapping_of(body, "incomplete_details"), "reason")
-            return "refused" if reason == "content_filter" else "incomplete"
-        case "failed" | "cancelled" | "queued" | "in_progress":
-            return "failed"
-        case _:
-            pass
-    if _is_empty(items):
-        return "empty"
-    return "completed" if refusal_of(items) is None else "refused"
-
-
-def problem_in(body: RawItem, items: Sequence[ReplyItem]) -> str | None:
-    """Why the turn cannot continue from a response; None when it can."""
-    status = maybe_text(body, "status")
-    match status:
-        case "failed":
-            error = mapping_of(body, "error")
-            code, message = text_of(error, "code"), text_of(error, "message")
-            reason = f"{code or 'no code'}: {message or 'it does not say why'}"
-            return f"the provider failed: {reason}{_AGAIN}"
-        case "incomplete":
-            return _incomplete(text_of(mapping_of(body, "incomplete_details"), "reason"))
-        case "cancelled" | "queued" | "in_progress":
-            return f"the response is {status}, not complete{_AGAIN}"
-        case _:
-            pass
-    if _is_empty(items):
-        return f"the response is empty: the model gave neither an answer nor a call{_AGAIN}"
-    refusal = refusal_of(items)
-    return None if refusal is None else f"the model refused: {refusal}"
-
-
-def _is_empty(items: Sequence[ReplyItem]) -> bool:
-    return all(isinstance(item, ReasoningItem) for item in items)
-
-
-def _incomplete(reason: str) -> str:
-    match reason:
-        case "content_filter":
-            return (
-                "the answer was filtered (content_filter); nothing of it can be used, so ask in "
-                "other words"
-            )
-        case "max_output_tokens":
-            return (
-                "the answer was cut off (max_output_tokens); allow more output tokens in settings, "
-                "or ask for less"
-            )
-        case _:
-            return f"the answer is incomplete ({reason or 'the provider does not say why'}){_AGAIN}"
-
-
-def refusal_of(items: Sequence[ReplyItem]) -> str | None:
-    """The words in which the model refused; None when it did not."""
-    for item in items:
-        if isinstance(item, ModelMessage) and item.refusal is not None:
-            return item.refusal
-    return None
-
 
 WHAT_TO_DO: Final = (
     " The container is gone and so are its files; use a new one (AutoContainer, create_container "

