@@ -180,8 +180,8 @@ def test_no_hosted_tool_is_sent_as_a_function(kind: str) -> None:
     [
         "depends on the provider and the model",
         "rate limits of their own",
-        "parsed as well as the provider allows",
-        "in a stream, citations come late",
+        "parsed as far as the provider reports them",
+        "in a stream, citations arrive late",
         "no silent fallback",
     ],
 )

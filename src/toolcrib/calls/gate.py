@@ -18,6 +18,7 @@ from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Deny, Ex
 from toolcrib.approval.edit import check_edit, restore_secrets
 from toolcrib.approval.policy import Explanation, Policy, default_verdict
 from toolcrib.approval.rule import Subject, Verdict
+from toolcrib.calls.call import CallSuspended
 from toolcrib.calls.records import open_call
 from toolcrib.calls.request import ASKED_BY_TOOL, IN_DOUBT, LISTED, is_about_doubt, request_for
 from toolcrib.calls.session_calls import calls_of
@@ -44,17 +45,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class CallSuspended(Exception):
-    """The call waits: its request is filed, and it continues when somebody has decided.
-
-    Travels from the gate to the path of the same call, past everything in between.
-    """
-
-    def __init__(self, request: ApprovalRequest) -> None:
-        super().__init__(request.approval_id)
-        self.request = request
-
-
 class Gate:
     """Decides calls of one session."""
 
@@ -62,15 +52,6 @@ class Gate:
         self._session = session
         self._policy = policy
         self._approver = approver
-
-    def is_open_for(self, call: Call) -> bool:
-        """True when there is nothing to decide: no policy, and nobody asks about this tool."""
-        return (
-            self._policy is None
-            and not call.tool.tool.requires_approval
-            and call.approval_metadata is None
-            and not self._session.need_user_approve_tools
-        )
 
     async def decide(self, call: Call) -> None:
         """Return when the call may run (or has been answered); else end or suspend it."""
@@ -106,6 +87,10 @@ class Gate:
         call.decided_by = Actor("grant", grant.grant_id)
         await self._session.approvals.note_use(grant, call.call_id)
         _approve(call)
+
+    async def ask_for_handler(self, call: Call) -> None:
+        """Get a yes that a handler found out it needs while it ran."""
+        await self.ask(call, ASKED_BY_TOOL, subject_of(call))
 
     async def ask_about_doubt(self, call: Call) -> None:
         """Ask a person, and no grant, whether a call that may have run should run again."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from toolcrib.calls.call import CallSuspended
 from toolcrib.calls.execute import cancelled
-from toolcrib.calls.gate import ASKED_BY_TOOL, CallSuspended, Gate, subject_of
 from toolcrib.calls.hooks import HookChain, run_post_hooks, run_pre_hooks
 from toolcrib.calls.nested_calls import check_nesting
 from toolcrib.calls.outcome import NOTHING, Outcome
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.admission import Admission
     from toolcrib.calls.call import Call
     from toolcrib.calls.execute import Execution
+    from toolcrib.calls.lazy_gate import LazyGate
     from toolcrib.calls.outcome import Limits
     from toolcrib.calls.tool_table import ToolTable
     from toolcrib.tools.context import ToolContext
@@ -48,7 +49,7 @@ class Path:
         *,
         table: ToolTable,
         chains: dict[str, HookChain],
-        gate: Gate,
+        gate: LazyGate,
         admission: Admission,
         execution: Execution,
         limits: Limits,
@@ -83,8 +84,8 @@ class Path:
         if chain is not None and chain.has_pre:
             await run_pre_hooks(call, chain)
         freeze(call)
-        if not call.is_settled and not self._gate.is_open_for(call):
-            await self._gate.decide(call)
+        if not call.is_settled and self._gate.must_decide(call):
+            await self._gate.get().decide(call)
         await self._perform(call, chain)
 
     async def _walk_on(self, call: Call, decision: Awaitable[None]) -> None:
@@ -135,7 +136,7 @@ class Path:
             return
         settle_start(call)
         call.approval_metadata = asked.metadata or {}
-        await self._gate.ask(call, ASKED_BY_TOOL, subject_of(call))
+        await self._gate.get().ask_for_handler(call)
 
     async def _conclude(self, call: Call, work: Awaitable[None]) -> Outcome:
         outer = CALL_HERE.get()
@@ -191,26 +192,20 @@ def _leave(call: Call, error: BaseException) -> None:
     record_finish_soon(call)
 
 
-# As a named tuple makes itself, less a call in between: every call ends here.
-_new_outcome: Callable[[type[Outcome], tuple[Any, ...]], Outcome] = tuple[Any, ...].__new__
-
-
 def _finished(call: Call) -> Outcome:
     failure = call.failure
-    facts = (
-        call.call_id,
-        call.name,
-        "completed" if failure is None else "failed",
-        call.text,
-        call.value,
-        failure,
-        None,
-        call.metadata or NOTHING,
-        call.artifact_id,
-        call.error,
-        call.is_plain_text,
+    return Outcome(
+        call_id=call.call_id,
+        tool=call.name,
+        status="completed" if failure is None else "failed",
+        text=call.text,
+        value=call.value,
+        failure=failure,
+        metadata=call.metadata or NOTHING,
+        artifact_id=call.artifact_id,
+        error=call.error,
+        is_plain=call.is_plain_text,
     )
-    return _new_outcome(Outcome, facts)
 
 
 def _waiting(call: Call, request: ApprovalRequest) -> Outcome:

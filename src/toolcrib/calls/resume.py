@@ -6,9 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
 from toolcrib.calls.call import Call, Caller
-from toolcrib.calls.gate import Gate
 from toolcrib.calls.outcome import run_all
-from toolcrib.calls.request import is_about_doubt
 from toolcrib.calls.session_calls import calls_of
 from toolcrib.calls.validate import parse_arguments
 from toolcrib.errors import CallEnded, UsageError
@@ -16,6 +14,7 @@ from toolcrib.ledger.events import ToolUnavailable
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
+    from toolcrib.calls.lazy_gate import LazyGate
     from toolcrib.calls.outcome import Outcome
     from toolcrib.calls.path import Path
     from toolcrib.calls.tool_table import ToolTable
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 class Resumption:
     """Takes up the open calls of a session. Each is taken up by one task at a time."""
 
-    def __init__(self, session: Session, table: ToolTable, gate: Gate, path: Path) -> None:
+    def __init__(self, session: Session, table: ToolTable, gate: LazyGate, path: Path) -> None:
         self._session = session
         self._calls = calls_of(session)
         self._table = table
@@ -145,6 +144,8 @@ class Resumption:
 
     async def _settle(self, call: Call, found: OpenCall) -> None:
         """Decide whether the call runs. Whatever is not clear here ends it."""
+        from toolcrib.calls.request import is_about_doubt
+
         await self._check_tool(call, found)
         self._check_caller(call, found)
         call.params = parse_arguments(call, call.arguments)
@@ -152,11 +153,11 @@ class Resumption:
         is_asked_about_doubt = filed is not None and is_about_doubt(filed.request)
         is_open = filed is not None and filed.state != "used"
         if found.decided is not None:
-            self._gate.apply(call, found.decided, is_doubt=is_asked_about_doubt)
+            self._gate.get().apply(call, found.decided, is_doubt=is_asked_about_doubt)
         elif found.state == "in_doubt" and not (is_open and is_asked_about_doubt):
             await self._doubt(call)
         elif filed is not None and is_open:
-            await self._gate.go_on(call, filed.request, filed.decided)
+            await self._gate.get().go_on(call, filed.request, filed.decided)
         else:
             raise CallEnded(
                 "unavailable",
@@ -181,9 +182,9 @@ class Resumption:
 
     async def _doubt(self, call: Call) -> None:
         """Run an idempotent call again; ask about any other."""
-        self._gate.refuse_denied(call, is_doubt=True)
+        self._gate.get().refuse_denied(call, is_doubt=True)
         if not call.tool.tool.is_idempotent:
-            await self._gate.ask_about_doubt(call)
+            await self._gate.get().ask_about_doubt(call)
 
     async def _check_tool(self, call: Call, found: OpenCall) -> None:
         """A decision was about one version of one tool; nothing else may run in its name."""

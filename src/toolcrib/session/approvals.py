@@ -11,13 +11,13 @@ from pydantic_core import to_json
 
 from toolcrib.approval.decision import Actor, ApprovalRequest, Approve, Decided, Decision, Expire
 from toolcrib.approval.edit import check_edit
-from toolcrib.approval.grant import Grant, NewGrant
 from toolcrib.errors import InvalidDecision, StoreError
 from toolcrib.ledger.events import GrantChanged
 from toolcrib.store.codec import decode_decided
 from toolcrib.store.store import FiledApproval, ask_store, every
 
 if TYPE_CHECKING:
+    from toolcrib.approval.grant import Grant, NewGrant
     from toolcrib.session.session import Session
 
 
