@@ -5,29 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from hashlib import blake2b
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b, sha256
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolcrib.errors import Refused
 from toolcrib.mcp_client.sdk_internals import connection_of
 from toolcrib.runtime.messages import ListApprovals
-
-if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
-
-    from toolcrib.runtime.runtime import Runtime
-    from toolcrib.transports.mcp.tool_list import ToolList
-
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from hashlib import sha256
-from typing import TYPE_CHECKING, cast
-
 from toolcrib.serving.auth import principal_of
 
 if TYPE_CHECKING:
@@ -39,8 +28,8 @@ if TYPE_CHECKING:
     from toolcrib.transports.mcp.tool_list import ToolList
 
 SESSION_HEADER: Final = "toolcrib-session"
-"""The header of HTTP that names the session to work in."""
-_CLIENT_SESSION: Final = "toolcrib.client"
+"""The HTTP header that names the session for the calls of a request."""
+_CLIENT_SESSION: Final = "toolcrib.client_session"
 _CAPABILITIES: Final = ("elicitation", "sampling", "roots")
 OPEN_STATES: Final = ("pending", "decided")
 
@@ -176,10 +165,10 @@ class ClientSessions:
         """Find the calls that wait in the session since an earlier process."""
         asked = ListApprovals(session_id=client.session_id, is_all=True)
         inbox = await self._runtime.service.list_approvals(asked, client.who)
-        for each in inbox.approvals:
-            call_fingerprint = fingerprint_of(each.call_id)
-            if call_fingerprint is not None and each.state in OPEN_STATES:
-                client.waiting[call_fingerprint] = PendingCall(each.call_id, each.approval_id)
+        for approval in inbox.approvals:
+            fingerprint = fingerprint_of(approval.call_id)
+            if fingerprint is not None and approval.state in OPEN_STATES:
+                client.waiting[fingerprint] = PendingCall(approval.call_id, approval.approval_id)
 
     async def _close(self, sessions: dict[str, Any], key: str) -> None:
         """Close the session of a connection that has ended."""

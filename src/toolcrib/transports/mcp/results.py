@@ -23,8 +23,16 @@ from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
+    from mcp.server.context import HandlerResult, ServerRequestContext
+    from mcp_types import PaginatedRequestParams, ReadResourceRequestParams
 
     from toolcrib.runtime.messages import CallResult
+    from toolcrib.runtime.runtime import Runtime
+    from toolcrib.transports.mcp.client_sessions import ClientSessions
+
+    ReadResource = Callable[
+        ["ServerRequestContext[Any, Any]", ReadResourceRequestParams], Awaitable[HandlerResult]
+    ]
 
 
 _BLOCK: Final = TypeAdapter[ContentBlock](ContentBlock)
@@ -152,18 +160,6 @@ def _link(artifact_id: str) -> dict[str, Any]:
         "description": "The full result",
         "mimeType": "text/plain",
     }
-
-
-if TYPE_CHECKING:
-    from mcp.server.context import HandlerResult, ServerRequestContext
-    from mcp_types import PaginatedRequestParams, ReadResourceRequestParams
-
-    from toolcrib.runtime.runtime import Runtime
-    from toolcrib.transports.mcp.client_sessions import ClientSessions
-
-    ReadResource = Callable[
-        ["ServerRequestContext[Any, Any]", ReadResourceRequestParams], Awaitable[HandlerResult]
-    ]
 
 
 class ArtifactReader:

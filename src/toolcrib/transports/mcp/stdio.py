@@ -30,6 +30,14 @@ from toolcrib.serving.stop_signals import on_stop_signals
 from toolcrib.transports.pipes import Lines, Pipes, PipeWriter, chunks
 from toolcrib.transports.stdio import FLUSH_SECONDS
 
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+    from toolcrib.transports.mcp.server import McpServer
+
+    Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+    Outgoing = MemoryObjectReceiveStream[SessionMessage]
+
 _CANCELLED: Final = "notifications/cancelled"
 
 
@@ -96,15 +104,6 @@ class RequestsInFlight:
         self._ids.discard(request_id)
         if not self._ids:
             self.is_empty.set()
-
-
-if TYPE_CHECKING:
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-
-    from toolcrib.transports.mcp.server import McpServer
-
-    Incoming = MemoryObjectSendStream[SessionMessage | Exception]
-    Outgoing = MemoryObjectReceiveStream[SessionMessage]
 
 
 async def serve_stdio(server: McpServer, pipes: Pipes) -> None:
