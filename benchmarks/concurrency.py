@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from harness import Bound, Call, Spread
+from quiet import silence
 from report import quarters, table
 from workload import PAYLOADS, Filter, Reply, expected, search
 
@@ -133,4 +134,5 @@ def _print(results: dict[str, list[dict[str, float]]], rounds: int) -> None:
 
 
 if __name__ == "__main__":
+    silence()
     print(json.dumps(asyncio.run(_contest(sys.argv[1]))))

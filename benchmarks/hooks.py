@@ -10,8 +10,8 @@ from floor import FLOOR, HOOKED_FLOOR
 from harness import Bound, interleave
 from report import dispatch_table
 
-TIMES_FLOOR = 9.0
-"""Against the floor without hooks, which is the harder one."""
+TIMES_FLOOR = (9.0, 12.0)
+"""Without and with the ledger read, of the floor without hooks, which is the harder one."""
 
 
 def run(quick: bool) -> list[Bound]:

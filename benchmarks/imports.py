@@ -13,7 +13,7 @@ OURS = "import toolcrib"
 OURS_USED = "from toolcrib import Executor, Session, tool"
 # The names load when they are first used, so the table shows what their use costs as well.
 STATEMENTS = (BASE, USED, OURS, OURS_USED)
-LIMIT = 1.5
+LIMITS = {OURS: 1.5, OURS_USED: 2.0}
 
 # The clock starts after the interpreter, so its own start cannot flatter the ratio.
 _CHILD = """\
@@ -44,9 +44,13 @@ def run(quick: bool) -> list[Bound]:
             by_name[statement].append(_cost(statement))
     measured = Measured(by_name)
     _print(measured, rounds)
-    ratio = measured.ratio(OURS, BASE).median
-    promise = f"`{OURS}`: at most {LIMIT}x the CPU time of `{BASE}`"
-    return [Bound(promise, f"{ratio:.2f}x", ratio <= LIMIT)]
+    return [_bound(measured, statement, limit) for statement, limit in LIMITS.items()]
+
+
+def _bound(measured: Measured, statement: str, limit: float) -> Bound:
+    ratio = measured.ratio(statement, BASE).median
+    promise = f"`{statement}`: at most {limit:g}x the CPU time of `{BASE}`"
+    return Bound(promise, f"{ratio:.2f}x", ratio <= limit)
 
 
 def _print(measured: Measured, rounds: int) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import cast
 
 from harness import Bound
+from quiet import silence
 from report import verdict, versions
 
 SECTIONS = (
@@ -37,6 +38,7 @@ def main() -> int:
     unknown = sorted(set(chosen.sections) - set(SECTIONS))
     if unknown:
         parser.error(f"no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
+    silence()
     print(f"Python {platform.python_version()}, {versions()}")
     # The rates of wall time (concurrency, sqlite) mean little on a machine that is busy otherwise.
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores at the start")

@@ -11,6 +11,7 @@ from typing import Any
 
 import uvicorn
 import uvloop
+from quiet import silence
 from workload import search
 
 TOKEN = "a-token-of-the-benchmarks"
@@ -83,5 +84,6 @@ HOSTS: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
 }
 
 if __name__ == "__main__":
+    silence()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(HOSTS[sys.argv[1]]())

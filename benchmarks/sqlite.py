@@ -14,6 +14,7 @@ from typing import IO
 
 import ours
 from harness import Bound, Spread
+from quiet import silence
 from report import quarters, table
 from workload import PAYLOADS
 
@@ -109,4 +110,5 @@ def run(quick: bool) -> list[Bound]:
 
 
 if __name__ == "__main__":
+    silence()
     asyncio.run(_serve(sys.argv[1]))

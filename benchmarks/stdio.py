@@ -83,7 +83,7 @@ class Line:
 
 
 def _ours() -> Line:
-    program = "from toolcrib.cli import main; main()"
+    program = "from quiet import silence; silence(); from toolcrib.cli import main; main()"
     serve = ["serve", "--stdio", "--host-tools-module", "served_tools"]
     line = Line(
         "toolcrib serve --stdio",

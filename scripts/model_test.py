@@ -28,11 +28,11 @@ from toolcrib.embedded import (
     ProposedCall,
 )
 from toolcrib.embedded.backends import LlamaBackend
-from toolcrib.embedded.weights.catalog import DEFAULT
+from toolcrib.embedded.model_files import DEFAULT
 
 SETS = Path(__file__).parents[1] / "tests" / "model" / "sets"
 CHOICES_NEEDED, LOOPS_NEEDED = 0.85, 8 / 12
-MOST_STEPS = 6
+MAX_STEPS = 6
 
 Json = dict[str, Any]
 
@@ -111,7 +111,7 @@ async def loop(client: Any, model: str, tools: Mapping[str, Json], case: Json) -
     seen = Loop()
     asked: Any = case["say"]
     previous: str | None = None
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         response = await client.responses.create(
             model=model, input=asked, tools=offered, previous_response_id=previous
         )

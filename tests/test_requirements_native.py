@@ -110,7 +110,7 @@ def test_capabilities_of_the_provider_are_offered_by_their_names(name: str) -> N
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("apply_patch", "openai defines it and you run it, so declare it with a handler"),
+        ("apply_patch", "openai defines it and you run it; declare it with a handler"),
         ("file_search", "it needs options; declare it as a HostedTool with a config"),
         ("teleport", "it knows: code_interpreter, file_search, "),
     ],

@@ -20,6 +20,7 @@
     ├── PromptEvaluationError       a prompt got no answer; `phase` says where it stopped
     │   └── ContainerGone           the container that it needs has expired, or never was
     ├── ReplyBroken                 a model's reply ended too soon or is malformed
+    ├── DeadlinePassed              a prompt's time was over before the model replied
     ├── DownloadFailed              a file that model-written code made was not saved
     ├── PullFailed                  a model could not be fetched; what there is of it is kept
     ├── PatchFailed                 a patch does not fit its file, which is as it was
@@ -191,6 +192,10 @@ class ReplyBroken(ToolcribError):
     def __init__(self, message: str, *, code: str = "") -> None:
         super().__init__(message)
         self.code = code
+
+
+class DeadlinePassed(ToolcribError):
+    """The deadline of a prompt passed before the model replied. Never leaves the adapter."""
 
 
 class PromptEvaluationError(ToolcribError):

@@ -232,7 +232,7 @@ def test_no_fact_about_a_request_shows_a_credential() -> None:
     conversation = Conversation("client")
     conversation.add_reply(reply)
 
-    assert declared.tools[0]["authorization"] == TOKEN
+    assert declared.entries[0]["authorization"] == TOKEN
     held = Contribution((), body={"token": TOKEN})
     shown = [
         declared,

@@ -92,18 +92,18 @@ async def test_a_file_is_gone_after_its_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "terms",
+    "options",
     [
         {"purpose": "nonsense"},
         {"purpose": "user_data", "expires_after": {"anchor": "created_at", "seconds": 5}},
         {"purpose": "user_data", "expires_after": {"anchor": "last_active_at", "seconds": 3600}},
     ],
 )
-async def test_terms_that_are_wrong_are_refused(terms: dict[str, Any]) -> None:
+async def test_terms_that_are_wrong_are_refused(options: dict[str, Any]) -> None:
     """And nothing is kept."""
     async with served(python) as (client, _):
         with pytest.raises(BadRequestError):
-            await client.files.create(file=("a", b"x"), **terms)
+            await client.files.create(file=("a", b"x"), **options)
         assert (await client.files.list()).data == []
 
 
@@ -113,7 +113,7 @@ async def test_a_file_that_is_too_large_is_refused(
 ) -> None:
     """Whether its size is only seen at the end, or it is cut off on the way."""
     monkeypatch.setattr("toolcrib.embedded.http.bodies.MAX_BYTES", most)
-    monkeypatch.setattr("toolcrib.embedded.http.bodies._MOST_AROUND", 1000)
+    monkeypatch.setattr("toolcrib.embedded.http.bodies._MAX_AROUND", 1000)
     async with served(python) as (client, _):
         with pytest.raises(APIStatusError, match=f"larger than {most} bytes") as caught:
             await client.files.create(file=("a", b"x" * (most + 1500)), purpose="user_data")
@@ -126,7 +126,7 @@ async def test_a_file_that_is_too_large_is_refused(
 async def test_an_endless_upload_is_cut_off_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """The provider does not take in what it will refuse."""
     monkeypatch.setattr("toolcrib.embedded.http.bodies.MAX_BYTES", 5000)
-    monkeypatch.setattr("toolcrib.embedded.http.bodies._MOST_AROUND", 1000)
+    monkeypatch.setattr("toolcrib.embedded.http.bodies._MAX_AROUND", 1000)
     sent = 0
 
     async def pieces() -> AsyncIterator[bytes]:

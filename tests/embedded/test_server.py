@@ -28,7 +28,7 @@ from toolcrib.embedded import (
     EmbeddedProvider,
 )
 from toolcrib.embedded.http.bodies import MAX_BODY
-from toolcrib.embedded.http.socket import MOST_WAITING
+from toolcrib.embedded.http.socket import MAX_WAITING
 from toolcrib.embedded.server import ProviderServer
 from toolcrib.errors import UsageError
 from toolcrib.runtime.principal import Principal
@@ -232,7 +232,7 @@ async def test_a_socket_may_not_pile_up_requests() -> None:
         async with connect(address, additional_headers=BEARER) as socket:
             await socket.send('{"type": "response.create", "model": "puppet", "input": "x"}')
             await backend.is_asked.wait()
-            for _ in range(MOST_WAITING + 1):
+            for _ in range(MAX_WAITING + 1):
                 await socket.send("{}")
             await socket.wait_closed()
             assert (socket.close_code, socket.close_reason) == (1008, "too many requests wait")

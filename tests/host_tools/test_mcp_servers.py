@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 
 from toolcrib.errors import InvalidTool
-from toolcrib.host_tools import HttpServer, MountTerms, StdioServer, parse_host_tools
+from toolcrib.host_tools import parse_host_tools
+from toolcrib.mcp_client import HttpServer, MountTerms, StdioServer
 from toolcrib.mcp_client.config import client_server
 
 FILE = """\

@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 from tests.helpers.patience import PATIENCE
 from toolcrib import Executor, Session
 from toolcrib.calls.outcome import Outcome
-from toolcrib.host_tools import HttpServer, McpServerConfig, MountTerms, StdioServer
+from toolcrib.mcp_client import HttpServer, McpServerConfig, MountTerms, StdioServer
 from toolcrib.mcp_client.config import ConnectionTiming
 from toolcrib.mcp_client.server import MountedServer
 

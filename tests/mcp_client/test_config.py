@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolcrib.host_tools import HttpServer, MountTerms, StdioServer
+from toolcrib.mcp_client import HttpServer, MountTerms, StdioServer
 from toolcrib.mcp_client.config import ConnectionTiming, ServerAddress, endpoint_of, printable_line
 
 TERMS = MountTerms(prefix="")

@@ -10,8 +10,8 @@ import pytest
 from tests.helpers.patience import PATIENCE
 from tests.mcp_client.mounted_servers import Mount, mounted, terms
 from tests.node.peers import MODULES, command, needs_node
-from toolcrib.host_tools import StdioServer
 from toolcrib.ledger.events import ToolProgress
+from toolcrib.mcp_client import StdioServer
 
 pytestmark = [pytest.mark.wire, needs_node]
 

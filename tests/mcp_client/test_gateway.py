@@ -22,8 +22,8 @@ from tests.runtime.host_runtime import (
     serving,
 )
 from toolcrib.approval.policy import Policy, Rule
-from toolcrib.host_tools import MountTerms, StdioServer
 from toolcrib.ledger.record import verify
+from toolcrib.mcp_client import MountTerms, StdioServer
 from toolcrib.mcp_client.config import client_server, client_source
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.testing import calls, says

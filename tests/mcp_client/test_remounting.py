@@ -14,7 +14,7 @@ import pytest
 from tests.helpers.patience import PATIENCE
 from tests.mcp_client.mounted_servers import raw
 from tests.runtime.host_runtime import call, events, new_session, serving
-from toolcrib.host_tools import StdioServer
+from toolcrib.mcp_client import StdioServer
 from toolcrib.runtime.runtime import Runtime
 
 pytestmark = pytest.mark.wire

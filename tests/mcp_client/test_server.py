@@ -24,8 +24,8 @@ from tests.mcp_client.mounted_servers import (
     web_peer,
 )
 from tests.mcp_client.peer import PIXEL
-from toolcrib.host_tools import HttpServer, StdioServer
 from toolcrib.ledger.events import ToolProgress
+from toolcrib.mcp_client import HttpServer, StdioServer
 from toolcrib.mcp_client.server import MountedServer
 from toolcrib.testing import Recorder
 

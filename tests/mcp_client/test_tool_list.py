@@ -6,7 +6,7 @@ from typing import Any
 
 from mcp_types import Tool as Told
 
-from toolcrib.host_tools import MountTerms
+from toolcrib.mcp_client import MountTerms
 from toolcrib.mcp_client.tool_list import MAX_TOOLS, RemoteTools, remote_tools
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from toolcrib.embedded import EmbeddedProvider
 from toolcrib.embedded.backends.chat import ChatBackend
-from toolcrib.embedded.weights.catalog import SMALL, model_folder
+from toolcrib.embedded.model_files import SMALL, model_folder
 
 pytestmark = [
     pytest.mark.slow,

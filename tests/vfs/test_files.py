@@ -171,7 +171,7 @@ def test_a_file_that_changed_is_not_read(root: Path) -> None:
     (root / "c.txt").unlink()
 
     for file in (first, second):
-        with pytest.raises(UsageError, match=r"'[ab]\.txt' was changed after it was found"):
+        with pytest.raises(UsageError, match=r"'[ab]\.txt' has changed since it was listed"):
             file.open()
     with pytest.raises(UsageError, match=r"'c\.txt' cannot be read: No such file"):
         third.open()

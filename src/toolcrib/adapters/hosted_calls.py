@@ -23,9 +23,9 @@ from toolcrib.adapters.items import (
     ReplyItem,
     ToolCallItem,
     UnknownItem,
+    is_sound_id,
     tool_calls,
 )
-from toolcrib.adapters.tool_calls import is_sound_id
 from toolcrib.adapters.type_fit import as_declared
 from toolcrib.approval.decision import Actor
 from toolcrib.calls.provider_calls import ProviderCall, in_provider_call, record_provider_call
@@ -183,7 +183,7 @@ class HostedCalls:
         tool_name = item.declaration.tool.name
         invocation = self._invocation(item, raws)
         prepared = self._offered.get(tool_name)
-        if prepared is not None:
+        if prepared is not None and (prepared.tool.params_type or prepared.tool.result_type):
             invocation = as_declared(prepared.tool, invocation)
         call_id = self._call_id(invocation, turn)
         recorded = known.get(call_id)

@@ -1,21 +1,25 @@
-"""The way to a model, as the loop of a prompt needs it. Each provider has one of its own.
+"""Requests to a model: the client that sends them, its replies, and the retry loop.
 
-How often, and how patiently, a request is tried again.
+Each provider has a client of its own; the retry loop is the same for all.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import random
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from toolcrib.errors import UsageError
+from toolcrib.errors import DeadlinePassed, PromptEvaluationError, UsageError
 
 if TYPE_CHECKING:
     from toolcrib.adapters.history import Conversation, ReplyItems
     from toolcrib.adapters.loop import StreamAnnouncer
     from toolcrib.ledger.events import ModelStatus
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class ModelClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often, and how patiently, a request is tried again after 429, 5xx or a lost line.
+    """How often, and how patiently, a request is made again after 429, 5xx or a lost connection.
 
     A provider that asks for a longer pause than `longest_seconds` is not waited for.
     """
@@ -66,12 +70,59 @@ class Retry:
             if not 0 <= seconds < math.inf:
                 raise UsageError(f"{name} must be a finite number from 0, not {seconds!r}")
 
-    def pause(self, attempt: int, asked: float | None) -> float | None:
-        """Seconds before the next attempt: what the server asked for, else growing, with jitter.
+    def pause(self, attempt: int, requested: float | None) -> float | None:
+        """Seconds before the next attempt: those that the server requests, else growing, with
+        jitter.
 
-        None when the server asks for too much.
+        None when the server requests too many.
         """
-        if asked is not None:
-            return asked if asked <= self.longest_seconds else None
+        if requested is not None:
+            return requested if requested <= self.longest_seconds else None
         grown = min(self.longest_seconds, self.first_seconds * 2 ** min(attempt - 1, 60))
         return grown * random.uniform(0.75, 1.0)
+
+
+async def send_with_retries(
+    send: Callable[[], Awaitable[T]],
+    retry: Retry,
+    deadline: float | None,
+    *,
+    is_passing: Callable[[Exception], bool],
+    requested_pause: Callable[[Exception], float | None],
+) -> T:
+    """Send until there is a reply. `deadline` is in the running loop's time.
+
+    Raises `DeadlinePassed`, or the last error of `send` when another attempt would not help or
+    would not end in time.
+    """
+    clock = asyncio.get_running_loop().time
+    attempt = 0
+    while True:
+        if deadline is not None and clock() >= deadline:
+            raise DeadlinePassed("the deadline had passed before the request was sent")
+        attempt += 1
+        limit = asyncio.timeout_at(deadline)
+        try:
+            async with limit:
+                return await send()
+        except Exception as error:
+            # The SDK may turn the cancellation by the deadline into an error of its own.
+            if limit.expired():
+                raise DeadlinePassed("the deadline passed before there was a reply") from error
+            if attempt >= retry.attempts or not is_passing(error):
+                raise
+            pause = retry.pause(attempt, requested_pause(error))
+            if pause is None or (deadline is not None and clock() + pause >= deadline):
+                raise
+        await asyncio.sleep(pause)
+
+
+def late(prompt_name: str, request_id: str | None = None) -> PromptEvaluationError:
+    """The error for a request whose deadline passed."""
+    return PromptEvaluationError(
+        "the deadline passed before the provider answered; allow more seconds in the prompt's "
+        "Budget, or to the call that evaluates it",
+        prompt_name=prompt_name,
+        phase="budget",
+        request_id=request_id,
+    )

@@ -1,8 +1,7 @@
-"""The tools of a prompt as the Responses API takes them, and back from its names to ours.
+"""The declarations of a prompt's tools: functions, hosted tools and client-run tools.
 
-Names that a provider takes, derived from tools' own where those are too wide.
-
-Provider-run tools, however they were declared, as the one form that codecs take.
+Hosted tools of every declaration style become the `HostedTool` that codecs take, and tool names
+that a provider would refuse get a derived name on the wire.
 """
 
 from __future__ import annotations
@@ -171,9 +170,9 @@ class HostedDeclaration:
 
     def _call_types(self) -> frozenset[str]:
         """A codec of the least kind need not say how its calls come: by the provider's habit."""
-        told: frozenset[str] | None = getattr(self.codec, "call_types", None)
-        if told is not None:
-            return frozenset(told)
+        call_types: frozenset[str] | None = getattr(self.codec, "call_types", None)
+        if call_types is not None:
+            return frozenset(call_types)
         wire_type = self.codec.serialize(self.tool).get("type", self.tool.kind)
         return frozenset({f"{self.tool.kind}_call", f"{wire_type}_call"})
 
@@ -192,11 +191,23 @@ class ClientDeclaration:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionDeclaration:
+    """A tool that this process runs, as the model is told of it."""
+
+    wire_name: str
+    description: str
+    parameters: Mapping[str, Any] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ToolDeclarations:
     """Everything a request says about tools; built once a prompt."""
 
-    tools: list[dict[str, Any]] = field(repr=False)
-    """Not shown, like `body`: an entry may hold a server's credentials."""
+    functions: tuple[FunctionDeclaration, ...]
+    entries: list[dict[str, Any]] = field(repr=False)
+    """Hosted and client-run tools as their codecs write them. Not shown, like `body`: an entry may
+    hold a server's credentials.
+    """
     include: list[str]
     body: dict[str, Any] = field(repr=False)
     hosted: tuple[HostedDeclaration, ...]
@@ -205,6 +216,11 @@ class ToolDeclarations:
     """Our names by wire name."""
     wire: Mapping[str, str]
     """Wire names by ours."""
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether the model may call anything at all."""
+        return bool(self.functions or self.entries)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -229,7 +245,7 @@ def declare(
 ) -> ToolDeclarations:
     """Serialise every tool. Raises `PromptEvaluationError` (phase render) before any request."""
     wire = wire_names(each.name for each in functions)
-    entries = [_function(each, wire[each.name]) for each in functions]
+    entries: list[dict[str, Any]] = []
     include: dict[str, None] = {}
     body: dict[str, Any] = {}
     owners: dict[str, str] = {}
@@ -242,20 +258,20 @@ def declare(
         include.update(dict.fromkeys(contribution.include))
         body.update(contribution.body)
     names = {wire_name: name for name, wire_name in wire.items()}
-    return ToolDeclarations(
-        entries, list(include), body, tuple(hosted_tools), tuple(client_run), names, wire
+    declared = tuple(
+        FunctionDeclaration(wire[each.name], each.description, each.parameters)
+        for each in functions
     )
-
-
-def _function(declaration: Declaration, wire_name: str) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "name": wire_name,
-        "description": declaration.description,
-        "parameters": declaration.parameters,
-        # Strict mode would refuse optional arguments; ours are validated on arrival anyway.
-        "strict": False,
-    }
+    return ToolDeclarations(
+        functions=declared,
+        entries=entries,
+        include=list(include),
+        body=body,
+        hosted=tuple(hosted_tools),
+        client_run=tuple(client_run),
+        names=names,
+        wire=wire,
+    )
 
 
 def _contribution(tool: HostedDeclaration | ClientDeclaration, prompt_name: str) -> Contribution:
@@ -288,10 +304,10 @@ def _refuse_twins(entry: RawItem, name: str, owners: dict[str, str], prompt_name
     """Items do not say which entry they belong to, so each type can be declared once; MCP servers
     are told apart by their labels.
     """
-    label = text_of(entry, "server_label") or text_of(entry, "id")
+    label = text_of(entry, "server_label") or text_of(entry, "id") or text_of(entry, "name")
     what = " ".join(filter(None, (text_of(entry, "type"), label)))
     twin = owners.setdefault(what, name)
-    if twin != name and what != "function":
+    if twin != name:
         raise _unrenderable(
             f"{name!r} and {twin!r} are both {what}; the provider does not tell which one it "
             "ran, so a prompt can offer only one",

@@ -1,18 +1,16 @@
-"""From a rendered prompt to a turn that can begin: what is offered, and what is withheld.
+"""The tools of a turn: which are offered to the model, which are withheld, and their executor.
 
-The local tool that a hosted one names for providers that cannot do it.
-
-The executor of a prompt's calls: whoever serves them knows the prompt and the adapter.
+A hosted tool that the provider cannot run is replaced by its fallback, where it names one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolcrib.adapters.credentials import Credentials
-from toolcrib.adapters.governance import Governance, WithheldTool, why_withheld
+from toolcrib.adapters.governance import Governance, WithheldTool
 from toolcrib.adapters.hosted_calls import HostedCalls
 from toolcrib.adapters.item_classifier import ItemClassifier
 from toolcrib.adapters.support import options_of
@@ -27,13 +25,15 @@ from toolcrib.adapters.tool_declarations import (
     declare,
 )
 from toolcrib.adapters.type_fit import check_arguments, check_declared
+from toolcrib.approval.policy import Policy, default_verdict
+from toolcrib.approval.rule import Rule, Subject, Verdict
 from toolcrib.calls.call import Call
 from toolcrib.calls.executor import Executor
 from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.tools.fallback import AnyFallback, as_fallback, local_tool
-from toolcrib.tools.mcp import mcp_gate
+from toolcrib.tools.mcp import McpConfig, mcp_gate
 from toolcrib.tools.prepared_tool import PreparedTool, prepare
-from toolcrib.tools.provider_tools import HostedTool, ProviderTool
+from toolcrib.tools.provider_tools import HostedTool, ProviderTool, kind_of
 
 if TYPE_CHECKING:
     from toolcrib.prompt.rendered_prompt import RenderedPrompt
@@ -47,10 +47,10 @@ def fallback_of(tool: Tool[Any, Any], why: UsageError) -> Tool[Any, Any] | None:
 
     Raises `UsageError` when an option is set that the local tool would ignore.
     """
-    given = fallback_given(tool)
-    if given is None:
+    named = fallback_given(tool)
+    if named is None:
         return None
-    fallback, config = as_fallback(given), cast("HostedTool[Any]", tool).config
+    fallback, config = as_fallback(named), cast("HostedTool[Any]", tool).config
     ignored = fallback.not_honoured(_options(config))
     if ignored:
         raise UsageError(
@@ -76,13 +76,34 @@ def _options(config: Any) -> Mapping[str, Any]:
     }
 
 
+class PreparedTools:
+    """The prepared form of the tools that an adapter has met: preparing one costs as much as
+    building its schema, and most prompts are evaluated many times with the same tools.
+    """
+
+    def __init__(self, capacity: int = 256) -> None:
+        self._capacity = capacity
+        self._prepared: dict[int, PreparedTool] = {}
+
+    def get(self, tool: Tool[Any, Any]) -> PreparedTool:
+        """The tool, prepared now or before."""
+        # An entry keeps its tool alive, so no other tool can have the same id.
+        prepared = self._prepared.get(id(tool))
+        if prepared is None:
+            prepared = prepare(tool)
+            if len(self._prepared) >= self._capacity:
+                self._prepared = {}
+            self._prepared[id(tool)] = prepared
+        return prepared
+
+
 class PromptExecutor(Executor):
     """An executor whose contexts lead back to the prompt and the adapter that evaluates it."""
 
     def __init__(
         self,
         session: Session,
-        tools: Sequence[Any],
+        tools: Sequence[PreparedTool],
         governance: Governance,
         *,
         prompt: Any,
@@ -91,8 +112,8 @@ class PromptExecutor(Executor):
     ) -> None:
         hooks = governance.hooks
         if is_inherited and hooks is not None:
-            # Whoever gave them may have had tools in mind that this prompt does not have.
-            hooks = hooks.only({tool.name: tool for tool in tools})
+            # They may name tools that this prompt does not have.
+            hooks = hooks.only({tool.ref.name: tool for tool in tools})
         super().__init__(
             session,
             tools,
@@ -134,7 +155,7 @@ OnUnsupported = Literal["raise", "drop"]
 
 @dataclass(frozen=True, slots=True)
 class ProviderProfile:
-    """What an adapter can say, and as whom."""
+    """What an adapter knows of its provider, whatever the prompt."""
 
     provider: str
     codecs: Mapping[str, AnyCodec]
@@ -147,7 +168,7 @@ class ProviderProfile:
 
 @dataclass(frozen=True, slots=True)
 class TurnTools:
-    """A turn's tools, ready."""
+    """The tools of a turn, ready to be declared and called."""
 
     provider: str
     executor: PromptExecutor
@@ -163,21 +184,22 @@ def open_turn(
     session: Session,
     governance: Governance,
     profile: ProviderProfile,
-    make_executor: Callable[[Sequence[Any]], PromptExecutor],
+    prepared: PreparedTools,
+    make_executor: Callable[[Sequence[PreparedTool]], PromptExecutor],
 ) -> TurnTools:
     """Prepare the tools of a prompt. Raises before anything is sent."""
-    choosing = _Choosing(prompt.name, session, governance, profile)
-    offered = choosing.hosted(prompt.hosted_tools)
-    tools = choosing.with_fallbacks(prompt.tools)
-    client_run = choosing.client_run(tools)
+    selection = _Selection(prompt.name, session, governance, profile, prepared)
+    hosted_tools = selection.hosted(prompt.hosted_tools)
+    tools = selection.with_fallbacks(prompt.tools)
+    client_run = selection.client_run(tools)
     provider = profile.provider
-    gates = [mcp_gate(each.tool, provider=provider) for each in offered if each.is_mcp]
-    executor = make_executor([*tools, *gates])
-    apart = {each.tool.name for each in client_run} | {gate.name for gate in gates}
+    gates = [mcp_gate(hosted.tool, provider=provider) for hosted in hosted_tools if hosted.is_mcp]
+    executor = make_executor([*map(prepared.get, tools), *map(prepare, gates)])
+    apart = {client.tool.name for client in client_run} | {gate.name for gate in gates}
     declared = declare(
-        [each for each in executor.declarations() if each.name not in apart],
+        [function for function in executor.declarations() if function.name not in apart],
         client_run,
-        offered,
+        hosted_tools,
         prompt_name=prompt.name,
     )
     classifier = profile.make_classifier(declared, profile)
@@ -187,26 +209,98 @@ def open_turn(
         classifier.format,
         provider=provider,
         prompt_name=prompt.name,
-        offered=choosing.prepared,
+        offered=selection.offered,
         make_call=executor.provider_call,
         credentials=credentials,
         caller=governance.caller,
     )
-    withheld = tuple(choosing.withheld)
+    withheld = tuple(selection.withheld)
     return TurnTools(provider, executor, declared, classifier, credentials, hosted, withheld)
 
 
-class _Choosing:
-    """Goes through a prompt's tools and says which can be offered."""
+def why_withheld(
+    tool: PreparedTool, session: Session, governance: Governance, provider: str
+) -> str | None:
+    """The reason not to offer a tool that this provider runs; None when it may be offered."""
+    is_asked = _asks_each_time(tool)
+    if tool.ref.name in session.need_user_approve_tools and not is_asked:
+        return "the session asks before this tool runs, and nobody can be asked on the provider"
+    subject = Subject(
+        tool=tool.ref,
+        arguments={},
+        is_read_only=tool.tool.is_read_only,
+        requires_approval=tool.tool.requires_approval,
+        kind=kind_of(tool.tool),
+        provider=provider,
+    )
+    policy = governance.policy
+    if policy is not None and not is_asked:
+        policy = _wary(policy)
+    of_kind = _against_kind(policy, subject) if policy else None
+    if of_kind is not None and not (is_asked and of_kind.effect == "ask"):
+        return f"{of_kind.reason} It is of the kind {subject.kind}."
+    verdict = policy.judge(subject) if policy else default_verdict(subject)
+    match verdict.effect:
+        case "allow":
+            return None
+        case "deny":
+            return verdict.reason
+        case "ask" if is_asked:
+            return None
+        case "ask":
+            return (
+                f"{verdict.reason} Nobody can be asked on the provider; an allow rule that names "
+                "the tool would offer it."
+            )
+
+
+def _against_kind(policy: Policy, subject: Subject) -> Verdict | None:
+    """What forbids the kind of a tool by name, or asks about it: another name does not let it
+    through.
+    """
+    if subject.kind in (None, subject.tool.name):
+        return None
+    strict = tuple(rule for rule in policy.rules if rule.effect != "allow")
+    named = replace(subject.tool, name=subject.kind)
+    subject = replace(subject, tool=named, requires_approval=False)
+    verdict = replace(policy, rules=strict, unmatched="allow").judge(subject)
+    return None if verdict.effect == "allow" else verdict
+
+
+def _asks_each_time(tool: PreparedTool) -> bool:
+    """Whether the provider stops before every call, so that the session can decide about it."""
+    config = getattr(tool.tool, "config", None)
+    return isinstance(config, McpConfig) and config.require_approval == "always"
+
+
+def _wary(policy: Policy) -> Policy:
+    """The policy for calls whose arguments nobody sees before they run: what it forbids or asks
+    about for some arguments, it forbids or asks about for all.
+    """
+    return replace(policy, rules=tuple(_without_arguments(rule) for rule in policy.rules))
+
+
+def _without_arguments(rule: Rule) -> Rule:
+    return rule if rule.effect == "allow" or not rule.arguments else replace(rule, arguments={})
+
+
+class _Selection:
+    """Selects the tools of a prompt that can be offered, and replaces or withholds the others."""
 
     def __init__(
-        self, prompt_name: str, session: Session, governance: Governance, profile: ProviderProfile
+        self,
+        prompt_name: str,
+        session: Session,
+        governance: Governance,
+        profile: ProviderProfile,
+        prepared: PreparedTools,
     ) -> None:
         self._prompt_name = prompt_name
         self._session = session
         self._governance = governance
         self._profile = profile
-        self.prepared: dict[str, PreparedTool] = {}
+        self._prepared = prepared
+        self.offered: dict[str, PreparedTool] = {}
         self.withheld: list[WithheldTool] = []
         self._fallbacks: list[Tool[Any, Any]] = []
 
@@ -214,41 +308,41 @@ class _Choosing:
         """The provider-run tools to offer. Their calls cannot be stopped once they are offered,
         so this is their gate.
         """
-        found: list[HostedDeclaration] = []
-        for tool in map(prepare, tools):
-            offered = self._offer(tool)
-            if offered is not None:
-                self.prepared[tool.ref.name] = tool
-                found.append(offered)
-        return found
+        declarations: list[HostedDeclaration] = []
+        for tool in map(self._prepared.get, tools):
+            declaration = self._offer(tool)
+            if declaration is not None:
+                self.offered[tool.ref.name] = tool
+                declarations.append(declaration)
+        return declarations
 
     def with_fallbacks(self, tools: Sequence[Tool[Any, Any]]) -> list[Tool[Any, Any]]:
-        """The tools that we run, with those that take the place of a provider's."""
-        found = list(tools)
+        """The tools that this process runs, with those that take the place of hosted ones."""
+        names = {tool.name for tool in tools}
         for local in self._fallbacks:
-            if any(local.name == each.name for each in found):
+            if local.name in names:
                 raise self._unrenderable(
                     UsageError(f"two tools are named {local.name!r}, and one is a fallback")
                 )
-            found.append(local)
-        return found
+            names.add(local.name)
+        return [*tools, *self._fallbacks]
 
     def client_run(self, tools: Sequence[Tool[Any, Any]]) -> list[ClientDeclaration]:
-        """The tools that we run in a shape of the provider's. One that no codec speaks for is
-        offered as a function, like any other tool of ours.
+        """The tools that the provider defines and this process runs. One without a codec is offered
+        as a function, like any other local tool.
         """
         bound = [cast("AnyProviderTool", tool) for tool in tools if isinstance(tool, ProviderTool)]
         for tool in bound:
             self._checked(lambda tool=tool: check_provider(tool, self._profile.provider))
-        found = [
+        declarations = [
             ClientDeclaration(tool, codec)
             for tool in bound
             for codec in self._profile.client_codecs
             if codec.speaks_for(tool)
         ]
-        for each in found:
-            self._checked(lambda each=each: check_arguments(each.tool, each.codec))
-        return found
+        for client in declarations:
+            self._checked(lambda client=client: check_arguments(client.tool, client.codec))
+        return declarations
 
     def _offer(self, tool: PreparedTool) -> HostedDeclaration | None:
         reason = why_withheld(tool, self._session, self._governance, self._profile.provider)
@@ -279,12 +373,13 @@ class _Choosing:
         codec = self._profile.codecs.get(view.kind)
         if codec is None:
             raise UsageError(_unsupported(view.kind, self._profile))
-        check_declared(tool.tool, codec)
-        offered = HostedDeclaration(view, codec)
+        if tool.tool.params_type or tool.tool.result_type:
+            check_declared(tool.tool, codec)
+        declaration = HostedDeclaration(view, codec)
         if fallback_given(tool.tool) or self._profile.on_unsupported == "drop":
-            # An option that the provider cannot do must show now, not when all is written.
-            offered.contribute()
-        return offered
+            # An option that the provider cannot do must show now, while it can be replaced.
+            declaration.contribute()
+        return declaration
 
     def _checked(self, check: Callable[[], None]) -> None:
         try:
@@ -297,7 +392,7 @@ class _Choosing:
 
 
 def _unsupported(kind: str, profile: ProviderProfile) -> str:
-    told = f"Unsupported hosted tool kind {kind!r} for the {profile.provider} adapter"
+    fault = f"Unsupported hosted tool kind {kind!r} for the {profile.provider} adapter"
     if any(codec.kind == kind for codec in profile.client_codecs):
-        return f"{told}: {profile.provider} defines it and you run it, so declare it with a handler"
-    return f"{told}; it knows: {', '.join(sorted(profile.codecs)) or 'none'}"
+        return f"{fault}: {profile.provider} defines it and you run it; declare it with a handler"
+    return f"{fault}; it knows: {', '.join(sorted(profile.codecs)) or 'none'}"

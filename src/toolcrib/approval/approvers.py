@@ -16,7 +16,7 @@ __all__ = ["Approver", "CallbackApprover", "NewGrant", "Reply", "read_reply"]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A decision and who made it; with `grant`, also a standing yes for calls like this one."""
+    """A decision and its actor; with `grant`, also a grant for calls like this one."""
 
     decision: Decision
     actor: Actor
@@ -28,23 +28,25 @@ class Reply:
 
 
 class Approver(Protocol):
-    """Somebody who may answer now. None means no answer: the request stays open."""
+    """Decides about requests while the program runs. `None` means no answer: the request stays
+    open.
+    """
 
     async def ask(self, request: ApprovalRequest) -> Reply | None:
-        """Decide about `request`, or return None."""
+        """Decide about `request`, or return `None`."""
         ...
 
 
 Callback = Callable[[ApprovalRequest], object]
-"""Takes the request, returns a Decision, a Reply or None, or an awaitable of one of these."""
+"""Takes the request; returns a `Decision`, a `Reply`, `None`, or an awaitable of one of these."""
 
 
 class CallbackApprover:
-    """Asks a function. A plain function runs in a worker thread, so it may block.
+    """Calls a function. A plain function runs in a worker thread, so it may block.
 
-    Only a Decision or a Reply counts; True is unclear, because nobody can tell whether a function
-    that returns it meant "approve" or "handled". A bare Decision is recorded as made by a rule
-    called `name`: return a Reply to say which person made it.
+    Only a `Decision` or a `Reply` counts. `True` is unclear: it could mean "approve" or "handled".
+    A bare `Decision` is recorded as made by a rule called `name`; return a `Reply` to name a
+    person.
     """
 
     def __init__(self, fn: Callback, name: str = "callback") -> None:
@@ -52,7 +54,7 @@ class CallbackApprover:
         self._name = name
 
     async def ask(self, request: ApprovalRequest) -> Reply | None:
-        """Ask the function. What it raises, this raises."""
+        """Call the function. Its exceptions propagate."""
         return read_reply(await self._call(request), Actor("rule", self._name))
 
     async def _call(self, request: ApprovalRequest) -> object:
@@ -66,8 +68,8 @@ class CallbackApprover:
 
 
 def read_reply(answer: object, actor: Actor) -> Reply | None:
-    """The reply in `answer`, a bare decision being `actor`'s. None when it is unclear; only the
-    clock may say that a request expired, so that is unclear too.
+    """Return the reply in `answer`, where a bare decision is attributed to `actor`, or `None` when
+    it is unclear. Only the clock decides that a request expired, so `Expire` is unclear too.
     """
     reply = Reply(answer, actor) if isinstance(answer, Approve | Deny | Answer) else answer
     if not isinstance(reply, Reply) or not isinstance(reply.decision, Approve | Deny | Answer):

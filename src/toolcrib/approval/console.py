@@ -19,7 +19,7 @@ _GRACE_SECONDS = 2
 
 
 class Console:
-    """Two streams that belong to one terminal."""
+    """The two streams of one terminal."""
 
     def __init__(self, input: TextIO, output: TextIO) -> None:
         self._input = input
@@ -27,7 +27,7 @@ class Console:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a person can both read the question and type an answer."""
+        """Whether a person can read the question and type an answer."""
         try:
             return self._input.isatty() and self._output.isatty()
         except ValueError:
@@ -35,19 +35,19 @@ class Console:
 
     @property
     def width(self) -> int:
-        """How many columns a line has."""
+        """The number of columns of a line."""
         try:
             return os.get_terminal_size(self._output.fileno()).columns or _DEFAULT_WIDTH
         except OSError:
             return _DEFAULT_WIDTH
 
     def write(self, text: str) -> None:
-        """Show a line; what the terminal's encoding lacks is written out."""
+        """Write a line; characters that the encoding lacks are escaped."""
         encoding = self._output.encoding or "utf-8"
         self._show(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
     async def ask(self, question: str) -> str:
-        """Show `question` and return the line typed after it, or raise EndOfInput."""
+        """Write `question` and return the line typed after it. Raises `EndOfInput`."""
         import anyio
 
         descriptor = self._input.fileno()
@@ -63,7 +63,7 @@ class Console:
         return typed.decode("utf-8", "replace").strip()
 
     async def edit(self, text: str) -> str:
-        """Let the person change `text` in their editor. Raises InvalidDecision if that fails."""
+        """Open `text` in the editor of the person. Raises `InvalidDecision` if that fails."""
         with tempfile.TemporaryDirectory(prefix="toolcrib-") as directory:
             # The directory is readable by its owner only, and so is what lies in it.
             file = Path(directory, "arguments.json")

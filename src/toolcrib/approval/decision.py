@@ -10,7 +10,7 @@ from toolcrib.tools.identity import ToolRef
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """What an approver sees. `arguments` is the redacted view; `digest` binds the real ones."""
+    """What an approver sees. `arguments` are redacted; `digest` binds the real ones."""
 
     approval_id: str
     session_id: str
@@ -23,7 +23,7 @@ class ApprovalRequest:
     created_at: float
     deadline: float | None = None
     parameters: dict[str, Any] = field(default_factory=dict[str, Any])
-    """The tool's JSON Schema, so that whoever decides can check edited arguments."""
+    """The tool's JSON Schema, against which edited arguments are checked."""
     metadata: dict[str, Any] | None = None
     parent_call_id: str | None = None
     turn: int = 0
@@ -35,7 +35,7 @@ GrantScope = Literal["once", "session", "always"]
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who decided: the kind, and a name within that kind (a user, a rule, a grant id)."""
+    """Who decided: a kind, and a name within that kind (a user, a rule, a grant id)."""
 
     kind: ActorKind
     name: str
@@ -43,7 +43,7 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class Approve:
-    """Run the call; with `arguments`, run it with those instead (they are validated first)."""
+    """Run the call; with `arguments`, run it with those instead, after validation."""
 
     arguments: dict[str, Any] | None = None
     kind: Literal["approve"] = "approve"
@@ -59,7 +59,7 @@ class Deny:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Do not run the call; `value` stands in the tool's place."""
+    """Do not run the call; `value` replaces its result."""
 
     value: Any
     kind: Literal["answer"] = "answer"
@@ -77,7 +77,7 @@ Decision = Approve | Deny | Answer | Expire
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A decision as recorded: bound to one approval and to the digest of the frozen call."""
+    """A recorded decision, bound to one approval request and to the digest of the frozen call."""
 
     approval_id: str
     digest: str

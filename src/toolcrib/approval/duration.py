@@ -12,17 +12,17 @@ _WRITTEN = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd])")
 
 
 def read_duration(written: object) -> float:
-    """Seconds from a number of seconds or a text with a unit."""
+    """Return the seconds in a number of seconds or a text with a unit."""
     seconds = _seconds(written)
     if seconds is None or not 0 < seconds < math.inf:
         raise InvalidPolicy(
-            f"{written!r} is no time; write a number of seconds above 0, or 30s, 5m, 1h, 7d"
+            f"{written!r} is not a duration; write a number of seconds above 0, or 30s, 5m, 1h, 7d"
         )
     return seconds
 
 
 def duration_text(seconds: float) -> str:
-    """The time in its largest whole unit; never shorter than it is by more than a second."""
+    """Return a duration in its largest whole unit, rounded up to the second."""
     whole = math.ceil(seconds)
     for unit in ("d", "h", "m"):
         if whole >= _UNITS[unit] and whole % _UNITS[unit] == 0:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_edit(request: ApprovalRequest, edited: dict[str, Any]) -> None:
-    """Raise `InvalidDecision` unless `edited` fits the tool's schema and leaves secrets alone."""
+    """Raise `InvalidDecision` unless `edited` fits the tool's schema and changes no secret."""
     if not _keeps_secrets(request.arguments, edited):
         raise _secret_changed()
     kept = set(_secret_pointers(edited))
@@ -44,10 +44,10 @@ def _secret_changed() -> InvalidDecision:
 
 
 def _keeps_secrets(shown: Any, edited: Any) -> bool:
-    """Whether every `[secret]` of `edited` stands where it was shown, and none was replaced.
+    """Whether every `[secret]` in `edited` is where it was shown, and none was replaced.
 
-    Leaving out an optional argument is no change to it. In a list the position is all that tells
-    secrets apart, so a list that holds one stays as it is.
+    Omitting an optional argument does not change it. In a list only the position identifies a
+    secret, so a list that contains one must stay unchanged.
     """
     if isinstance(shown, dict) and isinstance(edited, dict):
         known = cast("dict[str, Any]", shown)
@@ -57,7 +57,7 @@ def _keeps_secrets(shown: Any, edited: Any) -> bool:
 
 
 def restore_secrets(edited: Any, original: Any) -> Any:
-    """`edited`, which `check_edit` has passed, with the real secrets where it shows `[secret]`."""
+    """Return `edited`, which `check_edit` accepted, with the real secrets put back."""
     if isinstance(edited, str):
         return original if edited == SECRET else edited
     if isinstance(edited, dict) and isinstance(original, dict):

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pydantic_core import SchemaValidator
 
 Stance = Literal["narrow", "wide"]
-"""How a doubtful value counts. An allow must be sure of it (narrow); a deny or an ask must not be
-dodged by it (wide)."""
+"""How an ambiguous value is treated. An allow rule must be certain of it (narrow); a deny or ask
+rule must not be evaded by it (wide)."""
 
 _WILDCARD = re.compile(r"\*\*/|\*\*|\*|\?")
 _PATH_REGEX = {"**/": "(?s:.*/)?", "**": "(?s:.*)", "*": "[^/]*", "?": "[^/]"}
@@ -35,7 +35,7 @@ def has_wildcard(glob: str) -> bool:
 
 
 def name_matches(glob: str, name: str) -> bool:
-    """Match a tool name or a source: `*` is any text, `?` any one character."""
+    """Match a tool name or a source: `*` is any text, `?` any single character."""
     if glob == "*" or not has_wildcard(glob):
         return glob in ("*", name)
     return full_match(_translate(glob, paths=False), name)
@@ -55,7 +55,7 @@ def regex_matches(regex: str, value: str, stance: Stance) -> bool:
 
 
 def is_plain_path(value: str) -> bool:
-    """Whether `value` is spelled the one way a path can be: no `..`, `//`, backslash or control
+    """Whether `value` has exactly one reading as a path: no `..`, `//`, backslash or control
     character, and valid Unicode.
     """
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
@@ -69,7 +69,7 @@ def full_match(regex: str, text: str) -> bool:
 
 
 def check_regex(regex: str) -> None:
-    """Refuse a regular expression that the linear-time engine does not take."""
+    """Refuse a regular expression that the linear-time engine does not support."""
     from pydantic_core import SchemaError
 
     try:
@@ -85,7 +85,7 @@ def check_regex(regex: str) -> None:
 
 
 def _spellings(value: str) -> set[str]:
-    """Every text that a tool may take `value` for."""
+    """Return every text that a tool may take `value` for."""
     text = _as_unicode(value)
     slashed = text.replace("\\", "/")
     return {text, _normal(text), _normal(slashed), _normal(slashed.partition("\0")[0])}

@@ -15,7 +15,9 @@ from toolcrib.tools.identity import ToolRef
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Calls of one tool that need not be asked about. It answers an ask; it never beats a deny."""
+    """Calls of one tool that need no further approval. It replaces an approval; it never overrides
+    a deny rule.
+    """
 
     grant_id: str
     tool_id: str
@@ -40,7 +42,7 @@ class Grant:
     def covers(
         self, subject: Subject, *, session_id: str, now: float, call_id: str | None = None
     ) -> bool:
-        """Whether this grant says yes to `subject`. A grant for one call needs its `call_id`."""
+        """Whether this grant covers `subject`. A grant for one call needs its `call_id`."""
         return (
             self.is_live(now)
             and self.tool_id == subject.tool.id
@@ -57,19 +59,19 @@ class Grant:
         return self.revoked_at is None and not is_expired and not is_spent
 
     def spend(self) -> Grant:
-        """The grant after one more use."""
+        """Return the grant after one more use."""
         if self.uses_left is None:
             return self
         return replace(self, uses_left=max(0, self.uses_left - 1))
 
     def revoke(self, at: float) -> Grant:
-        """The grant, taken back. Revoking twice keeps the first time."""
+        """Return the revoked grant. A second revocation keeps the first time."""
         return self if self.revoked_at is not None else replace(self, revoked_at=at)
 
 
 @dataclass(frozen=True, slots=True)
 class NewGrant:
-    """What an approver wants to allow from now on, besides the call in question."""
+    """The grant that an approver adds to an approval."""
 
     scope: GrantScope
     arguments: Mapping[str, Pattern] = field(default_factory=dict[str, Any])
@@ -97,7 +99,7 @@ class NewGrant:
         actor: Actor,
         now: float,
     ) -> Grant:
-        """The grant, bound to the tool and, by its scope, to the session or the call."""
+        """Return the grant, bound to the tool and, by its scope, to the session or the call."""
         lifetime = self.expires_in_seconds
         return Grant(
             grant_id=grant_id,

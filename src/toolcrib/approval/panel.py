@@ -19,8 +19,8 @@ _NARROWEST = 20
 
 
 def draw_panel(request: ApprovalRequest, width: int) -> str:
-    """The whole question. The facts come last, next to the prompt, so that long arguments cannot
-    push them off the screen.
+    """Return the whole request as text. The facts come last, next to the prompt, so that long
+    arguments cannot push them off the screen.
     """
     room = max(width, _NARROWEST) - len(_BORDER)
     rule = "+" + "-" * room
@@ -29,7 +29,7 @@ def draw_panel(request: ApprovalRequest, width: int) -> str:
 
 
 def showable(text: str) -> str:
-    """`text` with every character that a terminal would obey, hide or reorder by written out."""
+    """Return `text` with every character escaped that a terminal would obey, hide or reorder."""
     return "".join(
         _escaped(character) if unicodedata.category(character) in _UNSHOWABLE else character
         for character in text
@@ -37,7 +37,7 @@ def showable(text: str) -> str:
 
 
 def shown_json(value: object) -> str:
-    """JSON to read, over several lines, safe to print."""
+    """Return indented JSON that is safe to print."""
     text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
     return "\n".join(showable(line) for line in text.split("\n"))
 
@@ -86,7 +86,7 @@ def _compact(value: Mapping[str, Any]) -> str:
 
 
 def _pieces(line: str, room: int) -> Iterator[str]:
-    """Cut by hand: a line that the terminal wraps would start without a border."""
+    """Split a line at the width: a line that the terminal wraps would continue without a border."""
     piece, used = "", 0
     for character in line:
         columns = 2 if unicodedata.east_asian_width(character) in "WF" else 1

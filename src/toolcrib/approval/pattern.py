@@ -20,7 +20,7 @@ _INDEX = re.compile(r"0|[1-9][0-9]*")
 
 
 class Missing(Enum):
-    """What stands where a pointer leads to nothing; unlike None it is no JSON value."""
+    """Marks a pointer that leads nowhere; unlike `None` it is no JSON value."""
 
     MISSING = "missing"
 
@@ -29,7 +29,7 @@ MISSING: Final = Missing.MISSING
 
 
 def check_pointer(pointer: str) -> None:
-    """Refuse what is not a JSON pointer. The empty one points at all arguments together."""
+    """Refuse a text that is not a JSON pointer. The empty pointer means all arguments together."""
     if pointer and not pointer.startswith("/"):
         raise InvalidPolicy(f'{pointer!r} is not a JSON pointer; write "/{pointer}"')
     if _BAD_ESCAPE.search(pointer):
@@ -37,7 +37,7 @@ def check_pointer(pointer: str) -> None:
 
 
 def resolve(pointer: str, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Every value that `pointer` leads to, `MISSING` for each branch where it leads nowhere."""
+    """Return every value at `pointer`, with `MISSING` for each branch that leads nowhere."""
     values: tuple[Any, ...] = (arguments,)
     for segment in pointer.split("/")[1:]:
         key = segment.replace("~1", "/").replace("~0", "~")
@@ -108,7 +108,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A number from `min` to `max`, both included; leave one out for no limit there."""
+    """A number from `min` to `max`, both inclusive; either may be omitted."""
 
     min: int | float | None = None
     max: int | float | None = None
@@ -132,11 +132,11 @@ class Not:
 
 Pattern = Equals | Glob | Regex | OneOf | Between | Not
 Patterns = Mapping[str, Pattern]
-"""Patterns by the JSON pointer of the argument they speak of; all of them must match."""
+"""Patterns by the JSON pointer of their argument; all of them must match."""
 
 
 def checked_patterns(patterns: Patterns) -> Patterns:
-    """A copy of `patterns`. Refuses pointers and patterns that could never be judged."""
+    """Return a copy of `patterns`. Refuses pointers and patterns that can never match."""
     for pointer, pattern in patterns.items():
         check_pointer(pointer)
         # Callers without a type checker pass plain values, and those would never match.
@@ -146,7 +146,7 @@ def checked_patterns(patterns: Patterns) -> Patterns:
 
 
 def first_mismatch(patterns: Patterns, arguments: Json, stance: Stance) -> str | None:
-    """The first pointer whose pattern does not match, or None when all do."""
+    """Return the first pointer whose pattern does not match, or `None` when all match."""
     for pointer, pattern in patterns.items():
         if not _matches_at(pointer, pattern, arguments, stance):
             return pointer
@@ -182,7 +182,7 @@ def matches(pattern: Pattern, value: object, stance: Stance) -> bool:
 
 
 def _can_judge(pattern: Pattern, value: object) -> bool:
-    """Whether `pattern` speaks of values like this one, so that its no is a real no."""
+    """Whether `pattern` applies to values of this type, so that a mismatch means something."""
     match pattern:
         case Equals() | OneOf():
             return isinstance(value, Scalar)

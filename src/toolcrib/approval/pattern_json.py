@@ -25,7 +25,7 @@ _ONE_KEY = "a pattern has one of glob, regex, one_of, not, or min and max"
 
 
 def read_patterns(written: object) -> Patterns:
-    """Patterns by pointer from JSON. Raises InvalidPolicy that says what to write instead."""
+    """Read patterns by pointer from JSON. Raises `InvalidPolicy`."""
     if not isinstance(written, Mapping):
         raise InvalidPolicy('arguments are written as {"/pointer": pattern}')
     members = cast("Mapping[str, object]", written)
@@ -33,7 +33,7 @@ def read_patterns(written: object) -> Patterns:
 
 
 def read_pattern(written: object) -> Pattern:
-    """One pattern from JSON: a scalar stands for itself, an object names the kind."""
+    """Read one pattern from JSON: a scalar means itself, an object names the kind of pattern."""
     if isinstance(written, Scalar):
         return Equals(written)
     if not isinstance(written, Mapping):
@@ -52,12 +52,12 @@ def check_key(key: str, known: Iterable[str]) -> None:
 
 
 def pattern_text(pattern: Pattern) -> str:
-    """The pattern on one line, as it would be written in a policy file."""
+    """Return the pattern on one line, as a policy file writes it."""
     return json.dumps(write_pattern(pattern), ensure_ascii=False)
 
 
 def write_pattern(pattern: Pattern) -> Any:
-    """The JSON that `read_pattern` takes."""
+    """Return the JSON from which `read_pattern` reads the pattern."""
     match pattern:
         case Equals(value=value):
             return value

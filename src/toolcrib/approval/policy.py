@@ -17,7 +17,7 @@ from toolcrib.errors import InvalidPolicy
 
 @dataclass(frozen=True, slots=True)
 class RuleFinding:
-    """How one rule took part; `why_not` names the first condition that failed."""
+    """The part of one rule in a verdict; `why_not` names the first condition that failed."""
 
     rule: str
     effect: Effect
@@ -35,14 +35,14 @@ class RuleFinding:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A verdict about a call of `tool` (`source/name`) and every rule's part in it."""
+    """A verdict about a call of `tool` (`source/name`), with a finding for every rule."""
 
     tool: str
     verdict: Verdict
     findings: tuple[RuleFinding, ...]
 
     def text(self) -> str:
-        """The explanation as lines to read."""
+        """Return the explanation as text, one finding per line."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -57,7 +57,7 @@ class Explanation:
 
 
 def find(rule: Rule, subject: Subject) -> RuleFinding:
-    """How `rule` takes part in judging `subject`."""
+    """Return how `rule` applies to `subject`."""
     miss = rule.first_miss(subject)
     why_not = None if miss is None else _why_not(rule, subject, miss)
     return RuleFinding(rule.id, rule.effect, miss is None, why_not, rule.file, rule.line)
@@ -100,7 +100,8 @@ __all__ = [
 ]
 
 Unmatched = Literal["risk", "allow", "ask", "deny"]
-"""What happens to a call that no rule matches. `risk`: run what only reads, ask about the rest."""
+"""What happens to a call that no rule matches. `risk`: tools that only read run, the rest need an
+approval."""
 
 _STRENGTH: dict[Effect, int] = {"deny": 0, "ask": 1, "allow": 2}
 _GATE = "The tool requires approval."
@@ -108,8 +109,8 @@ _GATE = "The tool requires approval."
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Rules that all count, in any order. A tool's own gate is lifted only by an allow rule that
-    names the tool in full.
+    """Rules, all of which count, in any order. Only an allow rule that names a tool in full lifts
+    the tool's own gate.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -123,13 +124,13 @@ class Policy:
         object.__setattr__(self, "rules", _numbered(self.rules))
 
     def judge(self, subject: Subject) -> Verdict:
-        """Decide about one call."""
+        """Return the verdict about one call."""
         return self._conclude(
             [rule for rule in self.rules if rule.first_miss(subject) is None], subject
         )
 
     def explain(self, subject: Subject) -> Explanation:
-        """Decide about one call and say how every rule took part."""
+        """Return the verdict about one call, with the part of every rule in it."""
         findings = tuple(find(rule, subject) for rule in self.rules)
         return Explanation(subject.tool.id, self.judge(subject), findings)
 
@@ -152,7 +153,7 @@ class Policy:
 
 
 def default_verdict(subject: Subject) -> Verdict:
-    """What holds where there is no policy: only the tool's own gate asks."""
+    """Return the verdict without a policy: only the tool's own gate asks."""
     if subject.requires_approval:
         return Verdict("ask", "requires_approval", _GATE)
     return Verdict("allow", "default", "There is no policy, and the tool requires no approval.")

@@ -29,7 +29,7 @@ Members = Mapping[str, Located]
 
 
 def load_policy(path: str | PathLike[str]) -> Policy:
-    """Read a policy from a file. Raises InvalidPolicy, also when there is no such file."""
+    """Read a policy from a file. Raises `InvalidPolicy`, also when the file does not exist."""
     file = fspath(path)
     try:
         text = Path(file).read_text("utf-8-sig")
@@ -41,7 +41,7 @@ def load_policy(path: str | PathLike[str]) -> Policy:
 
 
 def parse_policy(text: str, *, file: str = "policy") -> Policy:
-    """Read a policy from text; `file` is what errors and rules name as its origin."""
+    """Read a policy from text; errors and rules name `file` as their origin."""
     try:
         return _policy(read_yaml(text), file)
     except InvalidYaml as error:
@@ -50,9 +50,7 @@ def parse_policy(text: str, *, file: str = "policy") -> Policy:
 
 @contextmanager
 def _at_line(line: int) -> Generator[None]:
-    """Turn faults of the policy found inside into faults of this line; `parse_policy` adds the
-    file.
-    """
+    """Attribute the faults found inside to this line; `parse_policy` adds the file."""
     try:
         yield
     except InvalidPolicy as error:

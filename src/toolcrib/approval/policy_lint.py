@@ -25,7 +25,7 @@ class Caution:
 
 
 def cautions(policy: Policy) -> tuple[Caution, ...]:
-    """Everything worth a second look, in the order of the rules."""
+    """Return all cautions, in the order of the rules."""
     return tuple(
         Caution(rule.id, message, rule.line)
         for rule in policy.rules
@@ -70,5 +70,5 @@ def _is_command_glob(pointer: str, glob: str) -> bool:
 
 
 def _sample(glob: str) -> str:
-    """A value that the glob matches, if it matches any plain path."""
+    """Return a value that the glob matches, if it matches any plain path."""
     return glob.replace("*", "x").replace("?", "x")

@@ -26,28 +26,28 @@ RESERVED_IDS = frozenset(
         "unmatched",
     }
 )
-"""What a record names when no rule decided; a rule with such an id would be mistaken for it."""
+"""Records use these ids when no rule decided, so no rule may have one of them."""
 
 _TOOL_GLOB = re.compile(r"[A-Za-z0-9_.*?-]{1,128}")
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a policy judges: a tool and the frozen arguments it would really run with."""
+    """What a policy judges: a tool and the frozen arguments of a call."""
 
     tool: ToolRef
     arguments: Mapping[str, Any]
     is_read_only: bool = False
     requires_approval: bool = False
     kind: str | None = None
-    """The provider's capability that the tool is, where it is one."""
+    """The hosted kind of the tool, if it has one."""
     provider: str | None = None
-    """Whose capability it is."""
+    """The provider of that kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a policy says. `rule` is the id of the rule that decided, or a reserved one."""
+    """The verdict of a policy. `rule` is the id of the deciding rule, or a reserved id."""
 
     effect: Effect
     rule: str
@@ -57,7 +57,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Calls that meet every condition get `effect`. Without an `id` the policy numbers it."""
+    """A call that meets every condition gets `effect`. A rule without an `id` is numbered by its
+    policy.
+    """
 
     effect: Effect
     tool: str = "*"
@@ -81,8 +83,8 @@ class Rule:
             raise InvalidPolicy(str(error), file=self.file, line=self.line) from None
 
     def first_miss(self, subject: Subject) -> str | None:
-        """The first condition that `subject` fails ("tool", "source", "place", "kind", "provider"
-        or the pointer of an argument), or None when the rule matches.
+        """Return the first condition that `subject` fails ("tool", "source", "place", "kind",
+        "provider" or the pointer of an argument), or `None` when the rule matches.
         """
         if not name_matches(self.tool, subject.tool.name):
             return "tool"
@@ -98,7 +100,9 @@ class Rule:
 
     @property
     def names_one_tool(self) -> bool:
-        """Whether the rule names its tool in full; only such an allow lifts the tool's own gate."""
+        """Whether the rule names its tool in full; only such an allow rule lifts the tool's own
+        gate.
+        """
         return not has_wildcard(self.tool)
 
     @property
@@ -120,12 +124,12 @@ class Rule:
 
 
 def _is_met(glob: str, name: str | None) -> bool:
-    """What names no kind or provider holds for every tool, also for those that have none."""
+    """Whether a tool meets the condition; a wildcard also covers tools without a kind."""
     return glob == "*" or (name is not None and name_matches(glob, name))
 
 
 def check_tool_glob(glob: str) -> None:
-    """Refuse what can match no tool's name."""
+    """Refuse a glob that can match no tool name."""
     if not _TOOL_GLOB.fullmatch(glob):
         raise InvalidPolicy(
             f"{glob!r} matches no tool: names have letters, digits, _ . - only. "
@@ -134,12 +138,12 @@ def check_tool_glob(glob: str) -> None:
 
 
 def check_id(rule_id: str) -> None:
-    """Refuse an id that a verdict uses for something else."""
+    """Refuse a reserved id."""
     if rule_id in RESERVED_IDS:
         raise InvalidPolicy(f"the id {rule_id!r} is taken; write another one")
 
 
 def check_deadline(seconds: float | None) -> None:
-    """Refuse a deadline that is over before it starts, or never."""
+    """Refuse a deadline that is not a finite number of seconds above 0."""
     if seconds is not None and not 0 < seconds < float("inf"):
         raise InvalidPolicy(f"a deadline of {seconds} seconds; write a finite number above 0")

@@ -45,7 +45,7 @@ _HOW_LONG = "For how long? 30m, 8h, 7d, or forever; Enter goes back\n> "
 
 
 class ApprovalDialog:
-    """One request, shown until it is settled."""
+    """The dialogue about one request, until there is a decision."""
 
     def __init__(self, console: Console, request: ApprovalRequest, actor: Actor) -> None:
         self._console = console
@@ -53,7 +53,7 @@ class ApprovalDialog:
         self._actor = actor
 
     async def settle(self) -> Reply:
-        """Ask until there is a clear reply. Raises EndOfInput when the person leaves."""
+        """Ask until there is a clear reply. Raises `EndOfInput` when the person leaves."""
         self._console.write(draw_panel(self._request, self._console.width))
         while True:
             key = await self._console.ask(_KEYS)
@@ -149,7 +149,7 @@ def _read_json(text: str) -> object:
 
 
 class TerminalApprover:
-    """Shows each request on a terminal. Where there is no terminal it answers nothing."""
+    """Shows each request on a terminal. Without a terminal it gives no answer."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class TerminalApprover:
         self._one_at_a_time = anyio.Lock()
 
     async def ask(self, request: ApprovalRequest) -> Reply | None:
-        """Ask the person; None when there is nobody, and then the request stays open."""
+        """Ask the person. Returns `None` when nobody is there; the request then stays open."""
         import anyio
 
         async with self._one_at_a_time:

@@ -12,7 +12,7 @@ from toolcrib.session.turns import OpenTurn, turn_here
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from toolcrib.approval.decision import Actor
+    from toolcrib.approval.decision import Actor, ApprovalRequest
     from toolcrib.calls.emitter import Emitter
     from toolcrib.failures import Failure
     from toolcrib.session.session import Session
@@ -29,6 +29,17 @@ class Caller:
     transport: str | None = None
     is_model: bool = False
     """Whether a model calls, in a prompt of theirs, rather than they themselves."""
+
+
+class CallSuspended(Exception):
+    """The call waits: its request is filed, and it continues when somebody has decided.
+
+    Travels from the gate to the path of the same call, past everything in between.
+    """
+
+    def __init__(self, request: ApprovalRequest) -> None:
+        super().__init__(request.approval_id)
+        self.request = request
 
 
 class Call:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.calls.admission import Admission
 from toolcrib.calls.call import Call, Caller
 from toolcrib.calls.execute import Execution, Runner, cancel
-from toolcrib.calls.gate import Gate
 from toolcrib.calls.hooks import HookChain, Hooks
+from toolcrib.calls.lazy_gate import LazyGate
 from toolcrib.calls.nested_calls import CallBinding, begin_turn, go_on_with_turn
 from toolcrib.calls.outcome import DEFAULT_LIMITS, CallRequest, Limits, Outcome, run_all
 from toolcrib.calls.path import Path
@@ -64,7 +64,7 @@ class Executor:
             hooks.check(self._table.tools)
             for name in self._table.tools:
                 self._link_hooks(name)
-        self._gate = Gate(session, policy, approver)
+        self._gate = LazyGate(session, policy, approver)
         execution = Execution(runners or {}, self.limits.timeout, self._calls)
         self._path = Path(
             table=self._table,
@@ -113,15 +113,19 @@ class Executor:
         Calls that wait for approval do not hold up the others. Raises `UsageError` before anything
         runs when one of the requests cannot be made.
         """
-        ready = [replace(each, arguments=encode_arguments(each.arguments)) for each in requests]
-        self._check_ids([each.call_id for each in ready if each.call_id is not None])
+        ready = [
+            replace(request, arguments=encode_arguments(request.arguments)) for request in requests
+        ]
+        self._check_ids([request.call_id for request in ready if request.call_id is not None])
 
         async def one(request: CallRequest) -> Outcome:
             return await self.call(
                 request.name, request.arguments, call_id=request.call_id, caller=request.caller
             )
 
-        return await run_all([lambda each=each: one(each) for each in ready], max_parallel)
+        return await run_all(
+            [lambda request=request: one(request) for request in ready], max_parallel
+        )
 
     async def call_nested(self, parent: Call, name: str, arguments: Mapping[str, Any]) -> Outcome:
         """Call a tool on behalf of a running call; used through `ToolContext.call_tool`."""
@@ -161,9 +165,9 @@ class Executor:
         try:
             self._table.resolve(call)
             validate(call, self.limits.max_arguments_bytes)
-        except CallEnded as halt:
-            raise CallFailed(halt.failure) from None
-        return self._gate.explain(call)
+        except CallEnded as ended:
+            raise CallFailed(ended.failure) from None
+        return self._gate.get().explain(call)
 
     def declarations(self) -> tuple[Declaration, ...]:
         """What the model is told of each tool; the same object until the tools change."""
@@ -245,8 +249,9 @@ class Executor:
             call_id = session.next_call_id()
         if type(arguments) is not bytes or not arguments:
             arguments = encode_arguments(arguments)
-        # By position, like the context below: by keyword, to make one takes twice as long.
-        return Call(call_id, name, arguments, session, parent, caller, deadline)
+        return Call(
+            call_id, name, arguments, session, parent=parent, caller=caller, deadline=deadline
+        )
 
     def _check_ids(self, call_ids: list[str]) -> None:
         if len(set(call_ids)) < len(call_ids):
@@ -267,24 +272,20 @@ class Executor:
     def _context(self, call: Call) -> ToolContext:
         session = self.session
         return ToolContext(
-            session.session_id,
-            session.cwd,
-            session.environment.copy(),
-            session.metadata.copy(),
-            call.call_id,
-            call.name,
-            idempotency_key(session.session_id, call.call_id),
-            False,
-            call.deadline,
-            call.turn,
-            call.parent_call_id,
-            session.deps,
-            session,
-            session.bus,
-            None,
-            None,
-            None,
-            CallBinding(self, call),
+            session_id=session.session_id,
+            cwd=session.cwd,
+            environment=session.environment.copy(),
+            metadata=session.metadata.copy(),
+            call_id=call.call_id,
+            tool_name=call.name,
+            idempotency_key=idempotency_key(session.session_id, call.call_id),
+            deadline=call.deadline,
+            turn=call.turn,
+            parent_call_id=call.parent_call_id,
+            deps=session.deps,
+            session=session,
+            bus=session.bus,
+            binding=CallBinding(self, call),
         )
 
     @cached_property

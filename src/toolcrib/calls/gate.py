@@ -18,10 +18,12 @@ from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Deny, Ex
 from toolcrib.approval.edit import check_edit, restore_secrets
 from toolcrib.approval.policy import Explanation, Policy, default_verdict
 from toolcrib.approval.rule import Subject, Verdict
+from toolcrib.calls.call import CallSuspended
+from toolcrib.calls.freeze import digest, freeze
 from toolcrib.calls.records import open_call
 from toolcrib.calls.request import ASKED_BY_TOOL, IN_DOUBT, LISTED, is_about_doubt, request_for
 from toolcrib.calls.session_calls import calls_of
-from toolcrib.calls.validate import digest, freeze, parse_arguments
+from toolcrib.calls.validate import parse_arguments
 from toolcrib.errors import CallEnded, InvalidDecision
 from toolcrib.failures import Failure
 from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
@@ -44,17 +46,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class CallSuspended(Exception):
-    """The call waits: its request is filed, and it continues when somebody has decided.
-
-    Travels from the gate to the path of the same call, past everything in between.
-    """
-
-    def __init__(self, request: ApprovalRequest) -> None:
-        super().__init__(request.approval_id)
-        self.request = request
-
-
 class Gate:
     """Decides calls of one session."""
 
@@ -62,15 +53,6 @@ class Gate:
         self._session = session
         self._policy = policy
         self._approver = approver
-
-    def is_open_for(self, call: Call) -> bool:
-        """True when there is nothing to decide: no policy, and nobody asks about this tool."""
-        return (
-            self._policy is None
-            and not call.tool.tool.requires_approval
-            and call.approval_metadata is None
-            and not self._session.need_user_approve_tools
-        )
 
     async def decide(self, call: Call) -> None:
         """Return when the call may run (or has been answered); else end or suspend it."""
@@ -106,6 +88,10 @@ class Gate:
         call.decided_by = Actor("grant", grant.grant_id)
         await self._session.approvals.note_use(grant, call.call_id)
         _approve(call)
+
+    async def ask_for_handler(self, call: Call) -> None:
+        """Get a yes that a handler found out it needs while it ran."""
+        await self.ask(call, ASKED_BY_TOOL, subject_of(call))
 
     async def ask_about_doubt(self, call: Call) -> None:
         """Ask a person, and no grant, whether a call that may have run should run again."""
@@ -164,6 +150,8 @@ class Gate:
         """Ask whoever can answer now; without a clear answer the call does not run."""
         session = self._session
         asked_at = session.clock()
+        # The request is filed already: if this process dies while the approver thinks, the call
+        # waits in the store and anybody can decide it.
         reply = await self._ask_approver(request)
         call.waited += max(0.0, session.clock() - asked_at)
         if reply is not None:
@@ -238,6 +226,7 @@ class Gate:
         """Act on a decision. It is used up in the same step as it enters the ledger."""
         session = self._session
         call.decided_by = decided.actor
+        # Before it is used up: a decision on another call than this one lets nothing run.
         _check_digest(call, decided)
         _check_edit(request, decided)
         await session.record(
@@ -263,6 +252,8 @@ class Gate:
             case Approve(arguments=edited):
                 if edited is not None:
                     self._edit(call, edited)
+                # The policy may have changed since the question, and edited arguments are new to
+                # it: a deny rule beats any yes.
                 self.refuse_denied(call, is_doubt=is_doubt)
                 _approve(call)
             case Deny(reason=reason):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from toolcrib.calls.call import CallSuspended
 from toolcrib.calls.execute import cancelled
-from toolcrib.calls.gate import ASKED_BY_TOOL, CallSuspended, Gate, subject_of
+from toolcrib.calls.freeze import freeze
 from toolcrib.calls.hooks import HookChain, run_post_hooks, run_pre_hooks
 from toolcrib.calls.nested_calls import check_nesting
 from toolcrib.calls.outcome import NOTHING, Outcome
@@ -25,7 +26,7 @@ from toolcrib.calls.records import (
 )
 from toolcrib.calls.redaction import shown_failure
 from toolcrib.calls.shape import shape
-from toolcrib.calls.validate import freeze, validate
+from toolcrib.calls.validate import validate
 from toolcrib.errors import ApprovalRequired, CallEnded, ControlFlow, ModelRetry, ToolTimeout
 from toolcrib.failures import Failure
 from toolcrib.session.turns import CALL_HERE
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.admission import Admission
     from toolcrib.calls.call import Call
     from toolcrib.calls.execute import Execution
+    from toolcrib.calls.lazy_gate import LazyGate
     from toolcrib.calls.outcome import Limits
     from toolcrib.calls.tool_table import ToolTable
     from toolcrib.tools.context import ToolContext
@@ -48,7 +50,7 @@ class Path:
         *,
         table: ToolTable,
         chains: dict[str, HookChain],
-        gate: Gate,
+        gate: LazyGate,
         admission: Admission,
         execution: Execution,
         limits: Limits,
@@ -71,20 +73,26 @@ class Path:
         return self._conclude(call, self._walk_on(call, decision))
 
     async def _walk(self, call: Call) -> None:
+        # 1. resolve
         if call.parent is not None:
             check_nesting(call, call.parent, self._limits.max_depth)
         tool = self._table.resolve(call)
         if tool.ref.place != "local":
             self._execution.check_place(call)
+        # 2. validate
         validate(call, self._limits.max_arguments_bytes)
+        # 3. pre hooks
         chain = self._chains.get(call.name)
         if chain is not None or tool.wants_context:
             call.context = self._make_context(call)
         if chain is not None and chain.has_pre:
             await run_pre_hooks(call, chain)
+        # 4. freeze: nothing after this line changes the arguments, except an edit by an approver,
+        # which goes through validate and freeze again.
         freeze(call)
-        if not call.is_settled and not self._gate.is_open_for(call):
-            await self._gate.decide(call)
+        # 5. decide
+        if not call.is_settled and self._gate.must_decide(call):
+            await self._gate.get().decide(call)
         await self._perform(call, chain)
 
     async def _walk_on(self, call: Call, decision: Awaitable[None]) -> None:
@@ -97,8 +105,9 @@ class Path:
         await self._perform(call, chain)
 
     async def _perform(self, call: Call, chain: HookChain | None) -> None:
+        # 6. start and 7. execute, once more after each approval that the handler asked for
         while not call.is_settled:
-            asked = None
+            approval: ApprovalRequired | None = None
             try:
                 if self._admission.is_free_for(call):
                     durable = record_start(call)
@@ -109,12 +118,14 @@ class Path:
                     await self._attempt_in_turn(call)
             except ApprovalRequired as needed:
                 # The handler found out now that it needs a yes; with it, it is tried again.
-                asked = needed
-            if asked is not None:
+                approval = needed
+            if approval is not None:
                 # Out of the slot: whoever takes long to answer holds up no other call.
-                await self._ask(call, asked)
+                await self._ask(call, approval)
+        # 8. post hooks
         if chain is not None and chain.has_post:
             await run_post_hooks(call, chain)
+        # 9. shape
         shape(call, self._limits.max_result_chars, self._table)
 
     async def _attempt_in_turn(self, call: Call) -> None:
@@ -129,13 +140,13 @@ class Path:
                 await durable
             await self._execution.execute(call)
 
-    async def _ask(self, call: Call, asked: ApprovalRequired) -> None:
+    async def _ask(self, call: Call, needed: ApprovalRequired) -> None:
         if call.is_approved:
             call.fail(RuntimeError(f"{call.name} asked for approval again after it was given"))
             return
         settle_start(call)
-        call.approval_metadata = asked.metadata or {}
-        await self._gate.ask(call, ASKED_BY_TOOL, subject_of(call))
+        call.approval_metadata = needed.metadata or {}
+        await self._gate.get().ask_for_handler(call)
 
     async def _conclude(self, call: Call, work: Awaitable[None]) -> Outcome:
         outer = CALL_HERE.get()
@@ -148,6 +159,7 @@ class Path:
             except ModelRetry as retry:
                 call.error = retry
                 end(call, Failure("tool_error", str(retry), error_type="ModelRetry"))
+            # 10. finish
             outcome = _finished(call)
             durable = record_finish(call)
             if durable is not None:
@@ -183,34 +195,28 @@ def _leave(call: Call, error: BaseException) -> None:
         return
     if isinstance(error, Exception) and not isinstance(error, asyncio.CancelledError):
         # A signal may stand for one of another library, which says more.
-        told = (isinstance(error, ControlFlow) and error.__cause__) or error
-        name = type(told).__name__
+        cause = (isinstance(error, ControlFlow) and error.__cause__) or error
+        name = type(cause).__name__
         end(call, Failure("tool_error", f"The call was left by {name}.", error_type=name))
     else:
         end(call, cancelled(call))
     record_finish_soon(call)
 
 
-# As a named tuple makes itself, less a call in between: every call ends here.
-_new_outcome: Callable[[type[Outcome], tuple[Any, ...]], Outcome] = tuple[Any, ...].__new__
-
-
 def _finished(call: Call) -> Outcome:
     failure = call.failure
-    facts = (
-        call.call_id,
-        call.name,
-        "completed" if failure is None else "failed",
-        call.text,
-        call.value,
-        failure,
-        None,
-        call.metadata or NOTHING,
-        call.artifact_id,
-        call.error,
-        call.is_plain_text,
+    return Outcome(
+        call_id=call.call_id,
+        tool=call.name,
+        status="completed" if failure is None else "failed",
+        text=call.text,
+        value=call.value,
+        failure=failure,
+        metadata=call.metadata or NOTHING,
+        artifact_id=call.artifact_id,
+        error=call.error,
+        is_plain=call.is_plain_text,
     )
-    return _new_outcome(Outcome, facts)
 
 
 def _waiting(call: Call, request: ApprovalRequest) -> Outcome:

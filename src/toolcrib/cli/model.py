@@ -1,4 +1,4 @@
-"""`toolcrib model`: models that run in the process, and how they come to this machine."""
+"""`toolcrib model`: downloads and lists the models for the llama backend."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolcrib.cli.output import fail, show, show_json, show_note
 from toolcrib.cli.store_options import Json
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.weights.catalog import ModelFile
+    from toolcrib.embedded.model_files import ModelFile
 
 app = typer.Typer(help="Fetch a model that runs in the process.", no_args_is_help=True)
 
@@ -36,8 +36,8 @@ def pull(
 
     Example: toolcrib model pull --small
     """
-    from toolcrib.embedded.weights.catalog import DEFAULT, SMALL, model_folder
-    from toolcrib.embedded.weights.download import pull as fetch
+    from toolcrib.embedded.model_files import DEFAULT, SMALL, model_folder
+    from toolcrib.embedded.model_files import pull as fetch
     from toolcrib.errors import PullFailed
 
     model, place = SMALL if small else DEFAULT, folder or model_folder()
@@ -56,7 +56,7 @@ def list_command(folder: Folder = None, json: Json = False) -> None:
 
     Example: toolcrib model list
     """
-    from toolcrib.embedded.weights.catalog import MODELS, model_folder
+    from toolcrib.embedded.model_files import MODELS, model_folder
 
     place = folder or model_folder()
     found = [

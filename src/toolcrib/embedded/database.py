@@ -1,17 +1,22 @@
-"""The provider's state: one SQLite file, written in transactions."""
+"""The provider's state in one SQLite file, the ids of its rows, and the interval of its sweeps."""
 
 from __future__ import annotations
 
 import asyncio
 import fcntl
 import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Final, TypeVar
+from typing import IO, TYPE_CHECKING, Final, TypeVar
 
 from toolcrib.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolcrib.clock import Clock
+
 
 T = TypeVar("T")
 
@@ -77,7 +82,7 @@ create table if not exists container_files (
 
 
 class Database:
-    """One file, or memory without a path. Work runs off the event loop, one after the other."""
+    """One SQLite file, or memory without a path. Transactions run in a thread, one at a time."""
 
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
         if path is not None:
@@ -96,16 +101,16 @@ class Database:
         self.extend(SCHEMA)
 
     def extend(self, schema: str) -> None:
-        """Have the tables of another part, made when they are not there."""
+        """Create the tables of another part if they are missing."""
         with self._lock:
             self._connection.executescript(schema)
 
     async def ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do work in one transaction. Who stops waiting does not stop it."""
+        """Run `work` in one transaction. Cancelling the wait does not cancel the work."""
         return await asyncio.shield(asyncio.to_thread(self.ask_now, work))
 
     def ask_now(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """The same, in this thread."""
+        """Run `work` in one transaction, in this thread."""
         with self._lock:
             self._connection.execute("begin immediate")
             try:
@@ -117,14 +122,15 @@ class Database:
             return done
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._connection.close()
 
 
 def claim_folder(folder: Path) -> IO[bytes]:
-    """Have a folder for oneself until the file is closed or the process ends, however it ends.
-    Raises `UsageError` when somebody else has it.
+    """Lock a folder until the returned file is closed or the process ends, however it ends.
+
+    Raises `UsageError` if another provider holds the lock.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     claim = (folder / "provider.lock").open("ab")
@@ -132,10 +138,39 @@ def claim_folder(folder: Path) -> IO[bytes]:
         fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         claim.close()
-        raise UsageError(f"another provider uses the folder {folder}; give each its own") from None
+        raise UsageError(
+            f"another provider uses the folder {folder}; choose another folder"
+        ) from None
     return claim
 
 
 def _make_private(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+_BYTES: Final = 24
+
+
+def new_id(prefix: str) -> str:
+    """A name that nobody can guess, such as `resp_…`."""
+    return f"{prefix}_{secrets.token_hex(_BYTES)}"
+
+
+class SweepInterval:
+    """Is due when it is first asked, and again once `seconds` have passed. It needs no timer, so
+    that nothing wakes up a provider that nobody uses.
+    """
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._next_at: float | None = None
+
+    def has_elapsed(self) -> bool:
+        """Whether it is to be done now; whoever is told so does it."""
+        now = self._clock()
+        if self._next_at is not None and now < self._next_at:
+            return False
+        self._next_at = now + self._seconds
+        return True

@@ -1,4 +1,4 @@
-"""Uploaded files: facts in the database, bytes in a folder under names of our own."""
+"""Uploaded files: their records in the database, their bytes in a folder under their ids."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from toolcrib.embedded.database import SweepInterval, new_id
 from toolcrib.embedded.faults import invalid, missing
-from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.interval import Interval
 from toolcrib.errors import ApiFault
 from toolcrib.vfs.names import safe_name
 
@@ -31,7 +30,7 @@ DeletionListener: TypeAlias = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """The facts of an uploaded file."""
+    """The record of an uploaded file."""
 
     id: str
     filename: str
@@ -41,8 +40,8 @@ class StoredFile:
     expires_at: int | None
 
     @property
-    def told(self) -> dict[str, Any]:
-        """As clients see it."""
+    def resource(self) -> dict[str, Any]:
+        """The file as the API returns it."""
         return {
             "id": self.id,
             "object": "file",
@@ -56,25 +55,25 @@ class StoredFile:
 
 
 class FileRepository:
-    """Takes files in and gives them out. One that is over its time is as good as gone."""
+    """Stores uploaded files. An expired file counts as deleted, also before a sweep removes it."""
 
     def __init__(self, database: Database, folder: Path, clock: Clock) -> None:
         self._database = database
         self._folder = folder
         self._clock = clock
-        self._sweeps = Interval(clock, _SWEEP_SECONDS)
-        self._when_gone: list[DeletionListener] = []
+        self._sweeps = SweepInterval(clock, _SWEEP_SECONDS)
+        self._deletion_listeners: list[DeletionListener] = []
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def when_gone(self, tell: DeletionListener) -> None:
-        """Have somebody told of the id of each file that is deleted or swept away."""
-        self._when_gone.append(tell)
+    def on_deletion(self, tell: DeletionListener) -> None:
+        """Call `tell` with the id of each file that is deleted or has expired."""
+        self._deletion_listeners.append(tell)
 
     async def add(
         self, filename: str, data: bytes, purpose: str, *, seconds: int | None = None
     ) -> StoredFile:
-        """Keep a file. Raises `ApiFault`."""
-        if self._sweeps.is_due():
+        """Store a file. Raises `ApiFault`."""
+        if self._sweeps.has_elapsed():
             await self.sweep()
         if purpose not in PURPOSES:
             raise invalid(f"Unknown purpose: '{purpose[:80]}'.", "purpose")
@@ -90,7 +89,7 @@ class FileRepository:
         return stored
 
     async def get(self, file_id: str, param: str | None = None) -> StoredFile:
-        """The facts of a file. Raises `ApiFault`."""
+        """The record of a file. Raises `ApiFault`."""
         row = await self._database.ask(
             lambda connection: connection.execute(
                 "select * from files where id = ?", (file_id,)
@@ -117,12 +116,12 @@ class FileRepository:
         return [each for each in found if purpose in (None, each.purpose)]
 
     async def delete(self, file_id: str) -> None:
-        """Let go of a file. Raises `ApiFault`."""
+        """Delete a file. Raises `ApiFault`."""
         await self.get(file_id)
         await self._remove(file_id)
 
     async def sweep(self) -> None:
-        """Let go of the files that are over their time."""
+        """Delete the expired files."""
         now = self._clock()
         rows = await self._database.ask(
             lambda connection: connection.execute(
@@ -139,7 +138,7 @@ class FileRepository:
         await self._database.ask(write)
         with suppress(FileNotFoundError):
             self._path(file_id).unlink()
-        for tell in self._when_gone:
+        for tell in self._deletion_listeners:
             await tell(file_id)
 
     def _path(self, file_id: str) -> Path:
@@ -165,7 +164,7 @@ def _insert(connection: sqlite3.Connection, stored: StoredFile) -> None:
 
 
 def _write_whole(path: Path, data: bytes) -> None:
-    """All of it or nothing, for whoever looks after a crash."""
+    """Write atomically: after a crash the file is complete or missing."""
     new = path.with_suffix(".part")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -32,13 +32,6 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry, host_tool_registry
     from toolcrib.host_tools.reload import HostToolsWatcher, Reload
     from toolcrib.host_tools.session_tools import SessionTools
-    from toolcrib.mcp_client.config import (
-        HttpServer,
-        McpServerConfig,
-        MountTerms,
-        StdioServer,
-        client_server,
-    )
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.result import ToolResult
 
@@ -49,10 +42,7 @@ __all__ = [
     "HostToolRegistry",
     "HostToolsFile",
     "HostToolsWatcher",
-    "HttpServer",
     "LoadedHostTools",
-    "McpServerConfig",
-    "MountTerms",
     "Origin",
     "Plugin",
     "RegistryChange",
@@ -60,14 +50,12 @@ __all__ = [
     "SessionFactory",
     "SessionHandler",
     "SessionTools",
-    "StdioServer",
     "ToolAvailability",
     "ToolContext",
     "ToolHandler",
     "ToolResult",
     "ToolScope",
     "UnavailableTool",
-    "client_server",
     "host_tool_registry",
     "load_host_tools",
     "load_host_tools_file",
@@ -80,6 +68,11 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "toolcrib.host_tools.availability": (
+                "AvailableTool",
+                "ToolAvailability",
+                "UnavailableTool",
+            ),
             "toolcrib.host_tools.definition": (
                 "HostToolDefinition",
                 "SessionFactory",
@@ -104,18 +97,6 @@ if not TYPE_CHECKING:
             "toolcrib.host_tools.registry": ("HostToolRegistry", "host_tool_registry"),
             "toolcrib.host_tools.reload": ("HostToolsWatcher", "Reload"),
             "toolcrib.host_tools.session_tools": ("SessionTools",),
-            "toolcrib.host_tools.availability": (
-                "AvailableTool",
-                "ToolAvailability",
-                "UnavailableTool",
-            ),
-            "toolcrib.mcp_client.config": (
-                "HttpServer",
-                "McpServerConfig",
-                "MountTerms",
-                "StdioServer",
-                "client_server",
-            ),
             "toolcrib.tools.context": ("ToolContext",),
             "toolcrib.tools.result": ("ToolResult",),
         },

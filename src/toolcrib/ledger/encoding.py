@@ -5,12 +5,10 @@ Session, time and call id are fields of the record itself and are not repeated i
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields, is_dataclass
 from functools import cache, lru_cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import TypeAdapter
 from pydantic_core import (
     PydanticSerializationError,
     SchemaSerializer,
@@ -21,6 +19,9 @@ from pydantic_core import (
 
 from toolcrib.errors import LedgerBroken
 from toolcrib.ledger.events import ALL_EVENTS, Event, ToolInvoked
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 _ENVELOPE = frozenset({"session_id", "at", "call_id"})
 
@@ -76,6 +77,8 @@ def _read(payload: bytes) -> dict[str, Any]:
         return from_json(payload)
     except ValueError:
         # Arguments and values may be as deep as that parser goes, and a payload is deeper by one.
+        import json
+
         return json.loads(payload)
 
 
@@ -124,4 +127,7 @@ def _serializer(dataclass_type: type[Any], names: list[str]) -> SchemaSerializer
 
 @cache
 def _adapters() -> dict[str, TypeAdapter[Any]]:
+    # Imported by whoever reads a ledger: it doubles the time that the import of pydantic takes.
+    from pydantic import TypeAdapter
+
     return {event_type.kind: TypeAdapter(event_type) for event_type in ALL_EVENTS}

@@ -26,9 +26,10 @@ class TextAttachment:
 
 @dataclass(frozen=True, slots=True)
 class FileAttachment:
-    """A file or an image, by exactly one of: its path, its bytes, the id the provider gave it.
+    """A file or an image, named by exactly one of its path, its bytes, or the id the provider gave
+    it.
 
-    What it is follows from `media_type`, or from the name; images are sent as images.
+    `media_type`, or else the name, determines the type; images are sent as images.
     """
 
     path: Path | None = None
@@ -53,28 +54,28 @@ class FileAttachment:
 
     @property
     def file_name(self) -> str:
-        """The name to send: given, or the path's."""
+        """The name to send: `name`, or that of the path."""
         return self.name or (self.path.name if self.path else "") or "attachment"
 
     @property
     def kind(self) -> str:
-        """The media type: given, or guessed from the name."""
+        """The media type: `media_type`, or guessed from the name."""
         guessed, _ = mimetypes.guess_type(self.file_name)
         return self.media_type or guessed or "application/octet-stream"
 
     @property
     def is_image(self) -> bool:
-        """Whether the provider should look at it as an image."""
+        """Whether the provider should treat it as an image."""
         return self.kind.lower().startswith("image/")
 
     def check(self) -> None:
-        """Refuse a path at which there is no file to read."""
+        """Refuse a path without a regular file."""
         # Also keeps out a named pipe, at which reading would wait for ever.
         if self.path is not None and not self.path.is_file():
             raise InvalidPrompt(f"cannot attach {self.path}: there is no such file")
 
     def read(self, max_bytes: int) -> bytes:
-        """The bytes, unless they are more than `max_bytes` or lie with the provider."""
+        """Return the bytes. Refuses more than `max_bytes`, and files stored at the provider."""
         if self.data is not None:
             data = self.data
         elif self.path is not None:
@@ -98,7 +99,7 @@ Attachment = TextAttachment | FileAttachment
 
 
 def check_attachment(attachment: object) -> None:
-    """Refuse what is no attachment."""
+    """Refuse a value that is not an attachment."""
     if not isinstance(attachment, TextAttachment | FileAttachment):
         raise InvalidPrompt(
             f"{type(attachment).__name__} is no attachment; "

@@ -18,14 +18,14 @@ _MOST_FAULTS = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputSchema(Generic[O_co]):
-    """What the answer must look like."""
+    """The schema of a structured answer."""
 
     name: str
     schema: dict[str, Any]
     adapter: TypeAdapter[Any]
 
     def parse(self, text: str) -> O_co:
-        """The value in the answer. Raises `OutputMismatch`."""
+        """Parse an answer. Raises `OutputMismatch`."""
         from pydantic import ValidationError
 
         try:
@@ -36,7 +36,7 @@ class OutputSchema(Generic[O_co]):
 
 
 def check_output_type(output_type: object) -> None:
-    """Refuse what has no fields that an answer could be made of."""
+    """Refuse a type without fields."""
     # A generic dataclass with its types filled in is no class, but is made from one.
     cls = cast("Any", get_origin(output_type) or output_type)
     # The attribute tells a pydantic model without importing pydantic.
@@ -50,7 +50,7 @@ def check_output_type(output_type: object) -> None:
 
 
 def output_schema(output_type: Any) -> OutputSchema[Any]:
-    """The schema of a dataclass or a pydantic model."""
+    """Return the schema of a dataclass or a pydantic model."""
     from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
 
     check_output_type(output_type)

@@ -11,13 +11,13 @@ from toolcrib.errors import InvalidPrompt
 
 
 def digest_of(text: str) -> str:
-    """The digest that an override of `text` must carry."""
+    """Return the digest that an override of `text` must carry."""
     return sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """`text` stands in for the text whose digest is `replaces`, and for no other."""
+    """`text` replaces the text whose digest is `replaces`, and no other."""
 
     text: str
     replaces: str
@@ -41,16 +41,18 @@ class Overrides:
                     )
             object.__setattr__(self, what, MappingProxyType(overrides))
 
-    def section(self, path: str, source: str, *, accepts: bool) -> str | None:
-        """What stands in for the text of a section; None when nothing does."""
-        return _checked(self.sections.get(path), "the section", source, accepts)
+    def section(self, path: str, source: str, *, accepts: bool) -> str:
+        """Return the text that replaces that of an overridden section."""
+        return _checked(self.sections[path], "the section", source, accepts)
 
-    def tool(self, name: str, description: str, *, accepts: bool) -> str | None:
-        """What stands in for the description of a tool; None when nothing does."""
-        return _checked(self.tools.get(name), f"tool {name!r}", description, accepts)
+    def tool(self, name: str, description: str, *, accepts: bool) -> str:
+        """Return the description that replaces that of an overridden tool."""
+        return _checked(self.tools[name], f"tool {name!r}", description, accepts)
 
     def check_known(self, sections: Collection[str], tools: Collection[str]) -> None:
-        """Refuse overrides of what is not there: a misspelt name must not go unnoticed."""
+        """Refuse overrides of sections and tools that do not exist: a misspelt name must not go
+        unnoticed.
+        """
         for what, overrides, known in (
             ("section", self.sections, sections),
             ("tool", self.tools, tools),
@@ -63,9 +65,7 @@ class Overrides:
                 )
 
 
-def _checked(override: Override | None, what: str, original: str, accepts: bool) -> str | None:
-    if override is None:
-        return None
+def _checked(override: Override, what: str, original: str, accepts: bool) -> str:
     if not accepts:
         raise InvalidPrompt(f"{what} does not accept overrides")
     if override.replaces != digest_of(original):

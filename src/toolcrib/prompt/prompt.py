@@ -23,8 +23,8 @@ _set = object.__setattr__
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt(TypeArguments, Generic[O]):
-    """`Prompt[Answer](ns=..., key=..., sections=[...])` asks for an `Answer`; `Prompt(...)` for
-    text. `bind` fills it in and gives a new prompt; nothing is changed in place.
+    """`Prompt[Answer](ns=..., key=..., sections=[...])` asks for an `Answer`; `Prompt(...)` asks
+    for text. `bind` returns a new prompt with values; nothing is changed in place.
     """
 
     _type_fields: ClassVar[tuple[str, ...]] = ("output_type",)
@@ -53,13 +53,13 @@ class Prompt(TypeArguments, Generic[O]):
 
     @property
     def name(self) -> str:
-        """How events and errors call this prompt."""
+        """The name of this prompt in events and errors."""
         return f"{self.ns}:{self.key}"
 
     def bind(
         self, /, *params: Any, attachments: Sequence[Attachment] = (), **values: Any
     ) -> Prompt[O]:
-        """This prompt with values for its placeholders.
+        """Return this prompt with values for its placeholders.
 
         `params` are instances of the dataclasses that sections name; `values` fill sections that
         name none.
@@ -75,11 +75,11 @@ class Prompt(TypeArguments, Generic[O]):
         )
 
     def with_overrides(self, overrides: Overrides) -> Prompt[O]:
-        """This prompt with other texts in place of its own."""
+        """Return this prompt with texts replaced."""
         return replace(self, overrides=overrides)
 
     def render(self) -> RenderedPrompt[O]:
-        """Text, tools and output schema. Raises `InvalidPrompt` naming what is missing."""
+        """Return text, tools and output schema. Raises `InvalidPrompt` that names the fault."""
         with located(f"prompt {self.name!r}"):
             return render(self, None if self._is_plain else output_schema(self.output_type))
 

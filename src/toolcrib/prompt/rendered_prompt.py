@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def shown_examples(tool: Tool[Any, Any]) -> str:
-    """The examples of a tool as a Markdown list."""
+    """Return the examples of a tool as a Markdown list."""
     shown = "\n".join(_shown(example) for example in tool.examples)
     return f"Examples of `{tool.name}`:\n\n{shown}"
 
@@ -40,7 +40,7 @@ def _shown(example: ToolExample[Any, Any]) -> str:
 
 
 def _readable(output: object) -> str:
-    """What the model would read if the tool had just returned this."""
+    """Return what the model would read if the tool returned this output."""
     if isinstance(output, str):
         return output
     return output.render() if isinstance(output, ToolRenderableResult) else _json(output)
@@ -73,7 +73,7 @@ class RenderedPrompt(Generic[O]):
 
     @property
     def tools(self) -> tuple[Tool[Any, Any], ...]:
-        """Tools that run on our side, in the order of their sections."""
+        """Tools that run on this side, in the order of their sections."""
         return tuple(tool for tool in self.declared if tool.place != "provider")
 
     @property
@@ -116,7 +116,7 @@ class _Rendering:
                 self.add(section.children, depth=depth + 1, above=f"{path}/")
 
     def _add_section(self, section: Section[Any], path: str, depth: int) -> bool:
-        """Whether the section's children are to follow."""
+        """Add a section. Returns whether its children follow."""
         params, values = _bound(self._prompt, section)
         if not section.is_enabled(params):
             return False
@@ -134,9 +134,9 @@ class _Rendering:
 
     def _text(self, section: Section[Any], path: str, values: Mapping[str, Any]) -> str:
         overrides = self._prompt.overrides
-        text = overrides.section(path, section.source, accepts=section.accepts_overrides)
-        if text is None:
+        if path not in overrides.sections:
             return section.body(values)
+        text = overrides.section(path, section.source, accepts=section.accepts_overrides)
         with located("its override"):
             check_placeholders(text, section.params_type)
             return fill(text, values)
@@ -147,10 +147,11 @@ class _Rendering:
                 f"there is a second tool named {tool.name!r}, after the one of section "
                 f"{self._offered_by[tool.name]!r}; names must be unique in a prompt"
             )
-        description = self._prompt.overrides.tool(
-            tool.name, tool.description, accepts=tool.accepts_overrides
-        )
-        if description is not None:
+        overrides = self._prompt.overrides
+        if tool.name in overrides.tools:
+            description = overrides.tool(
+                tool.name, tool.description, accepts=tool.accepts_overrides
+            )
             with located("its override"):
                 tool = replace(tool, description=description)
         self.tools[tool.name] = tool
@@ -195,7 +196,7 @@ def _check_overrides(prompt: Prompt[Any]) -> None:
 
 
 def _check_values(prompt: Prompt[Any]) -> None:
-    """Refuse values that nothing asks for: a misspelt name must not go unnoticed."""
+    """Refuse values that no section uses: a misspelt name must not go unnoticed."""
     known: set[str] = set()
     for path, section in walk(prompt.sections):
         if section.params_type is not None:

@@ -33,7 +33,7 @@ def check_title(title: object) -> None:
 
 
 def check_visibility(visibility: object, summary: str | None) -> None:
-    """Refuse an unknown visibility, and a summary to show that is not there."""
+    """Refuse an unknown visibility, and visibility "summary" without a summary."""
     if visibility not in ("full", "summary"):
         raise InvalidPrompt(f"visibility is 'full' or 'summary', not {visibility!r}")
     if visibility == "summary" and not summary:
@@ -41,14 +41,14 @@ def check_visibility(visibility: object, summary: str | None) -> None:
 
 
 def check_params_type(params_type: object) -> None:
-    """Refuse params without fields that a template could name."""
+    """Refuse a params type without fields."""
     if params_type is None or (isinstance(params_type, type) and is_dataclass(params_type)):
         return
     raise InvalidPrompt(f"params must be a dataclass, not {params_type!r}")
 
 
 def provider_run(tool: object) -> Tool[Any, Any]:
-    """The tool, unless it would run anywhere else than at the provider."""
+    """Return the tool. Refuses a tool that does not run at the provider."""
     ready = as_tool(tool)
     if ready.place != "provider":
         raise InvalidPrompt(
@@ -70,7 +70,7 @@ class _Shared(TypedDict, Generic[P], total=False):
 
 
 class SectionOptions(_Shared[P], Generic[P], total=False):
-    """What a section takes besides its title, its key and its text."""
+    """The options of a section besides title, key and text."""
 
     tools: Sequence[object]
     hosted_tools: Sequence[Tool[Any, Any]]
@@ -78,17 +78,17 @@ class SectionOptions(_Shared[P], Generic[P], total=False):
 
 
 class SectionChanges(_Shared[P], Generic[P], total=False):
-    """What can be different in the clone of a section."""
+    """The fields that a clone of a section may change."""
 
     title: str
     key: str
 
 
 class Section(TypeArguments, ABC, Generic[P]):
-    """A part of a prompt. `Section[Params]` names the dataclass its text is filled from.
+    """A part of a prompt. `Section[Params]` names the dataclass that fills its text.
 
-    `enabled` says from the params (None when there are none) whether the section takes part. With
-    `visibility="summary"` only the summary is rendered: no tool, no child.
+    `enabled` decides from the params (`None` when there are none) whether the section is rendered.
+    With `visibility="summary"` only the summary is rendered: no tool, no child.
     """
 
     _type_fields: ClassVar[tuple[str, ...]] = ("params_type",)
@@ -121,20 +121,22 @@ class Section(TypeArguments, ABC, Generic[P]):
 
     @abstractmethod
     def body(self, values: Mapping[str, Any]) -> str:
-        """The text under the title, filled from `values`."""
+        """Return the text under the title, filled from `values`."""
 
     @property
     @abstractmethod
     def source(self) -> str:
-        """What an override replaces: the text before it is filled."""
+        """The unfilled text, which an override replaces."""
 
     @property
     def placeholders(self) -> frozenset[str] | None:
-        """The names that the text is filled from; None when only rendering can tell."""
+        """The names that fill the text; `None` when only rendering can tell."""
         return None
 
     def tools(self) -> tuple[Tool[Any, Any], ...]:
-        """The tools this section offers, wherever they run."""
+        """Return the tools that this section declares, in every place."""
+        if type(self).hosted_tools is Section.hosted_tools:
+            return self._tools
         hosted = {id(tool): tool for tool in map(provider_run, self.hosted_tools())}
         # What an overridden hosted_tools() leaves out is not offered, whoever declared it.
         mine = [tool for tool in self._tools if tool.place != "provider" or id(tool) in hosted]
@@ -142,11 +144,11 @@ class Section(TypeArguments, ABC, Generic[P]):
         return (*mine, *(tool for number, tool in hosted.items() if number not in known))
 
     def hosted_tools(self) -> tuple[Tool[Any, Any], ...]:
-        """The provider-run tools this section offers; override it to compute them."""
+        """Return the provider-run tools of this section; override it to compute them."""
         return tuple(tool for tool in self._tools if tool.place == "provider")
 
     def is_enabled(self, params: P) -> bool:
-        """Whether the section takes part, given its params."""
+        """Whether the section is rendered, given its params."""
         if self.enabled is None:
             return True
         answer = self.enabled(params)
@@ -156,7 +158,7 @@ class Section(TypeArguments, ABC, Generic[P]):
         return answer
 
     def clone(self, **changes: Unpack[SectionChanges[P]]) -> Self:
-        """A copy of this section, with another key for instance."""
+        """Return a copy of this section with some fields changed, such as the key."""
         unknown = sorted(changes.keys() - SectionChanges.__annotations__)
         if unknown:
             raise InvalidPrompt(
@@ -181,7 +183,7 @@ class Section(TypeArguments, ABC, Generic[P]):
 
 
 class MarkdownSection(Section[P]):
-    """A section whose text is a template: `$name` is filled from the params, `$$` is a dollar."""
+    """A section whose text is a template: params replace `$name`, and `$$` is a dollar."""
 
     def __init__(
         self, *, title: str, key: str, template: str, **options: Unpack[SectionOptions[P]]
@@ -198,12 +200,12 @@ class MarkdownSection(Section[P]):
 
     @property
     def placeholders(self) -> frozenset[str] | None:
-        """The names in template and summary; None when a subclass writes its own body."""
+        """The names in template and summary; `None` when a subclass overrides `body`."""
         is_plain = type(self).body is MarkdownSection.body
         return self._names | self._summary_names if is_plain else None
 
     def body(self, values: Mapping[str, Any]) -> str:
-        """The template, filled."""
+        """Return the filled template."""
         return fill(self.template, values)
 
 
@@ -217,7 +219,7 @@ def walk(sections: Sequence[Section[Any]]) -> Iterator[tuple[str, Section[Any]]]
 
 
 def check_siblings(sections: Sequence[object]) -> None:
-    """Refuse what is no section, and two sections under one key."""
+    """Refuse values that are no sections, and two sections with one key."""
     seen: set[str] = set()
     for section in sections:
         if not isinstance(section, Section):

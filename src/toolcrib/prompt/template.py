@@ -12,7 +12,7 @@ from toolcrib.errors import InvalidPrompt, InvalidTool
 
 
 def placeholders(text: str) -> frozenset[str]:
-    """The names that a template uses. Refuses a `$` that starts none."""
+    """Return the names in a template. Refuses a `$` that starts no name."""
     names: set[str] = set()
     for match in Template.pattern.finditer(text):
         if match["invalid"] is not None:
@@ -25,7 +25,7 @@ def placeholders(text: str) -> frozenset[str]:
 
 
 def fill(text: str, values: Mapping[str, Any]) -> str:
-    """A template with its placeholders replaced; values are not templates themselves."""
+    """Replace the placeholders of a template. Values are not templates themselves."""
     missing = sorted(placeholders(text).difference(values))
     if missing:
         named = ", ".join(f"${name}" for name in missing)
@@ -35,7 +35,7 @@ def fill(text: str, values: Mapping[str, Any]) -> str:
 
 
 def check_placeholders(text: str, params_type: type[Any] | None) -> frozenset[str]:
-    """The names that a template uses, each of which must be a field where there are params."""
+    """Return the names in a template. With params, each must be one of their fields."""
     names = placeholders(text)
     if params_type is None:
         return names
@@ -51,7 +51,7 @@ def check_placeholders(text: str, params_type: type[Any] | None) -> frozenset[st
 
 @contextmanager
 def located(where: str) -> Generator[None, None, None]:
-    """Put `where` in front of what an error says is wrong with a prompt or a tool in it."""
+    """Prefix errors about a prompt or its tools with `where`."""
     try:
         yield
     except (InvalidPrompt, InvalidTool) as error:

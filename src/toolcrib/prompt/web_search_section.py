@@ -19,7 +19,7 @@ _ANYWHERE: Final = WebSearchConfig()
 
 
 class WebSearchSection(MarkdownSection[None]):
-    """Offers a web search and says when to use it."""
+    """Declares a web search and says when to use it."""
 
     def __init__(
         self,

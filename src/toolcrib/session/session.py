@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from toolcrib.approval.decision import Actor
 from toolcrib.clock import SYSTEM_CLOCK, Clock
@@ -20,8 +19,6 @@ from toolcrib.session.approvals import Approvals
 from toolcrib.session.artifacts import Artifacts
 from toolcrib.session.bus import EventBus
 from toolcrib.session.reducers import Reducers
-from toolcrib.session.state import ResumableState, export_state, replace_session, restore_state
-from toolcrib.session.transcript import Entry, transcript
 from toolcrib.session.turns import turn_here
 from toolcrib.store.ledger_writer import Entry as LedgerEntry
 from toolcrib.store.ledger_writer import Ledger, entry_of
@@ -35,6 +32,10 @@ from toolcrib.store.store import (
     Store,
     ask_store,
 )
+
+if TYPE_CHECKING:
+    from toolcrib.session.state import ResumableState
+    from toolcrib.session.transcript import Entry
 
 S = TypeVar("S")
 E = TypeVar("E", bound=Event)
@@ -78,7 +79,7 @@ class Session:
         unanswered: Unanswered = "wait",
     ) -> None:
         self.store: Store = MemoryStore(clock=clock) if store is None else store
-        self.session_id = check_session_id(session_id or f"ses_{uuid.uuid4().hex[:16]}")
+        self.session_id = check_session_id(session_id or f"ses_{os.urandom(8).hex()}")
         self.bus = bus or EventBus()
         self.clock = clock
         self.cwd = cwd or os.getcwd()
@@ -252,6 +253,8 @@ class Session:
 
     def transcript(self) -> tuple[Entry, ...]:
         """What happened, call by call, as a person would read it."""
+        from toolcrib.session.transcript import transcript
+
         return transcript(self.records())
 
     def head(self) -> Head | None:
@@ -284,16 +287,22 @@ class Session:
 
     def export_state(self, *, key: bytes | None = None) -> ResumableState:
         """The session in a form that can go on in another process; see `ResumableState`."""
+        from toolcrib.session.state import export_state
+
         return export_state(self, key=key)
 
     def with_state(self, state: ResumableState | None, *, key: bytes | None = None) -> Session:
         """Go on where `state` ended; None changes nothing. Never weakens what is set here."""
+        from toolcrib.session.state import restore_state
+
         if state is not None:
             restore_state(self, state, key=key)
         return self
 
     def adopt(self, state: ResumableState) -> None:
         """Become the session of a checked state; for `restore_state`."""
+        from toolcrib.session.state import replace_session
+
         self.ledger = replace_session(self.store, self.lease, state)
         self.session_id = state.session_id
         self._last_turn = state.turn

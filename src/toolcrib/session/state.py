@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from toolcrib.approval.grant import Grant
@@ -34,6 +33,8 @@ from toolcrib.store.store import (
 )
 
 if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
     from toolcrib.session.session import Session
     from toolcrib.store.ledger_writer import Ledger
     from toolcrib.store.store import Lease, Store
@@ -64,6 +65,8 @@ class ResumableState:
     @classmethod
     def from_json(cls, data: bytes | str) -> ResumableState:
         """Read a state. Raises `InvalidState` when it is malformed or of another version."""
+        from pydantic import ValidationError
+
         try:
             state = _adapter().validate_json(data)
         except ValidationError as error:
@@ -92,6 +95,8 @@ class ResumableState:
 
 @cache
 def _adapter() -> TypeAdapter[ResumableState]:
+    from pydantic import TypeAdapter
+
     return TypeAdapter(ResumableState)
 
 

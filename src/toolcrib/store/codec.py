@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
 from toolcrib.approval.decision import ApprovalRequest, Approve, Decided
-from toolcrib.approval.grant import Grant
 from toolcrib.errors import StoreError
 from toolcrib.store.store import OpenCall
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+    from toolcrib.approval.grant import Grant
 
 T = TypeVar("T")
 
 
 @cache
 def _adapter(fact: type[Any]) -> TypeAdapter[Any]:
+    # Imported on first use: most programs in memory never read a stored fact.
+    from pydantic import TypeAdapter
+
     return TypeAdapter(fact)
 
 
@@ -65,6 +71,8 @@ def put_back_edit(decided: Decided, edited: bytes) -> Decided:
 
 def decode_grant(data: bytes) -> Grant:
     """Read a grant back."""
+    from toolcrib.approval.grant import Grant
+
     return _decode(Grant, data)
 
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from threading import RLock
-from typing import Any, Generic, TypeVar, assert_never
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, assert_never
 
 from toolcrib.approval.decision import ApprovalRequest, Decided
-from toolcrib.approval.grant import Grant
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound, StoreError
 from toolcrib.ledger.record import Head, Record
@@ -35,6 +34,9 @@ from toolcrib.store.store import (
     check_follows,
     end_of,
 )
+
+if TYPE_CHECKING:
+    from toolcrib.approval.grant import Grant
 
 T = TypeVar("T")
 
@@ -84,7 +86,7 @@ class MemoryInbox:
     def __init__(self) -> None:
         self._lock = RLock()
         self._approvals = _Numbered[FiledApproval]()
-        self._grants = _Numbered[Grant]()
+        self._grants: _Numbered[Grant] = _Numbered()
 
     def approvals(
         self,

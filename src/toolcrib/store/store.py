@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from toolcrib.approval.decision import ApprovalRequest, Decided
-from toolcrib.approval.grant import Grant
 from toolcrib.errors import LedgerBroken
 from toolcrib.ledger.record import GENESIS, Head, Record
 from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
+    from toolcrib.approval.grant import Grant
     from toolcrib.store.ledger_writer import Ledger
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Binding(Protocol):
-    """What ties a context to a running call."""
+    """The connection of a context to a running call."""
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Outcome: ...
 
@@ -30,8 +30,8 @@ class Binding(Protocol):
 class ToolContext:
     """The context of one call. Each call has its own; changing it affects no other.
 
-    Built by the executor for a real call; `ToolContext(session_id=..., cwd=...)` makes one by hand
-    for trying a handler on its own.
+    The executor builds it. `ToolContext(session_id=..., cwd=...)` makes one by hand, to try a
+    handler on its own.
     """
 
     session_id: str
@@ -41,10 +41,10 @@ class ToolContext:
     call_id: str = ""
     tool_name: str = ""
     idempotency_key: str = ""
-    """Stable for this call across retries and restarts: hand it to services that take one."""
+    """Stable for this call across retries and restarts: pass it to services that accept one."""
     tool_call_approved: bool = False
     deadline: float | None = None
-    """When the call must be over, in the running loop's time."""
+    """When the call must end, in the time of the running event loop."""
     turn: int = 0
     parent_call_id: str | None = None
     deps: Any = None
@@ -58,13 +58,13 @@ class ToolContext:
 
     @property
     def tool_call_id(self) -> str:
-        """The call's id, by the name pydantic-ai's run context gives it."""
+        """The id of the call, under the name that pydantic-ai's run context uses."""
         return self.call_id
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> Outcome:
         """Call another tool through the full path. The tool must be listed in `uses`.
 
-        The outcome comes back to the caller, never to the model: a denied or failed call is an
+        The outcome returns to the handler, never to the model: a denied or failed call is an
         outcome with a failure, not an exception.
         """
         return await self._bound().call_tool(name, arguments or {})
@@ -72,21 +72,21 @@ class ToolContext:
     def progress(
         self, current: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Say how far the call is. Cheap to call often: rapid updates are coalesced."""
+        """Report the progress of the call. Frequent updates are cheap: they are coalesced."""
         self._bound().progress(current, total, message)
 
     def output(self, chunk: str) -> None:
-        """Show a piece of output to whoever watches; the model does not see it."""
+        """Stream a piece of output to observers of the session; the model does not see it."""
         self._bound().output(chunk)
 
     def emit(self, type: str, data: Any = None) -> None:
-        """Emit an event of the tool's own; `type` must start with `tool.<name>.`."""
+        """Emit an event of the tool; `type` must start with `tool.<name>.`."""
         self._bound().emit(type, data)
 
     def _bound(self) -> Binding:
         if self.binding is None:
             raise UsageError(
                 "this context was made by hand and is not bound to a call; run the tool through "
-                "an Executor to call other tools or emit events"
+                "an Executor to call other tools or to emit events"
             )
         return self.binding

@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 class FunctionTool(Generic[P, R]):
-    """A function that is also a tool: call it as before, or hand it to a session as `tool`."""
+    """A function that is also a tool: call it as before, or register it with a session."""
 
     __wrapped__: Callable[P, R]
     __name__: str
@@ -70,11 +70,13 @@ def tool(
 def _tool_of(
     function: Callable[..., Any], name: str | None, description: str | None, rules: ToolRules
 ) -> Tool[Any, Any]:
-    called = name if name is not None else getattr(function, "__name__", "")
-    read_signature(function, called)
+    tool_name = name if name is not None else getattr(function, "__name__", "")
+    read_signature(function, tool_name)
     return Tool[Any, Any](
-        name=called,
-        description=description if description is not None else _described(function, called),
+        name=tool_name,
+        description=description
+        if description is not None
+        else _description_of(function, tool_name),
         handler=function,
         result_type=_result_type(function),
         calling="keywords",
@@ -82,7 +84,7 @@ def _tool_of(
     )
 
 
-def _described(function: Callable[..., Any], name: str) -> str:
+def _description_of(function: Callable[..., Any], name: str) -> str:
     text = summary(function)
     if not text:
         raise InvalidTool(
@@ -93,7 +95,7 @@ def _described(function: Callable[..., Any], name: str) -> str:
 
 
 def _result_type(function: Callable[..., Any]) -> Any:
-    """The return annotation, where it can be read now; nothing depends on it being there."""
+    """Return the return annotation, or `None` when it cannot be evaluated yet."""
     annotation = getattr(function, "__annotations__", {}).get("return")
     if isinstance(annotation, str):
         try:

@@ -17,9 +17,9 @@ LONGEST_DESCRIPTION = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolExample(TypeArguments, Generic[P, R]):
-    """One call that makes sense: what it is for, its params and its result.
+    """One worked call: its purpose, its params and its result.
 
-    The tool that carries it checks that `input` and `output` are of the tool's own types.
+    The tool that carries the example checks that `input` and `output` have the tool's own types.
     """
 
     description: str
@@ -35,7 +35,7 @@ class ToolExample(TypeArguments, Generic[P, R]):
 
 
 def fits(value: object, annotation: Any) -> bool:
-    """Whether `value` is of the type; None as a type means that there is no value."""
+    """Whether `value` has the type; `None` as a type means that there is no value."""
     if annotation is Any:
         return True
     if annotation is None or annotation is type(None):

@@ -18,11 +18,11 @@ LocalTool = Tool[Any, Any] | FunctionTool[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Fallback(Generic[C]):
-    """Makes the local tool from the hosted tool's options.
+    """Makes a local tool from the options of the hosted tool that it replaces.
 
-    `honours` names the options that the tool it makes keeps to, as the support matrix spells them
-    (`domain_filter` stands for all of its parts). An option that is set and not named here is a
-    reason not to use the tool: a search that ignored its allowed domains would be another search.
+    `honours` names the options that the local tool obeys, as the support matrix spells them
+    (`domain_filter` stands for all of its parts). If any other option is set, the fallback is not
+    used: a search that ignored its allowed domains would be another search.
     """
 
     make: Callable[[C], LocalTool] = field(hash=False)
@@ -39,35 +39,35 @@ class Fallback(Generic[C]):
         object.__setattr__(self, "honours", frozenset(honours))
 
     def not_honoured(self, options: Iterable[str]) -> list[str]:
-        """Those of the options that are set which the tool would ignore."""
-        return [option for option in options if not self._keeps_to(option)]
+        """Return the options that the local tool would ignore."""
+        return [option for option in options if not self._honours(option)]
 
-    def _keeps_to(self, option: str) -> bool:
+    def _honours(self, option: str) -> bool:
         parts = option.split(".")
         return any(".".join(parts[:end]) in self.honours for end in range(1, len(parts) + 1))
 
 
 AnyFallback = LocalTool | Fallback[C] | None
-"""A local tool, by itself or made from the options; None when nothing takes the place."""
+"""A local tool, or how to make one from the options; `None` for no fallback."""
 
 
 def as_fallback(fallback: LocalTool | Fallback[Any]) -> Fallback[Any]:
-    """A tool that is given as it is honours no option."""
+    """Wrap a plain tool in a `Fallback` that honours no option."""
     return fallback if isinstance(fallback, Fallback) else Fallback(lambda _: fallback)
 
 
 def check_fallback(name: str, fallback: object) -> None:
-    """Refuse what cannot run here in a hosted tool's place."""
+    """Refuse a fallback that cannot run locally."""
     if fallback is not None and not isinstance(fallback, Fallback):
         local_tool(name, fallback)
 
 
 def local_tool(name: str, fallback: object) -> Tool[Any, Any]:
-    """The fallback of the tool `name`, unless it is no tool, or one that a provider would run."""
+    """Return the fallback of the tool `name`. Refuses what is no tool, or runs at the provider."""
     try:
         tool = as_tool(fallback)
     except InvalidTool as error:
-        raise InvalidTool(f"tool {name!r}: its fallback is no tool: {error}") from error
+        raise InvalidTool(f"tool {name!r}: its fallback is not a tool: {error}") from error
     if tool.place == "provider":
         raise InvalidTool(
             f"tool {name!r}: its fallback {tool.name!r} has no handler; name a tool that runs here"

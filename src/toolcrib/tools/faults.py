@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 HIDDEN = "The value is not valid."
-"""What is said of a secret: anything more could give it away."""
+"""The message about a secret: anything more could reveal it."""
 
 _UNKNOWN_KEY = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
 # Their text comes from the user's own code, which may quote the value.
@@ -21,7 +21,7 @@ _USERS_WORDS = frozenset({"value_error", "assertion_error"})
 
 
 def explain(error: Exception, schema: Mapping[str, Any]) -> tuple[Fault, ...]:
-    """Every fault that `parse` found, for arguments of this schema."""
+    """Return every fault that `parse` found in arguments of this schema."""
     from pydantic_core import ValidationError
 
     if isinstance(error, SchemaMismatch):
@@ -38,7 +38,7 @@ def explain(error: Exception, schema: Mapping[str, Any]) -> tuple[Fault, ...]:
 
 
 def pointer_of(parts: Iterable[str | int]) -> str:
-    """The JSON pointer to a place."""
+    """Return the JSON pointer made of these parts."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
@@ -54,9 +54,10 @@ def _of_pydantic(details: ErrorDetails, shape: ArgumentShape) -> Fault:
 def _follow(
     location: tuple[str | int, ...], shape: ArgumentShape, has_unknown_key: bool
 ) -> tuple[list[str | int], bool, ArgumentShape | None]:
-    """The place in the arguments; whether it is secret; its shape, where the schema knows it.
+    """Return the place in the arguments, whether it is secret, and its shape where the schema has
+    one.
 
-    pydantic names the branches of a union on the way, which are no part of the arguments.
+    pydantic names the branches of a union in a location; they are no part of the arguments.
     """
     parts: list[str | int] = []
     reached: ArgumentShape | None = shape

@@ -11,12 +11,12 @@ from typing import Any, Literal
 from toolcrib.errors import UsageError
 
 Place = Literal["local", "sandbox", "client", "provider"]
-"""Where a call runs: this process, a confined one, the connected client, the model's platform."""
+"""Where a call runs: this process, a sandbox, the connected client, the model's provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRef:
-    """A tool at one version. Its identity is `source` + `name`; `digest` is of what it promises."""
+    """A tool at one version. Its identity is `source` + `name`; `digest` covers its declaration."""
 
     name: str
     source: str
@@ -26,14 +26,17 @@ class ToolRef:
 
     @property
     def id(self) -> str:
-        """`source/name`: what policies and grants key on, so a namesake is not covered."""
+        """`source/name`, which policies and grants use, so that a tool of the same name is not
+        covered.
+        """
         return f"{self.source}/{self.name}"
 
 
 def canonical_json(value: Any) -> bytes:
-    """`value` as JSON in one exact form: keys sorted, no spaces, UTF-8.
+    """Encode `value` as JSON in one exact form: sorted keys, no spaces, UTF-8.
 
-    Takes what pydantic takes (dataclasses, datetimes, enums); what JSON cannot say is refused.
+    Accepts what pydantic accepts (dataclasses, datetimes, enums). Raises `UsageError` for a value
+    that JSON cannot express.
     """
     from pydantic_core import PydanticSerializationError, from_json, to_json
 
@@ -49,8 +52,8 @@ def canonical_json(value: Any) -> bytes:
 
 
 def tool_digest(name: str, description: str, schema: Mapping[str, Any]) -> str:
-    """SHA-256 over name, description and argument schema, in hex.
+    """Return the SHA-256 of name, description and argument schema, in hex.
 
-    An approval or a grant given for one digest does not cover another.
+    An approval or a grant for one digest does not cover another.
     """
     return hashlib.sha256(canonical_json([name, description, schema])).hexdigest()

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from toolcrib.tools.tool import Tool
 
 Invoke: TypeAlias = "Callable[[Any, ToolContext | None], Any]"
-"""Calls a handler with parsed arguments; the context goes only to handlers that want it."""
+"""Calls a handler with parsed arguments, and with the context if it takes one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A handler and how it is called. `signature` is there for functions called by keyword."""
+    """A handler and how it is called. `signature` is set for functions called by keyword."""
 
     invoke: Invoke
     is_async: bool
@@ -36,7 +36,7 @@ class Bound:
 
 
 def bind(tool: Tool[Any, Any]) -> Bound:
-    """Bind the handler of a tool. A tool without one can be prepared, but not invoked."""
+    """Decide how the handler of a tool is called. Without one a tool cannot be invoked."""
     handler = cast("Callable[..., Any] | None", tool.handler)
     if handler is None:
         return Bound(_refusal(tool), is_async=False, wants_context=False)
@@ -52,7 +52,7 @@ def bind(tool: Tool[Any, Any]) -> Bound:
 
 
 def is_async(handler: Callable[..., Any]) -> bool:
-    """Whether calling the handler gives a coroutine."""
+    """Whether calling the handler returns a coroutine."""
     call = getattr(handler, "__call__", None)  # noqa: B004
     return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
 

@@ -14,7 +14,7 @@ _MASK = "the value"
 
 
 def check_schema(name: str, schema: object) -> dict[str, Any]:
-    """A private copy of `schema`, once it is known to be a JSON Schema of an object."""
+    """Return a copy of `schema` after checking that it is a JSON Schema of an object."""
     copy = _copied(name, schema, "parameters")
     if copy.get("type") != "object":
         raise InvalidTool(
@@ -25,12 +25,12 @@ def check_schema(name: str, schema: object) -> dict[str, Any]:
 
 
 def check_output_schema(name: str, schema: object) -> dict[str, Any]:
-    """A private copy of `schema`, once it is known to be a JSON Schema, of whatever there is."""
+    """Return a copy of `schema` after checking that it is a JSON Schema."""
     return _checked(name, _copied(name, schema, "output_schema"), "output_schema")
 
 
 def input_parser(name: str, schema: Mapping[str, Any]) -> Callable[[bytes | str], Any]:
-    """A function from JSON text to the plain input; raises ValueError when it does not fit."""
+    """Return a function from JSON text to plain input. It raises `ValueError` for invalid input."""
     from pydantic_core import from_json
 
     validator = _compile(name, dict(schema))
@@ -49,7 +49,7 @@ def input_parser(name: str, schema: Mapping[str, Any]) -> Callable[[bytes | str]
 
 
 def output_check(name: str, schema: Mapping[str, Any]) -> Callable[[Any], None]:
-    """A function that raises `SchemaMismatch` for plain JSON that does not fit."""
+    """Return a function that raises `SchemaMismatch` for plain JSON that does not fit."""
     validator = _compile(name, dict(schema), "output_schema")
 
     def check(value: Any) -> None:

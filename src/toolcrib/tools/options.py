@@ -10,13 +10,13 @@ from toolcrib.errors import InvalidTool
 
 
 def check_choice(option: str, value: object, choices: Sequence[str]) -> None:
-    """None, or one of a few words."""
+    """Accept `None` or one of the choices."""
     if value is not None and value not in choices:
         raise InvalidTool(f"{option} must be None or one of {', '.join(choices)}, not {value!r}")
 
 
 def check_count(option: str, value: object, low: int, high: int) -> None:
-    """None, or a whole number between two others."""
+    """Accept `None` or a whole number from `low` to `high`."""
     is_count = isinstance(value, int) and not isinstance(value, bool)
     if value is not None and not (is_count and low <= cast("int", value) <= high):
         raise InvalidTool(
@@ -25,20 +25,20 @@ def check_count(option: str, value: object, low: int, high: int) -> None:
 
 
 def check_text(option: str, value: object) -> None:
-    """None, or a text that says something."""
+    """Accept `None` or a text that is not blank."""
     if value is not None and (not isinstance(value, str) or not value.strip()):
         raise InvalidTool(f"{option} must be None or a text, not {value!r}")
 
 
 def check_named(option: str, value: object) -> None:
-    """A text that says something."""
+    """Accept a text that is not blank."""
     if value is None:
         raise InvalidTool(f"{option} must be a text, not None")
     check_text(option, value)
 
 
 def check_names(option: str, value: object) -> None:
-    """A tuple of texts; a lone text is a common slip."""
+    """Accept a tuple of texts; a single text is a common mistake."""
     if not isinstance(value, tuple):
         raise InvalidTool(f"{option} must be a tuple of texts, not {value!r}")
     for name in cast("tuple[Any, ...]", value):
@@ -46,7 +46,7 @@ def check_names(option: str, value: object) -> None:
 
 
 def check_flag(option: str, value: object) -> None:
-    """None, True or False."""
+    """Accept `None`, `True` or `False`."""
     if not isinstance(value, bool | None):
         raise InvalidTool(f"{option} must be None, True or False, not {value!r}")
 
@@ -56,7 +56,7 @@ _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 
 
 def check_domains(field: str, domains: object) -> None:
-    """Refuse what is not a tuple of bare domain names such as `docs.example.org`."""
+    """Accept a tuple of bare domain names such as `docs.example.org`."""
     if not isinstance(domains, tuple):
         raise InvalidTool(f"{field} must be a tuple of domains, not {type(domains).__name__}")
     for domain in domains:  # pyright: ignore[reportUnknownVariableType]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One argument as pydantic takes it. `key` is what it is called in JSON."""
+    """One argument as pydantic needs it. `key` is its name in JSON."""
 
     argument: Argument
     annotation: Any
@@ -56,7 +56,9 @@ class _Field:
 
 
 class FunctionArguments:
-    """What pydantic reads in place of a type: an object with one key for each argument."""
+    """The arguments of a function in a form that pydantic reads like a type: an object with one key
+    per argument.
+    """
 
     def __init__(self, function: Callable[..., Any], signature: Signature, tool: str) -> None:
         types = resolve_types(function, signature, tool)
@@ -66,7 +68,7 @@ class FunctionArguments:
         ]
 
     def describe(self, schema: dict[str, Any]) -> None:
-        """Add what the docstring says to each argument that has no description of its own."""
+        """Add the description in the docstring to each argument that has none of its own."""
         described = argument_descriptions(self._function)
         for field in self._fields if described else ():
             text = described.get(field.argument.name)
@@ -113,8 +115,8 @@ def _without_alias(note: Any) -> Any:
 
 
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-"""What an argument type gets unless it says otherwise: "5" is no number, unknown keys are faults,
-and NaN, which JSON does not have, is refused."""
+"""The default configuration of argument types: "5" is no number, unknown keys are faults, and NaN,
+which JSON lacks, is refused."""
 
 _JSON_SCALARS = frozenset({str, int, bool, type(None)})
 
@@ -130,14 +132,14 @@ _TIGHT: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class StrictType:
-    """A type ready for JSON: `parse` validates text or bytes, `schema` describes what it takes."""
+    """A type prepared for JSON: `parse` validates text or bytes, `schema` describes them."""
 
     parse: Callable[[bytes | str], Any]
     schema: dict[str, Any]
 
 
 def strict_type(annotation: Any) -> StrictType:
-    """Prepare a dataclass, model or TypedDict whose own configuration, if any, wins."""
+    """Prepare a dataclass, model or TypedDict. Its own configuration, if any, takes precedence."""
     adapter = _adapter(annotation)
     generator = _ArgumentsSchema()
     schema = _inlined(generator.generate(adapter.core_schema, mode="validation"))
@@ -158,7 +160,9 @@ def _adapter(annotation: Any) -> TypeAdapter[Any]:
 
 
 class _ArgumentsSchema(GenerateJsonSchema):
-    """The schema a model reads: without made-up titles, and closed where extras are refused."""
+    """The schema that a model reads: without generated titles, and closed where extra keys are
+    refused.
+    """
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
     saw_own_config = False
@@ -201,7 +205,7 @@ class _ArgumentsSchema(GenerateJsonSchema):
 
 
 def _tightened(schema: Any) -> Any:
-    """A copy in which every type that leaves strictness open is strict."""
+    """Return a copy in which every type that leaves strictness open is strict."""
     if isinstance(schema, list):
         return [_tightened(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
@@ -230,22 +234,21 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class PreparedParams:
-    """`parse` takes the arguments as JSON and gives what the handler takes.
+    """The params of a tool: `parse` turns arguments in JSON into what the handler takes.
 
-    It raises ValueError when they do not fit, and `faults` says why. Nothing is coerced, and
-    unknown keys are faults unless the user's own type allows them.
+    It raises `ValueError` for invalid arguments, and `faults` explains the error.
     """
 
     schema: dict[str, Any]
     parse: Callable[[bytes | str], Any]
 
     def faults(self, error: Exception) -> tuple[Fault, ...]:
-        """What was wrong, for an error that `parse` raised."""
+        """Return the faults behind an error that `parse` raised."""
         return explain(error, self.schema)
 
 
 def build_params(tool: Tool[Any, Any], signature: Signature | None = None) -> PreparedParams:
-    """Prepare a tool's arguments from its JSON Schema, its function or its params type."""
+    """Prepare the params of a tool from its JSON Schema, its function or its params type."""
     match tool.calling:
         case "input":
             return params_of_schema(tool.name, cast("Mapping[str, Any]", tool.json_schema))
@@ -257,12 +260,12 @@ def build_params(tool: Tool[Any, Any], signature: Signature | None = None) -> Pr
 
 
 def params_of_schema(name: str, schema: Mapping[str, Any]) -> PreparedParams:
-    """For a handler that takes plain JSON input, described by a JSON Schema."""
+    """Prepare a handler that takes plain JSON input, described by a JSON Schema."""
     return PreparedParams(schema=dict(schema), parse=input_parser(name, schema))
 
 
 def params_of_type(name: str, params_type: Any) -> PreparedParams:
-    """For a handler that takes one object: a dataclass, a pydantic model or a TypedDict."""
+    """Prepare a handler that takes one object: a dataclass, a pydantic model or a TypedDict."""
     if params_type is None:
         return _no_params(name)
     ready = _strict(name, params_type)
@@ -277,7 +280,7 @@ def params_of_type(name: str, params_type: Any) -> PreparedParams:
 def params_of_function(
     name: str, function: Callable[..., Any], signature: Signature | None = None
 ) -> PreparedParams:
-    """For a function that takes its arguments by name; `parse` gives them as a dict."""
+    """Prepare a function that takes its arguments by name; `parse` returns them as a dict."""
     signature = signature or read_signature(function, name)
     arguments = FunctionArguments(function, signature, name)
     ready = _strict(name, arguments)

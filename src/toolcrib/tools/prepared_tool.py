@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What a model is told about a tool."""
+    """What a model reads about a tool."""
 
     name: str
     description: str
@@ -27,9 +27,10 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedTool:
-    """The form of a tool that the executor works with.
+    """A tool in the form that the executor uses.
 
-    `parse` is `params.parse`, and `invoke` calls the handler: both are here for the hot path.
+    `parse` and `invoke` repeat `params.parse` and the call of the handler, so that the hot path has
+    no indirection.
     """
 
     tool: Tool[Any, Any]
@@ -37,7 +38,7 @@ class PreparedTool:
     ref_json: bytes
     """The reference, encoded once for all records that name it."""
     identity: bytes
-    """What the digest of a call begins with: which tool it is, at which version."""
+    """The beginning of every digest of a call: the tool and its version."""
     params: PreparedParams
     parse: Callable[[bytes | str], Any]
     invoke: Invoke
@@ -46,20 +47,24 @@ class PreparedTool:
     redactor: Redactor | None
     declaration: Declaration
     check_output: Callable[[Any], None] | None = None
-    """Raises ValueError for a result, as plain JSON, that is not what the tool promises."""
+    """Raises `ValueError` for a result, as plain JSON, that does not fit the output schema."""
 
 
 @runtime_checkable
 class Describes(Protocol):
-    """Whatever describes a tool in its own style."""
+    """Anything that describes a tool in a style of its own."""
 
     def to_tool(self) -> Tool[Any, Any]:
-        """The tool it describes."""
+        """Return the tool."""
         ...
 
 
 def prepare(tool: object) -> PreparedTool:
-    """Prepare anything that `as_tool` takes. Costs about as much as building its schema."""
+    """Prepare anything that `as_tool` accepts. The cost is about that of building its schema, so a
+    tool that is prepared already is returned unchanged.
+    """
+    if isinstance(tool, PreparedTool):
+        return tool
     from pydantic_core import to_json
 
     from toolcrib.tools.params import build_params
@@ -87,8 +92,8 @@ def prepare(tool: object) -> PreparedTool:
 
 
 def as_tool(declared: object) -> Tool[Any, Any]:
-    """The `Tool` behind a `Tool`, a function under `@tool`, or anything that describes a tool in
-    its own style: a `HostToolDefinition`, an instance of a `BaseTool` class.
+    """Return the `Tool` behind a `Tool`, a function under `@tool`, or anything with `to_tool`: a
+    `HostToolDefinition`, an instance of a `BaseTool` class.
     """
     from toolcrib.tools.decorator import FunctionTool
 

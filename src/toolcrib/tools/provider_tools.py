@@ -80,12 +80,12 @@ LONGEST_DESCRIPTION = 200
 
 @runtime_checkable
 class HostedToolConfig(Protocol):
-    """Marks a type as the options of a hosted tool; any frozen dataclass is one."""
+    """Marks a type as the options of a hosted tool; any frozen dataclass qualifies."""
 
 
 @runtime_checkable
 class HostedToolOutput(Protocol):
-    """Marks a type as what a hosted tool's answer is parsed into."""
+    """Marks a type as the parsed output of a hosted tool."""
 
 
 ConfigT = TypeVar("ConfigT", bound=HostedToolConfig)
@@ -95,9 +95,9 @@ ConfigT = TypeVar("ConfigT", bound=HostedToolConfig)
 class HostedTool(NativeTool[None, Any], Generic[ConfigT]):
     """A capability that adapters map to their provider by `kind`.
 
-    It has no params and no handler: the provider runs it, and the adapter's codec parses what
-    comes back. `fallback` names a local tool to offer instead where the provider cannot do it;
-    without one, that is an error.
+    It has no params and no handler: the provider runs it, and the codec of the adapter parses its
+    output. `fallback` names a local tool for providers that lack the kind; without one, that is an
+    error.
     """
 
     _type_fields: ClassVar[tuple[str, ...]] = ()
@@ -132,9 +132,10 @@ class HostedTool(NativeTool[None, Any], Generic[ConfigT]):
 
 
 def check_frozen_config(name: str, config: object) -> None:
-    """Refuse options that are not a frozen dataclass instance: they could change after the check.
+    """Refuse options that are not an instance of a frozen dataclass: they could change after the
+    check.
 
-    The marker protocol is empty, so being an instance of it says nothing.
+    The marker protocol is empty, so `isinstance` would prove nothing.
     """
     is_instance = is_dataclass(config) and not isinstance(config, type)
     if is_instance and type(config).__dataclass_params__.frozen:  # pyright: ignore
@@ -148,15 +149,15 @@ def check_frozen_config(name: str, config: object) -> None:
 C = TypeVar("C")
 
 OutputHook: TypeAlias = "Callable[[R, ToolContext], ToolResult[R] | None]"
-"""Turns the provider's typed output into the tool's result; None leaves it to the default."""
+"""Turns the provider's typed output into the tool's result; `None` keeps the default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderTool(Tool[P, R], Generic[P, R, C]):
     """A tool bound to one provider.
 
-    Without a handler the provider runs it. With a handler the provider only defines its shape and
-    this process runs it, as with a patch or a local shell.
+    Without a handler the provider runs it. With a handler the provider only defines its shape, and
+    this process runs it: a patch, or a shell with a handler.
     """
 
     accepts_overrides: bool = False
@@ -177,15 +178,15 @@ class ProviderTool(Tool[P, R], Generic[P, R, C]):
 
     @property
     def place(self) -> Place:
-        """Here when there is a handler, else the provider."""
+        """Local when there is a handler, else the provider."""
         return "provider" if self.handler is None else "local"
 
 
 def kind_of(tool: Tool[Any, Any]) -> str | None:
-    """The kind of capability, whatever the tool is called; None for a tool of our own.
+    """Return the kind of a hosted capability, whatever the tool is called; `None` for other tools.
 
-    A native tool's capability is its name. A provider tool's follows from its options, and is its
-    name where they say nothing.
+    A native tool's kind is its name. A provider tool's kind comes from its options, else from its
+    name.
     """
     if isinstance(tool, HostedTool):
         return cast("HostedTool[Any]", tool).kind
@@ -198,7 +199,7 @@ def kind_of(tool: Tool[Any, Any]) -> str | None:
 
 
 def provider_of(tool: Tool[Any, Any]) -> str | None:
-    """The provider that a tool is bound to; None when it is bound to none."""
+    """Return the provider that a tool is bound to, or `None`."""
     if isinstance(tool, ProviderTool):
         return cast("ProviderTool[Any, Any, Any]", tool).provider
     return None

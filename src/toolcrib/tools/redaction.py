@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 SHORTEST_PART = 4
-"""A shorter secret is not looked for inside longer texts: it would be found everywhere."""
+"""Shorter secrets are not searched for inside longer texts: they would match everywhere."""
 
 
 class Redactor:
-    """Hides the secrets of one tool's arguments."""
+    """Replaces the secrets in the arguments of one tool."""
 
     __slots__ = ("_names", "_shape")
 
@@ -26,17 +26,17 @@ class Redactor:
         self._names = property_names(shape)
 
     def redact(self, arguments: Any) -> Any:
-        """The arguments as they may be written down.
+        """Return the arguments as they may be recorded.
 
-        Where the arguments do not have the expected shape, more is hidden rather than less, and a
-        secret that is repeated in an open argument is hidden there too.
+        Where the arguments do not have the expected shape, more is hidden rather than less. A
+        secret that another argument repeats is hidden there too.
         """
         hidden: list[Any] = []
         shown = _hide(self._shape, arguments, hidden)
         return Scrubber(hidden, self._names).scrub(shown)
 
     def redact_json(self, raw: bytes | str) -> Any:
-        """Like `redact`, for arguments still in JSON; what cannot be read is hidden as a whole."""
+        """Like `redact`, for arguments in JSON; text that cannot be parsed is hidden as a whole."""
         from pydantic_core import from_json
 
         try:
@@ -45,13 +45,13 @@ class Redactor:
             return SECRET
 
     def scrubber(self, arguments: Any) -> Scrubber:
-        """What hides the secrets of these arguments wherever they turn up."""
+        """Return a scrubber for the secrets in these arguments."""
         hidden: list[Any] = []
         _hide(self._shape, arguments, hidden)
         return Scrubber(hidden, self._names)
 
     def scrubber_json(self, raw: bytes | str) -> Scrubber:
-        """Like `scrubber`, for arguments still in JSON."""
+        """Like `scrubber`, for arguments in JSON."""
         from pydantic_core import from_json
 
         try:
@@ -64,7 +64,7 @@ class Redactor:
 class Scrubber:
     """Replaces the secrets of one call in results, messages and events.
 
-    Keys that are names of arguments stay: everyone may read them in the schema.
+    Keys that are argument names stay: anyone can read them in the schema.
     """
 
     __slots__ = ("_names", "_numbers", "_parts", "_texts")
@@ -79,7 +79,7 @@ class Scrubber:
         self._parts = re.compile("|".join(map(re.escape, parts))) if parts else None
 
     def scrub(self, data: Any) -> Any:
-        """JSON data without the secrets. It is never changed in place."""
+        """Return JSON data without the secrets. The data is never changed in place."""
         if isinstance(data, str):
             return self._scrub_text(data)
         if isinstance(data, dict):
@@ -100,7 +100,7 @@ class Scrubber:
 
 
 def redactor_of(schema: Mapping[str, Any]) -> Redactor | None:
-    """What hides the secrets in arguments of this schema; None when it has none."""
+    """Return the redactor for arguments of this schema, or `None` when it has no secrets."""
     from pydantic_core import to_json
 
     text = to_json(schema)

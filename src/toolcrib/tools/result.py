@@ -16,10 +16,10 @@ _set = object.__setattr__
 
 @runtime_checkable
 class ToolRenderableResult(Protocol):
-    """A value that says itself what the model should read of it."""
+    """A value that renders itself for the model."""
 
     def render(self) -> str:
-        """The text the model sees in place of the value's JSON."""
+        """Return the text that the model sees instead of the value's JSON."""
         ...
 
 
@@ -27,7 +27,7 @@ class ToolRenderableResult(Protocol):
 class ToolResult(TypeArguments, Generic[T_co]):
     """A value for the application, a message for the model, and whether the tool succeeded.
 
-    `output` is another word for `value`, and `error` for the `message` of a failure.
+    `output` is an alias of `value`, and `error` of the `message` of a failure.
     """
 
     value: T_co | None = None
@@ -64,14 +64,14 @@ class ToolResult(TypeArguments, Generic[T_co]):
 
     @property
     def error(self) -> str | None:
-        """The message of a failure; None when the tool succeeded."""
+        """The message of a failure; `None` when the tool succeeded."""
         return None if self.success else self.message
 
 
 def _refuse_both(name: str, other: str, *, is_taken: bool) -> None:
     if is_taken:
         raise UsageError(
-            f"ToolResult got {name}= and {other}=, two words for one thing; pass one of them"
+            f"ToolResult got {name}= and {other}=, which are the same field; pass one of them"
         )
 
 

@@ -10,10 +10,10 @@ from typing import Any, Literal, TypedDict, cast, get_args
 from toolcrib.errors import InvalidTool
 
 Cut = Literal["head", "tail", "middle"]
-"""Which part of a result that is too long the model gets to see."""
+"""The part of an overlong result that the model sees."""
 
 PYTHON = "python"
-"""The source of a tool declared in Python code; other sources may use other servers' names."""
+"""The source of a tool declared in Python code; tools of other sources may have wider names."""
 
 LONGEST_DESCRIPTION = 1024
 LONGEST_FOREIGN_DESCRIPTION = 16_384
@@ -29,7 +29,7 @@ _SEMVER = re.compile(
 
 
 class ToolRules(TypedDict, total=False):
-    """What may be set on any tool besides its name, description, types and handler."""
+    """The fields that any tool accepts besides name, description, types and handler."""
 
     accepts_overrides: bool
     timeout: float | None
@@ -49,14 +49,14 @@ class ToolRules(TypedDict, total=False):
 
 
 def check_name(name: object, source: str) -> None:
-    """Python tools have names that every provider takes; mounted ones may have wider names."""
+    """Refuse an invalid name. Python tools need a name that every provider accepts."""
     pattern = _NAME if source == PYTHON else _FOREIGN_NAME
     if not isinstance(name, str) or not pattern.fullmatch(name):
         raise InvalidTool(f"a tool's name must match {pattern.pattern}; {_shown(name)} does not")
 
 
 def check_description(name: str, description: object, source: str) -> None:
-    """A description is text that a model can read."""
+    """Refuse a description that a model cannot read."""
     longest = LONGEST_DESCRIPTION if source == PYTHON else LONGEST_FOREIGN_DESCRIPTION
     if not isinstance(description, str) or not description.strip():
         raise InvalidTool(f"tool {name!r} has no description; say what it does and when to use it")
@@ -72,7 +72,7 @@ def check_description(name: str, description: object, source: str) -> None:
 
 
 def check_timeout(name: str, timeout: object) -> None:
-    """A time limit is a number of seconds; no limit is None, never 0."""
+    """Refuse a timeout that is no finite number of seconds above 0; no limit is `None`."""
     if timeout is None:
         return
     is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
@@ -84,7 +84,7 @@ def check_timeout(name: str, timeout: object) -> None:
 
 
 def check_version(name: str, version: object) -> None:
-    """A version is a semantic version."""
+    """Refuse a version that is not a semantic version."""
     if not isinstance(version, str) or not _SEMVER.fullmatch(version):
         raise InvalidTool(
             f"tool {name!r}: version must be a semantic version like '1.2.0', not {_shown(version)}"
@@ -92,13 +92,13 @@ def check_version(name: str, version: object) -> None:
 
 
 def check_names(name: str, field: str, values: object) -> None:
-    """A list of names is a tuple of strings; a lone string is a common slip."""
+    """Refuse anything but a tuple of names; a single string is a common mistake."""
     if not isinstance(values, tuple) or not _are_names(cast("tuple[object, ...]", values)):
         raise InvalidTool(f"tool {name!r}: {field} must be a tuple of names, not {values!r}")
 
 
 def check_result_limit(name: str, limit: object, cut: object) -> None:
-    """The cap on what the model sees of a result, and which part it sees."""
+    """Refuse an invalid limit on the part of a result that the model sees."""
     is_count = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
     if limit is not None and not is_count:
         raise InvalidTool(
@@ -109,13 +109,13 @@ def check_result_limit(name: str, limit: object, cut: object) -> None:
 
 
 def check_text(name: str, field: str, text: object) -> None:
-    """An optional note is None or says something."""
+    """Refuse a blank note."""
     if text is not None and (not isinstance(text, str) or not text.strip()):
         raise InvalidTool(f"tool {name!r}: {field} must be None or a text, not {_shown(text)}")
 
 
 def check_callable(name: str, field: str, function: object) -> None:
-    """An optional function is None or callable."""
+    """Refuse an optional function that is not callable."""
     if function is not None and not callable(function):
         raise InvalidTool(f"tool {name!r}: {field} must be callable, not {_shown(function)}")
 

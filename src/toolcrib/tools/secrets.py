@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 SECRET = "[secret]"
-"""What stands in a record where a secret was."""
+"""Replaces a secret in records."""
 
 
 class Secret:
     """Marks an argument as secret: `token: Annotated[str, Secret()]`.
 
     The handler gets the value; ledger, events, logs and approval requests get `[secret]`. In the
-    JSON Schema it is `writeOnly`, which is also how a host tool marks a secret of its own.
+    JSON Schema it is `writeOnly`, which is also how a host tool marks a secret.
     """
 
     __slots__ = ()
@@ -39,7 +39,7 @@ class Secret:
 
 
 def is_secret(schema: Any) -> bool:
-    """Whether a JSON Schema says that its value is secret."""
+    """Whether a JSON Schema marks its value as secret."""
     if not isinstance(schema, dict):
         return False
     node = cast("dict[str, Any]", schema)
@@ -54,7 +54,7 @@ _ELEMENTS = ("items", "contains", "unevaluatedItems")
 
 
 class ArgumentShape:
-    """What may stand at one place of the arguments."""
+    """What may stand at one place in the arguments."""
 
     __slots__ = (
         "elements",
@@ -71,16 +71,16 @@ class ArgumentShape:
         self.is_secret = is_secret
         self.is_union = is_union
         self.is_closed = is_closed
-        """True when an object here takes no other properties than those listed."""
+        """True when an object here accepts only the listed properties."""
         self.has_secrets = is_secret
-        """True when this place or any place under it is secret."""
+        """True when this place or any place below it is secret."""
         self.properties: dict[str, ArgumentShape] = {}
         self.others: ArgumentShape | None = None
         self.prefix: list[ArgumentShape] = []
         self.elements: ArgumentShape | None = None
 
     def member(self, key: str | int) -> ArgumentShape | None:
-        """The shape of a property or an element; None when the schema knows none."""
+        """Return the shape of a property or an element, or `None` when the schema has none."""
         if isinstance(key, str):
             return self.properties.get(key, self.others)
         return self.prefix[key] if 0 <= key < len(self.prefix) else self.elements
@@ -96,13 +96,13 @@ class ArgumentShape:
         return bool(self.prefix) or self.elements is not None
 
     def members(self) -> list[ArgumentShape]:
-        """Every shape right under this one."""
+        """Return the shapes directly below this one."""
         members = [*self.properties.values(), *self.prefix, self.others, self.elements]
         return [shape for shape in members if shape is not None]
 
 
 def shape_of(schema: Mapping[str, Any]) -> ArgumentShape:
-    """The shape of arguments that fit `schema`."""
+    """Return the shape of arguments of this schema."""
     reader = _Reader(dict(schema))
     shape = reader.read([reader.root])
     _spread_secrets(reader.shapes.values())
@@ -110,7 +110,7 @@ def shape_of(schema: Mapping[str, Any]) -> ArgumentShape:
 
 
 def property_names(shape: ArgumentShape) -> frozenset[str]:
-    """Every name that the schema gives to a property, at any depth."""
+    """Return every property name in the schema, at any depth."""
     seen: set[int] = set()
     names: set[str] = set()
     waiting = [shape]
@@ -124,7 +124,7 @@ def property_names(shape: ArgumentShape) -> frozenset[str]:
 
 
 class _Reader:
-    """Reads a schema once; a set of subschemas that may apply together becomes one shape."""
+    """Reads a schema once. Subschemas that may apply together become one shape."""
 
     def __init__(self, root: dict[str, Any]) -> None:
         self.root = root

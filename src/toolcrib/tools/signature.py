@@ -28,7 +28,7 @@ _NOT_ARGUMENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One parameter that the model fills. `default` is `Parameter.empty` when it has none."""
+    """A parameter that the model fills. `default` is `Parameter.empty` when there is none."""
 
     name: str
     annotation: Any
@@ -36,13 +36,13 @@ class Argument:
 
     @property
     def is_required(self) -> bool:
-        """Whether the function has no default for it."""
+        """Whether there is no default."""
         return self.default is Parameter.empty
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A function's arguments, and the name of the parameter that takes the context."""
+    """The arguments of a function, and the name of the parameter that takes the context."""
 
     arguments: tuple[Argument, ...]
     context: str | None
@@ -50,7 +50,7 @@ class Signature:
 
 
 def read_signature(function: Callable[..., Any], tool: str) -> Signature:
-    """The signature of a function whose arguments are passed by keyword."""
+    """Read a function whose arguments are passed by keyword."""
     refuse_generators(function, tool)
     parameters = list(inspect.signature(function).parameters.values())
     context = find_context(parameters)
@@ -64,7 +64,7 @@ def read_signature(function: Callable[..., Any], tool: str) -> Signature:
 
 
 def find_context(parameters: list[Parameter]) -> Parameter | None:
-    """The parameter that takes the context: by its type, or by name when its type does not say."""
+    """Return the parameter that takes the context: by type, or by name when it has no type."""
     for parameter in parameters:
         if _is_context_type(parameter.annotation):
             return parameter
@@ -76,7 +76,7 @@ def find_context(parameters: list[Parameter]) -> Parameter | None:
 
 
 def resolve_types(function: Callable[..., Any], signature: Signature, tool: str) -> dict[str, Any]:
-    """The arguments' types by name, with annotations that are text evaluated."""
+    """Return the types of the arguments by name. String annotations are evaluated."""
     types = {argument.name: argument.annotation for argument in signature.arguments}
     unread = {name: hint for name, hint in types.items() if not isinstance(hint, type)}
     if not unread:
@@ -93,7 +93,7 @@ def resolve_types(function: Callable[..., Any], signature: Signature, tool: str)
 
 
 def namespace(function: Callable[..., Any]) -> dict[str, Any]:
-    """The globals of the module in which a function was written."""
+    """Return the globals of the module that defines a function."""
     while isinstance(function, functools.partial):
         function = function.func
     function = inspect.unwrap(function)
@@ -103,7 +103,7 @@ def namespace(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def refuse_generators(function: Callable[..., Any], tool: str) -> None:
-    """A handler returns one value; what yields would hand the caller an unread generator."""
+    """Refuse a handler that yields: a handler returns one value."""
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidTool(
             f"tool {tool!r}: the handler yields; return one value, and report steps on the way "
@@ -112,7 +112,7 @@ def refuse_generators(function: Callable[..., Any], tool: str) -> None:
 
 
 def check_positional(function: Callable[..., Any], tool: str) -> None:
-    """A handler of plain input is called with the input and the context, in that order."""
+    """Refuse a handler of plain input that does not take (input, context)."""
     try:
         inspect.signature(function).bind(None, None)
     except TypeError as error:
@@ -149,14 +149,14 @@ _SECTION = re.compile(
 
 
 def summary(function: Callable[..., Any]) -> str:
-    """The text of the docstring before its first section."""
+    """Return the docstring up to its first section."""
     text = inspect.getdoc(function) or ""
     section = _SECTION.search(text)
     return (text[: section.start()] if section else text).strip()
 
 
 def argument_descriptions(function: Callable[..., Any]) -> dict[str, str]:
-    """What the docstring says about each argument, in Google, NumPy or reST style."""
+    """Return the description of each argument in the docstring (Google, NumPy or reST style)."""
     text = inspect.getdoc(function) or ""
     section = _SECTION.search(text)
     if section is None:

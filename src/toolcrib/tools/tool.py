@@ -39,7 +39,7 @@ the plain JSON input and the context."""
 
 
 class ContextHandler(Protocol[P_contra, R_co]):
-    """A handler that wants the context of its call."""
+    """A handler that takes the context of its call."""
 
     def __call__(
         self, params: P_contra, /, *, context: ToolContext
@@ -49,7 +49,7 @@ class ContextHandler(Protocol[P_contra, R_co]):
 
 
 class PlainHandler(Protocol[P_contra, R_co]):
-    """A handler that needs nothing but its params."""
+    """A handler that takes only its params."""
 
     def __call__(
         self, params: P_contra, /
@@ -63,10 +63,10 @@ Handler: TypeAlias = ContextHandler[P, R] | PlainHandler[P, R]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool(TypeArguments, Generic[P, R]):
-    """A tool that a model or a program can call. Everything is checked when it is declared.
+    """A tool that a model or a program can call. Everything is checked at declaration.
 
     `Tool[Params, Result](name=..., description=..., handler=...)` takes its types from the
-    brackets. A tool without a handler is run by the connected client.
+    brackets. The connected client runs a tool without a handler.
     """
 
     _type_fields: ClassVar[tuple[str, ...]] = ("params_type", "result_type")
@@ -75,12 +75,12 @@ class Tool(TypeArguments, Generic[P, R]):
     description: str
     handler: Handler[P, R] | None = None
     params_type: type[P] | None = None
-    """A dataclass, a pydantic model or a TypedDict; None when the tool takes no arguments."""
+    """A dataclass, a pydantic model or a TypedDict; `None` for a tool without arguments."""
     result_type: type[R] | None = None
     examples: tuple[ToolExample[P, R], ...] = field(default=(), hash=False)
     accepts_overrides: bool = True
     timeout: float | None = None
-    """Seconds until the handler is stopped; None leaves it to the executor's default."""
+    """Seconds until the handler is stopped; `None` takes the executor's default."""
     requires_approval: bool = False
     is_idempotent: bool = False
     is_read_only: bool = False
@@ -88,7 +88,7 @@ class Tool(TypeArguments, Generic[P, R]):
     version: str = "0.0.0"
     category: str | None = None
     max_result_chars: int | None = None
-    """How much of a result the model sees; None leaves it to the executor's default."""
+    """How much of a result the model sees; `None` takes the executor's default."""
     cut: rules.Cut = "head"
     uses: tuple[str, ...] = ()
     """The other tools that the handler may call."""
@@ -97,12 +97,12 @@ class Tool(TypeArguments, Generic[P, R]):
     source: str = rules.PYTHON
     approval_metadata: Callable[[], Mapping[str, Any] | None] | None = None
     requires: tuple[str, ...] = ()
-    """What the connected client must be able to do for the tool to be offered."""
+    """Capabilities that the connected client needs for the tool to be declared."""
     calling: Calling = "params"
     json_schema: Mapping[str, Any] | None = field(default=None, hash=False)
     """The arguments as JSON Schema, when the handler takes plain JSON input."""
     output_schema: Mapping[str, Any] | None = field(default=None, hash=False)
-    """What the tool gives, as JSON Schema. A result that does not fit is a failure."""
+    """The JSON Schema of the result. A result that does not fit is a failure."""
 
     def __post_init__(self) -> None:
         rules.check_text("?", "source", self.source)
@@ -178,7 +178,7 @@ class Tool(TypeArguments, Generic[P, R]):
 
 
 def confines_itself(handler: object) -> bool:
-    """Whether a handler runs what it stands for in a sandbox, and says so."""
+    """Whether a handler runs its work in a sandbox."""
     return getattr(handler, "place", None) == "sandbox"
 
 

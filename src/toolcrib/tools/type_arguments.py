@@ -15,11 +15,11 @@ _SILENT = (Any,)
 
 
 class TypeArguments:
-    """Base of generic frozen dataclasses, which may name a field for each type argument.
+    """Base of generic frozen dataclasses; `_type_fields` names a field for each type argument, in
+    order.
 
-    `_type_fields` has the names in order. Even without any, the base is needed: typing's own alias
-    sets an attribute on each new object, which a frozen and slotted dataclass answers with a
-    TypeError.
+    The base is needed even without such fields: the alias of `typing` sets an attribute on each new
+    object, which raises a `TypeError` for a frozen and slotted dataclass.
     """
 
     __slots__ = ()
@@ -32,7 +32,7 @@ class TypeArguments:
 
 
 class _Alias(types.GenericAlias):
-    """A class with type arguments; calling it fills the fields that they stand for."""
+    """A class with type arguments. Calling it fills the fields named for them."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         origin = cast("type[TypeArguments]", self.__origin__)
@@ -54,7 +54,9 @@ _SAYS_NOTHING = (Any, NoneType)
 
 
 def type_argument(derived: type[Any], base: type[Any]) -> Any:
-    """What `derived` or the nearest class above it put into the brackets of `base`, or None."""
+    """Return the type argument that `derived`, or its nearest ancestor, passed to `base`, or
+    `None`.
+    """
     for cls in derived.__mro__:
         for alias in cls.__dict__.get("__orig_bases__", ()):
             origin, arguments = get_origin(alias), get_args(alias)

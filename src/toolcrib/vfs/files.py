@@ -18,12 +18,12 @@ from typing import Final, TypeAlias
 from toolcrib.errors import UsageError
 from toolcrib.vfs.globs import glob_matches
 from toolcrib.vfs.mount import HostMount
-from toolcrib.vfs.roots import Place, find_place, real_place, real_root
+from toolcrib.vfs.roots import HostPath, find_host_path, real_root, resolved_path
 
 logger = logging.getLogger(__name__)
 
 MOST_ENTRIES: Final = 100_000
-"""How many names are looked at before a mount counts as a mistake."""
+"""A mount with more entries is refused as a mistake."""
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Not to block on a pipe that has taken the place of a file.
@@ -37,35 +37,37 @@ class HostFile:
     """A regular file of the host. `name` is its path below the mount, with slashes."""
 
     name: str
-    place: Place
+    place: HostPath
     identity: _Identity
 
     @property
     def size(self) -> int:
-        """Its bytes when it was found."""
+        """The size in bytes when it was listed."""
         return self.identity[2]
 
     def open(self) -> BufferedReader:
-        """Open it for reading. Raises `UsageError` when it is no longer the file that was found."""
+        """Open the file for reading. Raises `UsageError` when it is no longer the file that was
+        listed.
+        """
         try:
             descriptor = _opened(self.place)
         except OSError as error:
             raise UsageError(f"{self.name!r} cannot be read: {error.strerror}") from error
         if _identity(os.fstat(descriptor)) != self.identity:
             os.close(descriptor)
-            raise UsageError(f"{self.name!r} was changed after it was found; try again")
+            raise UsageError(f"{self.name!r} has changed since it was listed; try again")
         return os.fdopen(descriptor, "rb")
 
     def is_unchanged(self, opened: BufferedReader) -> bool:
-        """Whether nobody has written to the file since it was found."""
+        """Whether the file has not changed since it was listed."""
         return _identity(os.fstat(opened.fileno())) == self.identity
 
 
 def mounted_files(mount: HostMount, roots: Sequence[Path]) -> tuple[HostFile, ...]:
-    """The files that a mount shows, in the order of their names.
+    """Return the files of a mount, sorted by name.
 
-    Links are passed over unless the mount follows them, and those that lead out of the roots
-    always are; so is everything that is neither a folder nor a regular file.
+    Links are skipped unless the mount follows them; links that lead out of the roots are always
+    skipped, as is everything that is neither a directory nor a regular file.
     """
     files: list[HostFile] = []
     total = 0
@@ -84,18 +86,18 @@ def mounted_files(mount: HostMount, roots: Sequence[Path]) -> tuple[HostFile, ..
 @dataclass(frozen=True, slots=True)
 class _Step:
     names: tuple[str, ...]
-    place: Place
+    place: HostPath
     above: tuple[tuple[int, int], ...] = ()
-    """The folders on the way here, by device and inode: a link may lead back to one."""
+    """The directories above, by device and inode: a link may lead back to one of them."""
 
 
 class _Walk:
-    """Goes through one mount."""
+    """Walks one mount."""
 
     def __init__(self, mount: HostMount, roots: Sequence[Path]) -> None:
         self._mount = mount
         self._roots = [real_root(root) for root in roots]
-        self._start = find_place(mount.host_path, roots, follow_symlinks=mount.follow_symlinks)
+        self._start = find_host_path(mount.host_path, roots, follow_symlinks=mount.follow_symlinks)
         self._seen = 0
 
     def files(self) -> Iterator[HostFile]:
@@ -135,13 +137,13 @@ class _Walk:
         above = (*step.above, here)
         return [_Step(names, place, above) for names, place in places if place is not None]
 
-    def _place(self, place: Place) -> Place | None:
+    def _place(self, place: HostPath) -> HostPath | None:
         path = place.path
         if not os.path.islink(path):
             return place
         if not self._mount.follow_symlinks:
             return None
-        target = real_place(path, self._roots)
+        target = resolved_path(path, self._roots)
         if target is None:
             logger.warning("passed over %s: the link leads out of the allowed roots", path)
         return target
@@ -169,7 +171,7 @@ class _Walk:
         )
 
 
-def _opened(place: Place) -> int:
+def _opened(place: HostPath) -> int:
     *folders, name = place.names
     here = os.open(place.root, _FOLDER)
     try:

@@ -11,10 +11,10 @@ from functools import lru_cache
 
 
 def glob_matches(pattern: str, names: Sequence[str]) -> bool:
-    """Whether a pattern means the path that these names make up.
+    """Whether the pattern matches the path made of these names.
 
-    `*`, `?` and `[...]` stay within one name; `**` stands for any number of folders. A pattern
-    without a slash is looked for at any depth, and one that ends in a slash means what is inside.
+    `*`, `?` and `[...]` match within one name; `**` matches any number of directories. A pattern
+    without a slash matches at any depth, and one that ends in a slash matches everything inside.
     """
     parts = _parts(pattern)
     # All places in the pattern at once: trying one after the other could take for ever.
@@ -31,7 +31,7 @@ def _advanced(parts: Sequence[str], reached: Iterable[int], name: str) -> set[in
 
 
 def _skipping(parts: Sequence[str], reached: Iterable[int]) -> set[int]:
-    """The places reached when `**` may also stand for nothing."""
+    """Return the positions reached when `**` may also match nothing."""
     positions: set[int] = set()
     for start in reached:
         at = start

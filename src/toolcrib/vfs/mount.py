@@ -10,7 +10,7 @@ from toolcrib.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class VfsPath:
-    """An absolute path, as its segments. It cannot climb: there is no `..` in it.
+    """An absolute path as its segments. It cannot climb: no segment is `..`.
 
     `str(VfsPath(("a", "b")))` is `/a/b`; without segments it is the root.
     """
@@ -25,7 +25,7 @@ class VfsPath:
 
     @classmethod
     def parse(cls, text: str) -> VfsPath:
-        """Read a path such as `/a/b`; the slash in front may be left out."""
+        """Parse a path such as `/a/b`; the leading slash is optional."""
         inner = text.removeprefix("/")
         return cls(tuple(inner.split("/")) if inner else ())
 
@@ -48,19 +48,19 @@ def _is_name(segment: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HostMount:
-    """A file or folder of the host and what of it may be read.
+    """A file or directory of the host, and which part of it may be read.
 
-    It is a wish: the roots that the host allows are checked when the files are read.
+    It grants nothing by itself: the roots that the host allows are checked when the files are read.
     """
 
     host_path: str
     mount_path: VfsPath | None = None
-    """Where the files appear; None leaves it to whoever reads them."""
+    """Where the files appear; `None` leaves it to the reader."""
     include_glob: tuple[str, ...] = ()
-    """What to take; empty means everything."""
+    """Patterns of files to include; empty means all."""
     exclude_glob: tuple[str, ...] = ()
     max_bytes: int | None = None
-    """The most that may be read in all."""
+    """The most bytes that may be read in total."""
     follow_symlinks: bool = False
 
     def __post_init__(self) -> None:
@@ -97,12 +97,12 @@ def _check_max_bytes(limit: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """What is known of a staged file, without what is in it."""
+    """The facts about a file staged into a container, without its content."""
 
     name: str
-    """The path that its mount gives it."""
+    """The path in its mount."""
     path: str
-    """Where it lies in the container."""
+    """The path in the container."""
     file_id: str
     size: int
     sha256: str

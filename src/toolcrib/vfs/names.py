@@ -7,7 +7,7 @@ import unicodedata
 from typing import Final
 
 LONGEST_NAME: Final = 200
-"""In bytes: what file systems take, with room for a number."""
+"""In bytes: within the limit of file systems, with room for a number."""
 _LONGEST_SUFFIX: Final = 20
 
 _SEPARATORS: Final = re.compile(r"[/\\]")
@@ -17,10 +17,10 @@ _DEVICES: Final = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0
 
 
 def safe_name(name: str, fallback: str = "file") -> str:
-    """The last part of a name, as a name that is safe on every system.
+    """Return the last part of a name in a form that is safe on every system.
 
-    No separator, no control or invisible character, nothing that hides the file, none that is a
-    device; at most `LONGEST_NAME` bytes. What is left empty becomes the fallback.
+    It has no separator, no control or invisible character, is neither hidden nor a device, and has
+    at most `LONGEST_NAME` bytes. If nothing is left, `fallback` is used.
     """
     clean = _clean(name) or _clean(fallback) or "file"
     stem, suffix = split_suffix(clean)
@@ -29,7 +29,7 @@ def safe_name(name: str, fallback: str = "file") -> str:
 
 
 def numbered(name: str, number: int) -> str:
-    """A name's sibling: `plot.png` becomes `plot-1.png`. Number 0 is the name itself."""
+    """Return a numbered variant: `plot.png` becomes `plot-1.png`. Number 0 is the name itself."""
     if number == 0:
         return name
     stem, suffix = split_suffix(name)
@@ -37,7 +37,9 @@ def numbered(name: str, number: int) -> str:
 
 
 def split_suffix(name: str) -> tuple[str, str]:
-    """A name without its extension, and the extension with its dot; a very long one is none."""
+    """Return a name without its extension, and the extension with its dot. A very long extension
+    counts as part of the name.
+    """
     stem, dot, suffix = name.rpartition(".")
     if not stem or not suffix or len(suffix.encode()) > _LONGEST_SUFFIX:
         return name, ""

@@ -11,8 +11,8 @@ from toolcrib.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A real place: no name on the way from `root` was a link when it was looked at."""
+class HostPath:
+    """A real path: no name below `root` was a link when it was checked."""
 
     root: Path
     names: tuple[str, ...]
@@ -22,13 +22,13 @@ class Place:
         """The whole path."""
         return self.root.joinpath(*self.names)
 
-    def child(self, name: str) -> Place:
-        """The place of a name in this folder."""
-        return Place(self.root, (*self.names, name))
+    def child(self, name: str) -> HostPath:
+        """Return the path of a name in this directory."""
+        return HostPath(self.root, (*self.names, name))
 
 
 def check_roots(roots: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
-    """The roots as absolute paths, so that they stay what they are when the program moves on."""
+    """Return the roots as absolute paths, so that a change of directory does not affect them."""
     if isinstance(roots, str | os.PathLike):
         raise UsageError(
             f"host_roots must be a tuple of folders, not {roots!r}; write ({roots!r},)"
@@ -40,10 +40,10 @@ def check_roots(roots: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
     return tuple(Path(root).absolute() for root in paths)
 
 
-def find_place(host_path: str, roots: Sequence[Path], *, follow_symlinks: bool) -> Place:
-    """Where a mount's path lies; a relative one is looked for in one root after the other.
+def find_host_path(host_path: str, roots: Sequence[Path], *, follow_symlinks: bool) -> HostPath:
+    """Return where the path of a mount lies. A relative path is tried in each root in turn.
 
-    Raises `UsageError` when it lies outside, is missing, or is reached by a link that is not to be
+    Raises `UsageError` when it lies outside, is missing, or leads through a link that may not be
     followed.
     """
     real_roots = [real_root(root) for root in roots]
@@ -68,7 +68,7 @@ def find_place(host_path: str, roots: Sequence[Path], *, follow_symlinks: bool) 
 
 
 def real_root(root: Path) -> Path:
-    """A root without links: it is the host's own choice, so links on the way to it are fine."""
+    """Return a root with links resolved: the host chose the root, so links above it are fine."""
     try:
         real = Path(os.path.realpath(root, strict=True))
     except OSError as error:
@@ -78,20 +78,20 @@ def real_root(root: Path) -> Path:
     return real
 
 
-def real_place(path: Path, real_roots: Sequence[Path]) -> Place | None:
-    """Where a path really leads; None when that is outside every root, or nowhere."""
+def resolved_path(path: Path, real_roots: Sequence[Path]) -> HostPath | None:
+    """Return where a path really leads, or `None` when that is outside every root or nowhere."""
     try:
         real = Path(os.path.realpath(path, strict=True))
     except OSError:
         return None
     for root in real_roots:
         if real.is_relative_to(root):
-            return Place(root, real.relative_to(root).parts)
+            return HostPath(root, real.relative_to(root).parts)
     return None
 
 
 def _candidate(host_path: str, root: Path, real: Path) -> Path | None:
-    """The path below one root; None when it is absolute and lies elsewhere."""
+    """Return the path below one root, or `None` when it is absolute and lies elsewhere."""
     wanted = Path(host_path)
     if not wanted.is_absolute():
         return real / wanted
@@ -103,8 +103,8 @@ def _candidate(host_path: str, root: Path, real: Path) -> Path | None:
 
 def _checked(
     host_path: str, candidate: Path, real_roots: Sequence[Path], follow_symlinks: bool
-) -> Place:
-    place = real_place(candidate, real_roots)
+) -> HostPath:
+    place = resolved_path(candidate, real_roots)
     if place is None:
         raise UsageError(
             f"host mount {host_path!r} is a link that leads out of the allowed roots, or nowhere"

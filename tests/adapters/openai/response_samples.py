@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -50,6 +50,15 @@ def read_items(raws: Items) -> list[ReplyItem]:
     """The items as the adapter reads them for a prompt that declares no tools."""
     profile = OpenAIAdapter(model="m").profile()
     return classifier_of(declare([], [], [], prompt_name="p"), profile).items(raws)
+
+
+def text_parts(raws: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Every `output_text` part of every message, in order."""
+    for raw in raws:
+        if raw.get("type") == "message":
+            for part in mappings_of(raw, "content"):
+                if part.get("type") == "output_text":
+                    yield part
 
 
 def recordings(*providers: str) -> list[Any]:

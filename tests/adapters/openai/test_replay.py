@@ -10,11 +10,11 @@ import pytest
 
 from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
 from tests.adapters.openai.recordings import Recorded, recorded
-from tests.adapters.openai.response_samples import read_items, recordings
+from tests.adapters.openai.response_samples import read_items, recordings, text_parts
 from tests.adapters.openai.scripted_provider import Json, Provider, message, response
 from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.answer import answer_items
-from toolcrib.adapters.json_fields import mappings_of, maybe_int, text_of, text_parts
+from toolcrib.adapters.json_fields import mappings_of, maybe_int, text_of
 from toolcrib.ledger.events import ModelResponded, PromptAnswered
 from toolcrib.toolkits.apply_patch import apply_patch_tool
 from toolcrib.tools.code_interpreter import code_interpreter_tool

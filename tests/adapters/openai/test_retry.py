@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from toolcrib import PromptEvaluationError
 from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.openai.model_client import ResponsesEndpoint, ResponsesReply
-from toolcrib.adapters.openai.reply import asked_pause, is_passing
+from toolcrib.adapters.openai.request_errors import asked_pause, is_passing
 from toolcrib.errors import UsageError
 from toolcrib.testing import run_in_virtual_time
 

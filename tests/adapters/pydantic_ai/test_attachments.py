@@ -112,8 +112,12 @@ def test_an_attachment_that_is_not_there_is_told_before_any_request(tmp_path: Pa
     ("provider", "file", "text"),
     [
         ("groq", FileAttachment(file_id="file_1"), "cannot be attached by its id"),
-        ("google", FileAttachment(file_id="file_1"), "the model cannot be asked this"),
-        ("anthropic", FileAttachment(data=b"x", name="a.mp3"), "the model cannot be asked this"),
+        ("google", FileAttachment(file_id="file_1"), "does not take this request"),
+        (
+            "anthropic",
+            FileAttachment(data=b"x", name="a.mp3"),
+            "the model does not take this request",
+        ),
     ],
     ids=["no_files", "no_address", "no_sound"],
 )

@@ -145,8 +145,8 @@ def test_no_tool_means_no_tool_of_the_providers_either() -> None:
     [
         ("subtract", [add], [], "tool_choice names 'subtract', which the prompt does not offer"),
         ("required", [], [], "tool_choice is 'required', but no tool is offered"),
-        ("required", [], [web_search_tool()], "can be made to use a tool of the provider's"),
-        ("web_search", [add], [web_search_tool()], "can be made to use a tool of the provider's"),
+        ("required", [], [web_search_tool()], "can be made to use a hosted tool"),
+        ("web_search", [add], [web_search_tool()], "can be made to use a hosted tool"),
     ],
     ids=["unknown", "nothing", "hosted_only", "hosted"],
 )

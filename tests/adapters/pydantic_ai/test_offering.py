@@ -108,7 +108,7 @@ def test_a_model_that_lacks_what_its_provider_has_is_told_too() -> None:
     """N14: which model of a provider's has a tool is the library's to know: it says so, early."""
     told = refused(SPEECHES["groq"], web_search_tool())
 
-    assert "the model cannot be asked this" in str(told)
+    assert "the model does not take this request" in str(told)
 
 
 def test_what_a_provider_cannot_do_may_be_left_out_on_request() -> None:

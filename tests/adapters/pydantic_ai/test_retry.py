@@ -19,10 +19,10 @@ from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.options import Budget
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.adapters.pydantic_ai.model_client import (
-    asked_pause,
-    explained,
+    error_text,
     is_passing,
     request_id_of,
+    requested_pause,
 )
 from toolcrib.testing import run_in_virtual_time
 
@@ -176,12 +176,12 @@ def test_models_that_take_each_others_place_are_told_of_together() -> None:
         [refused(429, retry_after="2", request_id="req_a"), refused(503, retry_after="3")],
     )
 
-    told = explained(group)
+    told = error_text(group)
 
     assert "status_code: 429" in told
     assert "status_code: 503" in told
     assert told.endswith("It asks to wait 3 seconds.")
-    assert (asked_pause(group), request_id_of(group)) == (3, "req_a")
+    assert (requested_pause(group), request_id_of(group)) == (3, "req_a")
 
 
 def test_a_fallback_of_the_librarys_works_before_ours() -> None:

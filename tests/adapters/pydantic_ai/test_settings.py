@@ -57,7 +57,7 @@ def test_settings_of_the_models_own_do_not_either(own: ModelSettings, is_wrapped
     script = Script("Fine.")
     model = script.model(settings=own)
     adapter = PydanticAIAdapter(FallbackModel(model) if is_wrapped else model)
-    with pytest.raises(UsageError, match="the model's own settings hold"):
+    with pytest.raises(UsageError, match="the model's own settings have"):
         adapter.evaluate(ask(add))
     adapter.close()
 

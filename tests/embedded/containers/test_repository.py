@@ -48,7 +48,7 @@ async def test_the_sandbox_is_named_in_the_log(caplog: pytest.LogCaptureFixture)
 
 
 @pytest.mark.parametrize(
-    ("terms", "param"),
+    ("options", "param"),
     [
         ({"expires_after": {"anchor": "last_active_at", "minutes": 21}}, "minutes"),
         ({"expires_after": {"anchor": "last_active_at", "minutes": True}}, "expires_after"),
@@ -62,11 +62,11 @@ async def test_the_sandbox_is_named_in_the_log(caplog: pytest.LogCaptureFixture)
         ({"skills": [{"type": "x"}]}, "skills"),
     ],
 )
-async def test_terms_that_cannot_be_kept_are_refused(terms: dict[str, Any], param: str) -> None:
+async def test_terms_that_cannot_be_kept_are_refused(options: dict[str, Any], param: str) -> None:
     """The answer names what is wrong, and no container is made."""
     async with served(python) as (client, _):
         with pytest.raises(BadRequestError) as caught:
-            await client.post("/containers", body={"name": "c", **terms}, cast_to=object)
+            await client.post("/containers", body={"name": "c", **options}, cast_to=object)
         assert (await client.containers.list()).data == []
     assert caught.value.param is not None
     assert caught.value.param.endswith(param)
@@ -153,7 +153,7 @@ async def test_containers_are_there_after_a_restart(tmp_path: Path) -> None:
         code = "print(open('f').read(), 'x' in globals())"
         second = await run_code(provider.client(), code, container, previous_response_id=first.id)
     assert logs_of(second) == "f False\n"
-    assert "Python was started anew" in second.output_text
+    assert "Python was restarted" in second.output_text
 
 
 async def test_expired_containers_are_swept_while_others_are_made(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ async def test_a_file_larger_than_a_container_takes_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """413, and a container that should have begun with it is not made."""
-    monkeypatch.setattr("toolcrib.embedded.containers.files.MOST_FILE_BYTES", 10)
+    monkeypatch.setattr("toolcrib.embedded.containers.files.MAX_FILE_BYTES", 10)
     async with served(python) as (client, _):
         container = (await client.containers.create(name="c")).id
         stored = await client.files.create(file=("x", b"x" * 11), purpose="user_data")

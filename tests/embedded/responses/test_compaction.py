@@ -18,14 +18,14 @@ from toolcrib.embedded import (
     EmbeddedProvider,
     ProposedCall,
 )
-from toolcrib.embedded.responses.compaction import MOST_ANSWERED, MOST_SAID
+from toolcrib.embedded.responses.compaction import MAX_ANSWERED, MAX_SAID
 
 
 def script(request: BackendRequest) -> Sequence[BackendOutput]:
     last = request.history[-1]
     if request.tools and not isinstance(last, BackendCallResult):
         return [ProposedCall("look", '{"at": "shelf"}')]
-    return [BackendText("a" * 3 * MOST_SAID)]
+    return [BackendText("a" * 3 * MAX_SAID)]
 
 
 async def shorter(client: AsyncOpenAI, **asked: Any) -> Any:
@@ -46,7 +46,7 @@ async def test_a_kept_conversation_is_made_shorter_and_gone_on_from() -> None:
         output: Any = {
             "type": "function_call_output",
             "call_id": call.call_id,
-            "output": "b" * 3 * MOST_ANSWERED,
+            "output": "b" * 3 * MAX_ANSWERED,
         }
         second = await client.responses.create(
             model="puppet", previous_response_id=first.id, input=[output]
@@ -61,11 +61,9 @@ async def test_a_kept_conversation_is_made_shorter_and_gone_on_from() -> None:
     assert isinstance(told, BackendMessage)
     assert "user: where is it" in told.text
     assert 'called look: {"at": "shelf"}' in told.text
-    assert (
-        f"look answered: {'b' * MOST_ANSWERED} [{2 * MOST_ANSWERED} more characters]" in told.text
-    )
-    assert f"assistant: {'a' * MOST_SAID} [{2 * MOST_SAID} more characters]" in told.text
-    assert "b" * (MOST_ANSWERED + 1) not in told.text
+    assert f"look answered: {'b' * MAX_ANSWERED} [{2 * MAX_ANSWERED} more characters]" in told.text
+    assert f"assistant: {'a' * MAX_SAID} [{2 * MAX_SAID} more characters]" in told.text
+    assert "b" * (MAX_ANSWERED + 1) not in told.text
 
 
 @pytest.mark.parametrize("content", ["", "not base64!", "e30=", "bnVsbA==", "W10="])

@@ -39,7 +39,9 @@ class Lamp:
     async def open(self, config: Mapping[str, Any], asked: ResponseRequest, opened: Any) -> Lamp:
         return self
 
-    async def run(self, name: str, arguments: Mapping[str, Any], run: ResponseWriter) -> ToolAnswer:
+    async def run(
+        self, name: str, arguments: Mapping[str, Any], writer: ResponseWriter
+    ) -> ToolAnswer:
         return ToolAnswer("lamp_1", "lit")
 
     async def close(self) -> None: ...

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.embedded.search.chunks import CHARACTERS_PER_TOKEN, Chunking, chunks_of
+from toolcrib.embedded.search.documents import CHARACTERS_PER_TOKEN, Chunking, chunks_of
 
 TEXTS = st.text(alphabet="ab. \n!é漢", max_size=3000)
 SIZES = st.tuples(st.integers(5, 60), st.integers(0, 30)).map(

@@ -18,7 +18,7 @@ from toolcrib.embedded.search.index import TextIndex
 RECALL = Path(__file__).with_name("recall")
 AT = 5
 CHUNKS = 10_000
-MOST_SECONDS = 0.020
+MAX_SECONDS = 0.020
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,4 +101,4 @@ async def test_ten_thousand_chunks_answer_soon(capsys: pytest.CaptureFixture[str
         assert len(hits) == AT or each.kind == "paraphrase"
     with capsys.disabled():
         print(f"\n{CHUNKS} chunks: {median(taken) * 1000:.1f} ms in the median", end="")
-    assert median(taken) < MOST_SECONDS
+    assert median(taken) < MAX_SECONDS

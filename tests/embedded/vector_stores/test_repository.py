@@ -86,7 +86,7 @@ async def test_files_of_a_store() -> None:
 
 
 async def test_a_batch_of_files() -> None:
-    """With terms for all or for each, and with the ones that could not be read."""
+    """With options for all or for each, and with the ones that could not be read."""
     async with served(python) as (client, _):
         store = await client.vector_stores.create()
         batches = client.vector_stores.file_batches
@@ -115,7 +115,7 @@ async def test_a_batch_of_files() -> None:
     assert (batch.file_counts.completed, batch.file_counts.failed) == (3, 1)
     assert [each.id for each in failed] == [bad]
     assert failed[0].last_error is not None
-    assert "'.png' cannot be read" in failed[0].last_error.message
+    assert "'.png' are not supported" in failed[0].last_error.message
     assert each_own.file_counts.total == 1
     assert b_only == ["0.md"]
 

@@ -54,7 +54,7 @@ async def test_long_texts_are_cut() -> None:
     async with search_engine() as engine:
         engine.answers({"url": "https://a.com", "title": "t" * 9999, "content": "c" * 9999})
         [page] = await Searxng(engine.url).search("k", 5, Domains())
-    assert (len(page.title), len(page.text)) == (MAX_TITLE, searxng.MOST_TEXT)
+    assert (len(page.title), len(page.text)) == (MAX_TITLE, searxng.MAX_TEXT)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ async def test_an_answer_that_is_too_long_is_not_read_to_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is cut off on the way."""
-    monkeypatch.setattr(searxng, "MOST_BYTES", 1000)
+    monkeypatch.setattr(searxng, "MAX_BYTES", 1000)
     async with search_engine() as engine:
         engine.body = b" " * 2000
         with pytest.raises(WebUnavailable, match="too much"):

@@ -399,7 +399,7 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(root: Path) -> None:
     files = MemoryFiles(MemoryConfig(str(root)))
     (root / "a").write_text("theirs")
 
-    with pytest.raises(OSError, match="somebody else"):
+    with pytest.raises(OSError, match="has changed since it was read"):
         files.replace(("a",), b"old", b"new")
     assert files_in(root) == {"a": b"theirs"}
 

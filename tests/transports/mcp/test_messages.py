@@ -11,7 +11,7 @@ from toolcrib.errors import UsageError
 from toolcrib.transports.mcp import McpOptions
 from toolcrib.transports.mcp.client_sessions import call_fingerprint, fingerprint_of, new_call_id
 from toolcrib.transports.mcp.stdio import (
-    MOST_IN_FLIGHT,
+    MAX_IN_FLIGHT,
     InvalidLine,
     RequestsInFlight,
     as_line,
@@ -89,7 +89,7 @@ class TestInFlight:
     def test_nobody_asks_without_end(self) -> None:
         """A client that does not read its answers cannot have them pile up here."""
         open_requests = RequestsInFlight()
-        for number in range(MOST_IN_FLIGHT):
+        for number in range(MAX_IN_FLIGHT):
             open_requests.begin(JSONRPCRequest(jsonrpc="2.0", id=number, method="ping"))
         with pytest.raises(InvalidLine) as caught:
             open_requests.begin(JSONRPCRequest(jsonrpc="2.0", id="more", method="ping"))

@@ -16,7 +16,7 @@ from tests.transports.mcp.connected_client import ERAS, facts_of
 from toolcrib import RuntimeConfig, create_runtime
 from toolcrib.host_tools import HostToolDefinition, HostToolRegistry
 from toolcrib.transports.mcp import McpServer
-from toolcrib.transports.mcp.results import parts_of
+from toolcrib.transports.mcp.results import content_blocks
 
 PICTURE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 
@@ -81,7 +81,7 @@ async def test_a_declared_schema_is_told_and_kept(era: str) -> None:
 def test_parts_stay_in_their_order() -> None:
     """Where the model's text says the same, nothing is changed."""
     value = {"content": [PICTURE, {"type": "text", "text": "and that"}]}
-    assert parts_of(value, "[image, image/png, 2 bytes]\nand that") == value["content"]
+    assert content_blocks(value, "[image, image/png, 2 bytes]\nand that") == value["content"]
 
 
 def test_what_was_added_or_left_out_is_still_said() -> None:
@@ -89,7 +89,7 @@ def test_what_was_added_or_left_out_is_still_said() -> None:
     omitted = {"type": "image", "omitted": True, "size": 9}
     value = {"content": [{"type": "text", "text": "this"}, PICTURE, omitted]}
     text = {"type": "text", "text": "this, and a note"}
-    assert parts_of(value, "this, and a note") == [text, PICTURE]
+    assert content_blocks(value, "this, and a note") == [text, PICTURE]
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,4 @@ def test_what_was_added_or_left_out_is_still_said() -> None:
 )
 def test_other_values_are_values(value: Any) -> None:
     """Only what is nothing but parts is taken for parts."""
-    assert parts_of(value, "text") is None
+    assert content_blocks(value, "text") is None

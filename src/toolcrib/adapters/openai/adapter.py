@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 from toolcrib.adapters.codec import HostedToolCodec
 from toolcrib.adapters.evaluation import Evaluation
@@ -18,14 +18,14 @@ from toolcrib.adapters.item_classifier import ItemClassifier
 from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.openai.codecs.apply_patch import OpenAIApplyPatchCodec
 from toolcrib.adapters.openai.codecs.code_interpreter import OpenAICodeInterpreterCodec
+from toolcrib.adapters.openai.codecs.container_shell import OpenAIContainerShellCodec
 from toolcrib.adapters.openai.codecs.file_search import OpenAIFileSearchCodec
+from toolcrib.adapters.openai.codecs.handler_shell import OpenAIHandlerShellCodec
 from toolcrib.adapters.openai.codecs.image_generation import OpenAIImageGenerationCodec
 from toolcrib.adapters.openai.codecs.legacy_shell import OpenAILegacyShellCodec
-from toolcrib.adapters.openai.codecs.local_shell import OpenAILocalShellCodec
 from toolcrib.adapters.openai.codecs.mcp import OpenAIMcpApprovals, OpenAIMcpCodec
-from toolcrib.adapters.openai.codecs.shell import OpenAIShellCodec
 from toolcrib.adapters.openai.codecs.tool_search import (
-    OpenAILocalToolSearchCodec,
+    OpenAIHandlerToolSearchCodec,
     OpenAIToolSearchCodec,
 )
 from toolcrib.adapters.openai.codecs.web_search import OpenAIWebSearchCodec
@@ -51,6 +51,8 @@ from toolcrib.adapters.tool_declarations import (
 from toolcrib.adapters.turn_tools import OnUnsupported, ProviderProfile
 from toolcrib.errors import UsageError
 from toolcrib.session.session import Session
+from toolcrib.tools.code_interpreter import KIND as CODE_INTERPRETER
+from toolcrib.tools.code_interpreter import CodeRun
 from toolcrib.vfs.roots import check_roots
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ def default_codecs() -> dict[str, HostedToolCodec[Any, Any]]:
         "file_search": OpenAIFileSearchCodec(),
         "image_generation": OpenAIImageGenerationCodec(),
         "mcp": OpenAIMcpCodec(),
-        "shell": OpenAIShellCodec(),
+        "shell": OpenAIContainerShellCodec(),
         "tool_search": OpenAIToolSearchCodec(),
         "web_search": OpenAIWebSearchCodec(),
     }
@@ -78,8 +80,8 @@ def default_client_codecs() -> tuple[ClientCodec, ...]:
     return (
         OpenAIApplyPatchCodec(),
         OpenAILegacyShellCodec(),
-        OpenAILocalShellCodec(),
-        OpenAILocalToolSearchCodec(),
+        OpenAIHandlerShellCodec(),
+        OpenAIHandlerToolSearchCodec(),
     )
 
 
@@ -97,9 +99,16 @@ def classifier_of(declared: ToolDeclarations, profile: ProviderProfile) -> ItemC
         for hosted in declared.hosted
         if hosted.is_mcp
     ]
-    readers += [ClientCallReader(codec, codec.kind) for codec in profile.client_codecs]
-    readers.append(ClientCallReader(OpenAIMcpApprovals(), "mcp"))
-    return ItemClassifier(declared.hosted, readers, profile.stand_ins, RESPONSES_FORMAT)
+    return ItemClassifier(
+        declared.hosted, readers, profile.stand_ins, RESPONSES_FORMAT, _UNDECLARED_CALLS
+    )
+
+
+_UNDECLARED_CALLS: Final[Mapping[str, CallReader]] = {
+    **{codec.call_type: ClientCallReader(codec, codec.kind) for codec in default_client_codecs()},
+    OpenAIMcpApprovals.call_type: ClientCallReader(OpenAIMcpApprovals(), "mcp"),
+}
+"""Readers for calls of tools that OpenAI defines and a prompt does not declare."""
 
 
 def _approvals(hosted: HostedDeclaration) -> OpenAIMcpApprovals:
@@ -169,8 +178,12 @@ class OpenAIAdapter(PromptAdapter):
         tools = self._turn_tools(prompt, rendered, session, options, self.profile())
         choice_of(tools.declared, turn_options.tool_choice, prompt.name)
         endpoint = ResponsesEndpoint(self._clients.here(), self._retry)
-        checking_client = endpoint.client if self.check_containers else None
-        await ready_containers(tools.declared.hosted, checking_client, prompt.name)
+        interpreters = [
+            hosted for hosted in tools.declared.hosted if hosted.tool.kind == CODE_INTERPRETER
+        ]
+        if interpreters:
+            checking_client = endpoint.client if self.check_containers else None
+            await ready_containers(interpreters, checking_client, prompt.name)
 
         def make_client(tools: TurnTools, prompt: RenderedPrompt[Any]) -> ResponsesClient:
             requests = Requests(prompt, tools.declared, turn_options, self.history)
@@ -178,7 +191,11 @@ class OpenAIAdapter(PromptAdapter):
 
         key = getattr(endpoint.client, "api_key", None)
         secrets = [key] if isinstance(key, str) else []
-        staging = staging_of(request.prompt, tools, self._host_files, turn_options.budget.seconds)
+        staging = (
+            staging_of(request.prompt, tools, self._host_files, turn_options.budget.seconds)
+            if can_stage and interpreters
+            else None
+        )
         if staging is None:
             return Evaluation(
                 request,
@@ -221,4 +238,6 @@ class OpenAIAdapter(PromptAdapter):
         return profile
 
     def _answered(self, response: PromptResponse[O]) -> PromptResponse[O]:
-        return log_runs(response)
+        if any(isinstance(invocation.params, CodeRun) for _, invocation in response.invocations):
+            log_runs(response)
+        return response

@@ -1,6 +1,6 @@
-"""Files of the host in a code interpreter's container: planned, staged, and told to the model.
+"""Host files in a code interpreter's container: planned, uploaded, and announced to the model.
 
-An evaluation whose code interpreter needs files of the host.
+`StagedEvaluation` is the evaluation of a prompt whose code interpreter needs such files.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class Staging:
 
 def staged_in(happened: Iterable[Event], turn: int) -> FilesStaged | None:
     """What was staged for a turn, by its ledger."""
-    found = [each for each in happened if isinstance(each, FilesStaged) and each.turn == turn]
-    return found[-1] if found else None
+    staged = [event for event in happened if isinstance(event, FilesStaged) and event.turn == turn]
+    return staged[-1] if staged else None
 
 
 def staging_of(
@@ -125,14 +125,16 @@ def without_mounts(prompt: RenderedPrompt[Any]) -> RenderedPrompt[Any]:
 def turn_tools_with(staged: FilesStaged, turn_tools: TurnTools) -> TurnTools:
     """The tools of a turn, with the files in the container."""
     declared = turn_tools.declared
-    return replace(turn_tools, declared=replace(declared, tools=tools_with(staged, declared.tools)))
+    return replace(
+        turn_tools, declared=replace(declared, entries=entries_with(staged, declared.entries))
+    )
 
 
-def tools_with(staged: FilesStaged, tools: Sequence[RawItem]) -> list[Any]:
+def entries_with(staged: FilesStaged, entries: Sequence[RawItem]) -> list[Any]:
     """The tools of a request, with the files in the container that the provider makes."""
     if staged.container_id is not None:
-        return list(tools)
-    return [_with_files(tool, staged) if tool.get("type") == KIND else tool for tool in tools]
+        return list(entries)
+    return [_with_files(entry, staged) if entry.get("type") == KIND else entry for entry in entries]
 
 
 def message_with(staged: FilesStaged, message: UserMessage) -> UserMessage:

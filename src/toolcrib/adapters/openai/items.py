@@ -23,6 +23,7 @@ from toolcrib.adapters.items import (
     PromptContent,
     ReasoningItem,
     TextContent,
+    ToolCallEnd,
     ToolCallItem,
     ToolOutputItem,
     UnknownItem,
@@ -38,7 +39,7 @@ from toolcrib.adapters.json_fields import (
     text_of,
 )
 from toolcrib.adapters.openai.codecs.unknown import OpenAIUnknownCodec, is_any_call, kind_of
-from toolcrib.adapters.tool_calls import ToolCallEnd, redacted_arguments, redacted_fields
+from toolcrib.adapters.tool_calls import redacted_arguments, redacted_fields
 from toolcrib.adapters.tool_declarations import HostedDeclaration, undeclared
 
 if TYPE_CHECKING:
@@ -193,9 +194,10 @@ class FunctionCallReader:
     """Reads calls of functions. `names` are the tools' own names by the name on the wire."""
 
     names: Mapping[str, str]
+    call_type: str = "function_call"
 
     def is_call(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:
-        return raw.get("type") == "function_call"
+        return True
 
     def read(self, raw: RawItem) -> ToolCallItem:
         wire_name = text_of(raw, "name")
@@ -214,9 +216,10 @@ class CustomCallReader:
     """Reads calls of custom tools: their free text is one argument, `input`."""
 
     names: Mapping[str, str]
+    call_type: str = "custom_tool_call"
 
     def is_call(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:
-        return raw.get("type") == "custom_tool_call" and not self._is_hosted(raw, raws)
+        return not self._is_hosted(raw, raws)
 
     def read(self, raw: RawItem) -> ToolCallItem:
         wire_name = text_of(raw, "name")

@@ -1,10 +1,6 @@
-"""The way to the Responses API.
+"""The client of the Responses API: requests, replies and the SDK's connections.
 
-When a request to the Responses API is worth another try.
-
-One request to the Responses API: sent, retried, streamed or not, and read as plain JSON.
-
-The SDK's clients: made when first needed, one for each event loop.
+A reply is read as plain JSON, streamed or not: the SDK's classes may be older than the reply.
 """
 
 from __future__ import annotations
@@ -12,33 +8,53 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
 from toolcrib.adapters.history import ReplyItems
-from toolcrib.adapters.json_fields import mapping_of, mappings_of, maybe_int, maybe_text, plain
-from toolcrib.adapters.model_client import ModelReply, Retry
+from toolcrib.adapters.items import ModelMessage, ReasoningItem
+from toolcrib.adapters.json_fields import (
+    mapping_of,
+    mappings_of,
+    maybe_int,
+    maybe_text,
+    plain,
+    text_of,
+)
+from toolcrib.adapters.model_client import (
+    ModelReply,
+    Retry,
+    late,
+    send_with_retries,
+)
 from toolcrib.adapters.openai.containers import retold
-from toolcrib.adapters.openai.reply import (
+from toolcrib.adapters.openai.request_errors import (
     asked_pause,
+    error_text,
     is_container_gone,
     is_passing,
-    problem_in,
-    said,
-    status_of,
 )
 from toolcrib.adapters.openai.stream import Streamed, Watcher
 from toolcrib.adapters.response import Usage
-from toolcrib.errors import ContainerGone, PromptEvaluationError, ReplyBroken, UsageError
+from toolcrib.errors import (
+    ContainerGone,
+    DeadlinePassed,
+    PromptEvaluationError,
+    ReplyBroken,
+    UsageError,
+)
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.codec import RawItem
     from toolcrib.adapters.history import Conversation
     from toolcrib.adapters.item_classifier import ItemClassifier
+    from toolcrib.adapters.items import ReplyItem
     from toolcrib.adapters.loop import StreamAnnouncer
     from toolcrib.adapters.openai.request import Requests
+    from toolcrib.ledger.events import ModelStatus
 
 
 logger = logging.getLogger(__name__)
@@ -61,17 +77,15 @@ class ResponsesClient:
         announcer: StreamAnnouncer | None,
         deadline: float | None,
     ) -> ModelReply:
-        """Send what is unsent until it is answered."""
+        """Send the unsent items until there is a reply."""
         try:
             reply = await self._send(conversation, announcer, deadline)
         except ContainerGone:
-            told = retold(conversation.unsent)
-            if told == conversation.unsent:
+            items = retold(conversation.unsent)
+            if items == conversation.unsent:
                 raise
-            logger.warning(
-                "%s: a container is gone; what ran in it is told as text", self.prompt_name
-            )
-            conversation.unsent = told
+            logger.warning("%s: a container is gone; runs in it are sent as text", self.prompt_name)
+            conversation.unsent = items
             reply = await self._send(conversation, announcer, deadline)
         body, content = reply.body, self._content(reply)
         return ModelReply(content, status_of(body, content.items), problem_in(body, content.items))
@@ -83,7 +97,7 @@ class ResponsesClient:
         reply = await self.wire.ask(
             self.requests.body(conversation),
             prompt_name=self.prompt_name,
-            on_event=watcher.hear if watcher else None,
+            on_event=watcher.add if watcher else None,
             deadline=deadline,
         )
         if announcer:
@@ -115,6 +129,73 @@ def _usage(body: dict[str, Any]) -> Usage:
     )
 
 
+_AGAIN: Final = "; `resume` asks for it again"
+
+
+def status_of(body: RawItem, items: Sequence[ReplyItem]) -> ModelStatus:
+    """The status of a response, as the ledger keeps it."""
+    match maybe_text(body, "status"):
+        case "incomplete":
+            reason = text_of(mapping_of(body, "incomplete_details"), "reason")
+            return "refused" if reason == "content_filter" else "incomplete"
+        case "failed" | "cancelled" | "queued" | "in_progress":
+            return "failed"
+        case _:
+            pass
+    if _is_empty(items):
+        return "empty"
+    return "completed" if refusal_of(items) is None else "refused"
+
+
+def problem_in(body: RawItem, items: Sequence[ReplyItem]) -> str | None:
+    """Why the turn cannot continue from a response; None when it can."""
+    status = maybe_text(body, "status")
+    match status:
+        case "failed":
+            error = mapping_of(body, "error")
+            code, message = text_of(error, "code"), text_of(error, "message")
+            reason = f"{code or 'no code'}: {message or 'it does not say why'}"
+            return f"the provider failed: {reason}{_AGAIN}"
+        case "incomplete":
+            return _incomplete(text_of(mapping_of(body, "incomplete_details"), "reason"))
+        case "cancelled" | "queued" | "in_progress":
+            return f"the response is {status}, not complete{_AGAIN}"
+        case _:
+            pass
+    if _is_empty(items):
+        return f"the response is empty: the model gave neither an answer nor a call{_AGAIN}"
+    refusal = refusal_of(items)
+    return None if refusal is None else f"the model refused: {refusal}"
+
+
+def _is_empty(items: Sequence[ReplyItem]) -> bool:
+    return all(isinstance(item, ReasoningItem) for item in items)
+
+
+def _incomplete(reason: str) -> str:
+    match reason:
+        case "content_filter":
+            return (
+                "the answer was filtered (content_filter); nothing of it can be used, so ask in "
+                "other words"
+            )
+        case "max_output_tokens":
+            return (
+                "the answer was cut off (max_output_tokens); allow more output tokens in settings, "
+                "or ask for less"
+            )
+        case _:
+            return f"the answer is incomplete ({reason or 'the provider does not say why'}){_AGAIN}"
+
+
+def refusal_of(items: Sequence[ReplyItem]) -> str | None:
+    """The words in which the model refused; None when it did not."""
+    for item in items:
+        if isinstance(item, ModelMessage) and item.refusal is not None:
+            return item.refusal
+    return None
+
+
 StreamEvent = dict[str, Any]
 
 _OPTIONS: Final = {"max_retries": 0, "security": {"bearer_auth": True}}
@@ -122,7 +203,7 @@ _OPTIONS: Final = {"max_retries": 0, "security": {"bearer_auth": True}}
 
 @dataclass(frozen=True, slots=True)
 class ResponsesReply:
-    """What one request came to."""
+    """The reply to one request."""
 
     body: dict[str, Any] = field(repr=False)
     """Not shown: the provider may repeat in it what it was sent."""
@@ -131,15 +212,15 @@ class ResponsesReply:
 
 @dataclass(slots=True)
 class _Attempt:
-    """One try at a request, and the id that the provider gave it, also when it breaks off."""
+    """The provider's id of the last attempt, kept also when that attempt fails."""
 
     request_id: str | None = None
 
 
 @dataclass(slots=True)
 class ResponsesEndpoint:
-    """The line to the provider. `client` is an `AsyncOpenAI`; retries are ours, not the SDK's,
-    because they must end with the prompt's deadline.
+    """The endpoint `/responses`. `client` is an `AsyncOpenAI`. Its own retries are switched off,
+    because retries must end with the prompt's deadline.
     """
 
     client: Any
@@ -154,20 +235,20 @@ class ResponsesEndpoint:
         deadline: float | None = None,
     ) -> ResponsesReply:
         """Send a request until it is answered. With `on_event` it asks for a stream."""
-        number = 0
-        while True:
-            number += 1
-            attempt = _Attempt()
-            try:
-                async with asyncio.timeout_at(deadline):
-                    return ResponsesReply(
-                        await self._once(body, on_event, attempt), attempt.request_id
-                    )
-            except Exception as error:
-                pause = self._pause(error, number, deadline)
-                if pause is None:
-                    raise self._explained(error, attempt, prompt_name) from error
-            await asyncio.sleep(pause)
+        attempt = _Attempt()
+        try:
+            reply = await send_with_retries(
+                lambda: self._once(body, on_event, attempt),
+                self.retry,
+                deadline,
+                is_passing=is_passing,
+                requested_pause=asked_pause,
+            )
+        except DeadlinePassed as error:
+            raise late(prompt_name, attempt.request_id) from error
+        except Exception as error:
+            raise self._explained(error, attempt, prompt_name) from error
+        return ResponsesReply(reply, attempt.request_id)
 
     async def _once(
         self,
@@ -177,6 +258,7 @@ class ResponsesEndpoint:
     ) -> dict[str, Any]:
         from openai import AsyncStream, HttpxBinaryResponseContent
 
+        attempt.request_id = None
         # Past `responses.create`, which would look at every item of the history again, and would
         # read the reply into classes that may be too old for it.
         post = partial(self.client.post, "/responses", content=body, options=_OPTIONS)
@@ -189,31 +271,14 @@ class ResponsesEndpoint:
         async with stream:
             return await _collect(stream, on_event)
 
-    def _pause(self, error: Exception, attempt: int, deadline: float | None) -> float | None:
-        """How long to wait before trying again; None when there is no point."""
-        if attempt >= self.retry.attempts or not is_passing(error):
-            return None
-        pause = self.retry.pause(attempt, asked_pause(error))
-        if pause is None or deadline is None:
-            return pause
-        return pause if asyncio.get_running_loop().time() + pause < deadline else None
-
     def _explained(
         self, error: Exception, attempt: _Attempt, prompt_name: str
     ) -> PromptEvaluationError:
-        """A provider's error as ours: what was wrong, and the id to ask the provider about."""
+        """A provider's error as a `PromptEvaluationError`, with the id of the request."""
         request_id = attempt.request_id or getattr(error, "request_id", None)
-        if isinstance(error, TimeoutError):
-            return PromptEvaluationError(
-                "the deadline passed before the provider answered; allow more seconds in the "
-                "prompt's Budget, or to the call that evaluates it",
-                prompt_name=prompt_name,
-                phase="budget",
-                request_id=request_id,
-            )
         kind = ContainerGone if is_container_gone(error) else PromptEvaluationError
         return kind(
-            f"the provider did not answer: {said(error, self.client)}",
+            f"the provider did not answer: {error_text(error, self.client)}",
             prompt_name=prompt_name,
             phase="request",
             request_id=request_id,
@@ -222,12 +287,12 @@ class ResponsesEndpoint:
 
 def _read(content: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(content)
+        body = json.loads(content)
     except ValueError:
         raise ReplyBroken("the reply is not whole JSON: it was cut off, or is no reply") from None
-    if not isinstance(found, dict):
+    if not isinstance(body, dict):
         raise ReplyBroken("the reply is JSON, but no response")
-    return cast("dict[str, Any]", found)
+    return cast("dict[str, Any]", body)
 
 
 async def _collect(
@@ -238,7 +303,7 @@ async def _collect(
     try:
         async for raw in stream:
             event = plain(raw)
-            streamed.hear(event)
+            streamed.add(event)
             on_event(event)
     except json.JSONDecodeError:
         raise ReplyBroken("an event of the stream is not whole JSON") from None
@@ -250,16 +315,16 @@ class SdkClients:
     own. A client that was given is used everywhere and never closed.
     """
 
-    def __init__(self, given: Any, base_url: str | None, api_key: str | None) -> None:
-        self._given = given
+    def __init__(self, client: Any, base_url: str | None, api_key: str | None) -> None:
+        self._client = client
         self._base_url = base_url
         self._api_key = api_key
         self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
 
     def here(self) -> Any:
         """The client for the running loop."""
-        if self._given is not None:
-            return self._given
+        if self._client is not None:
+            return self._client
         loop = asyncio.get_running_loop()
         if loop not in self._made:
             self._made[loop] = self._make()

@@ -16,7 +16,7 @@ from toolcrib.adapters.pydantic_ai.messages import MessageHistory
 from toolcrib.adapters.pydantic_ai.model_client import PydanticAIClient
 from toolcrib.adapters.pydantic_ai.models import ModelSource, keys_of, provider_of, system_of
 from toolcrib.adapters.pydantic_ai.patched_models import patch_model
-from toolcrib.adapters.pydantic_ai.request import RESERVED, asking, check_own_settings
+from toolcrib.adapters.pydantic_ai.request import RESERVED, check_own_settings, request_template
 from toolcrib.adapters.tool_declarations import AnyCodec, stand_ins_of
 from toolcrib.adapters.turn_tools import OnUnsupported, ProviderProfile
 from toolcrib.errors import PromptEvaluationError, UsageError
@@ -71,29 +71,41 @@ class PydanticAIAdapter(PromptAdapter):
         await self._models.close_here()
 
     async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
-        asked = checked_options(self.model, options, RESERVED)
-        question = render(prompt)
+        turn_options = checked_options(self.model, options, RESERVED)
+        request = render(prompt)
         model = patch_model(self._models.here())
         check_own_settings(model)
         system = system_of(model)
         profile = self._profile(self._provider or provider_of(model), system)
-        opening = self._turn_tools(prompt, question.prompt, session, options, profile)
-        told = asking(question.prompt, opening.declared, asked, model)
-        media_types = _media_types(question.prompt)
-        _check_files(question, MessageHistory(system, media_types))
+        tools = self._turn_tools(prompt, request.prompt, session, options, profile)
+        template = request_template(request.prompt, tools.declared, turn_options, model)
+        media_types = _media_types(request.prompt)
+        _check_files(request, MessageHistory(system, media_types))
 
         def make_client(tools: TurnTools, prompt: RenderedPrompt[O]) -> PydanticAIClient:
             messages = MessageHistory(system, media_types)
             return PydanticAIClient(
-                model, told, messages, prompt.name, tools.provider, tools.classifier, self._retry
+                model,
+                template,
+                messages,
+                prompt.name,
+                tools.provider,
+                tools.classifier,
+                self._retry,
             )
 
         return Evaluation(
-            question, session, opening, asked, make_client, history="client", secrets=keys_of(model)
+            request,
+            session,
+            tools,
+            turn_options,
+            make_client,
+            history="client",
+            secrets=keys_of(model),
         )
 
     def _profile(self, provider: str, system: str) -> ProviderProfile:
-        """What the provider offers; made once for each provider that the models name."""
+        """The tools that the provider supports; made once for each provider."""
         key = provider, system
         if key not in self._profiles:
             codecs = default_codecs(provider, system) if self._codecs is None else self._codecs
@@ -110,14 +122,14 @@ class PydanticAIAdapter(PromptAdapter):
         return self._profiles[key]
 
 
-def _check_files(question: PromptRequest[Any], messages: MessageHistory) -> None:
+def _check_files(request: PromptRequest[Any], messages: MessageHistory) -> None:
     """Refuse files that cannot be sent, before anything is recorded."""
-    if not question.prompt.attachments:
+    if not request.prompt.attachments:
         return
     try:
-        messages.extend([question.message])
+        messages.extend([request.message])
     except UsageError as error:
-        name = question.prompt.name
+        name = request.prompt.name
         raise PromptEvaluationError(str(error), prompt_name=name, phase="render") from error
 
 

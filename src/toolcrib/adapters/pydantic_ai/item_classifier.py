@@ -14,6 +14,7 @@ from toolcrib.adapters.items import (
     ModelMessage,
     ReasoningItem,
     ReplyItem,
+    ToolCallEnd,
     ToolCallItem,
     ToolOutputItem,
     UnknownItem,
@@ -33,12 +34,7 @@ from toolcrib.adapters.pydantic_ai.parts import (
     read_message,
     without_text,
 )
-from toolcrib.adapters.tool_calls import (
-    CallReader,
-    ClientCallReader,
-    ToolCallEnd,
-    redacted_arguments,
-)
+from toolcrib.adapters.tool_calls import CallReader, ClientCallReader, redacted_arguments
 from toolcrib.adapters.tool_declarations import HostedDeclaration, ToolDeclarations, undeclared
 from toolcrib.adapters.turn_tools import ProviderProfile
 
@@ -54,9 +50,10 @@ class PartCallReader:
     """Reads the calls of functions. `names` are the tools' own names by the name on the wire."""
 
     names: Mapping[str, str]
+    call_type: str = TOOL_CALL
 
     def is_call(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:
-        return raw.get("type") == TOOL_CALL
+        return True
 
     def read(self, raw: RawItem) -> ToolCallItem:
         wire_name = text_of(raw, "name")

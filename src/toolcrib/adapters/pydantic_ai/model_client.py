@@ -1,25 +1,26 @@
-"""The way to a model of pydantic-ai: asked, retried, streamed or not, and read as items.
+"""`PydanticAIClient`: sends the requests of a turn to a pydantic-ai model.
 
-What goes wrong on the way to a model, and whether it is worth another try.
-
-Whether a model's response is an answer, and if not, why.
-
-Which events of a model's stream people want to see.
+Also its parts: which errors are worth a retry, the status of a reply, and the progress events of a
+stream.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.history import ReplyItems
 from toolcrib.adapters.json_fields import maybe_text
-from toolcrib.adapters.model_client import ModelReply, Retry
+from toolcrib.adapters.model_client import (
+    ModelReply,
+    Retry,
+    late,
+    send_with_retries,
+)
 from toolcrib.adapters.pydantic_ai.parts import items_of, with_calls
 from toolcrib.adapters.response import Usage
-from toolcrib.errors import PromptEvaluationError, ReplyBroken
+from toolcrib.errors import DeadlinePassed, PromptEvaluationError, ReplyBroken
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.item_classifier import ItemClassifier
     from toolcrib.adapters.loop import StreamAnnouncer
     from toolcrib.adapters.pydantic_ai.messages import MessageHistory
-    from toolcrib.adapters.pydantic_ai.request import Asking
+    from toolcrib.adapters.pydantic_ai.request import RequestTemplate
     from toolcrib.ledger.events import ModelStatus
 
 
@@ -44,34 +45,34 @@ _REQUEST_IDS: Final = ("request-id", "x-request-id", "x-amzn-requestid", "apim-r
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether the same request may well be answered next time."""
-    # Of models that take each other's place, one that recovers is enough.
-    return any(_is_passing(each) for each in _each(error))
+    """Whether the same request may succeed next time."""
+    # Of the models of a fallback, one that recovers is enough.
+    return any(_is_passing(member) for member in _members(error))
 
 
-def asked_pause(error: Exception) -> float | None:
-    """The seconds that the provider asks to wait; None when it does not say."""
-    asked = [getattr(each, "retry_after", None) for each in _each(error)]
-    return max((each for each in asked if isinstance(each, int | float)), default=None)
+def requested_pause(error: Exception) -> float | None:
+    """The seconds that the provider requests to wait; None when it requests none."""
+    pauses = [getattr(member, "retry_after", None) for member in _members(error)]
+    return max((pause for pause in pauses if isinstance(pause, int | float)), default=None)
 
 
 def request_id_of(error: Exception) -> str | None:
-    """The provider's id of the request that failed; None when it is not told."""
-    for each in _each(error):
-        headers: Any = getattr(each, "headers", None) or {}
+    """The provider's id of the request that failed; None when it is not known."""
+    for member in _members(error):
+        headers: Any = getattr(member, "headers", None) or {}
         ids: list[Any] = [headers.get(name) for name in _REQUEST_IDS]
-        ids.append(getattr(each.__cause__, "request_id", None))
-        for found in ids:
-            if isinstance(found, str) and found:
-                return found
+        ids.append(getattr(member.__cause__, "request_id", None))
+        for request_id in ids:
+            if isinstance(request_id, str) and request_id:
+                return request_id
     return None
 
 
-def explained(error: Exception) -> str:
-    """What went wrong, in the words of whoever noticed."""
-    told = "; ".join(dict.fromkeys(_said(each) for each in _each(error)))
-    asked = asked_pause(error)
-    return f"{told} It asks to wait {asked:g} seconds." if asked else told
+def error_text(error: Exception) -> str:
+    """The messages of an error, and the pause that the provider requests."""
+    text = "; ".join(dict.fromkeys(_message(member) for member in _members(error)))
+    pause = requested_pause(error)
+    return f"{text} It asks to wait {pause:g} seconds." if pause else text
 
 
 def is_unsent(error: Exception) -> bool:
@@ -81,19 +82,17 @@ def is_unsent(error: Exception) -> bool:
     return isinstance(error, UserError | NotImplementedError)
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     from pydantic_ai.exceptions import AgentRunError
 
     if isinstance(error, ReplyBroken):
         return str(error)
     if is_unsent(error):
-        return f"the model cannot be asked this: {error}"
+        return f"the model does not take this request: {error}"
     if isinstance(error, AgentRunError) or _is_of_http(error):
         return f"the provider did not answer: {str(error) or type(error).__name__}"
-    # Whatever this is, pydantic-ai did not foresee it.
-    return (
-        f"the request could not be made, or the reply not be read: {type(error).__name__}: {error}"
-    )
+    # pydantic-ai maps every error that it foresees; this one it did not.
+    return f"the request failed unexpectedly: {type(error).__name__}: {error}"
 
 
 def _is_passing(error: Exception) -> bool:
@@ -105,20 +104,20 @@ def _is_passing(error: Exception) -> bool:
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
         return status in _PASSING_STATUSES or status >= 500
-    # Of what comes in a stream only the code says more; one that nobody knows would come again.
+    # An error inside a stream has only a code; an unknown code would come again.
     if getattr(error, "provider_error_code", None) and type(error).__name__ == "ModelAPIError":
         return False
     return isinstance(error, ReplyBroken) or _is_lost(error)
 
 
 def _is_final(error: Exception) -> bool:
-    """Whether the provider, or pydantic-ai in its place, would say the same again."""
-    return not _FINAL.isdisjoint(each.__name__ for each in type(error).__mro__)
+    """Whether the provider, or pydantic-ai in its place, would refuse again."""
+    return not _FINAL.isdisjoint(base.__name__ for base in type(error).__mro__)
 
 
 def _is_lost(error: Exception) -> bool:
-    """Whether there was no reply, or none that could be read. A line that is lost in the middle of
-    a stream may come up as the HTTP library's own error.
+    """Whether there was no reply, or none that can be read. A connection that is lost in the middle
+    of a stream may show as an error of the HTTP library.
     """
     from pydantic_ai import exceptions
 
@@ -130,19 +129,19 @@ def _is_of_http(error: Exception) -> bool:
     return type(error).__module__.partition(".")[0] in _HTTP_LIBRARIES
 
 
-def _each(error: Exception) -> Iterator[Exception]:
-    """An error; of several together, every one."""
+def _members(error: Exception) -> Iterator[Exception]:
+    """The errors of a group; of any other error, itself."""
     members: tuple[Exception, ...] | None = getattr(error, "exceptions", None)
     if members is None:
         yield error
         return
-    for each in members:
-        yield from _each(each)
+    for member in members:
+        yield from _members(member)
 
 
 _AGAIN: Final = "; `resume` asks for it again"
-# These always say why they stopped; others may leave it out.
-_TELLING: Final = frozenset(
+# Providers that always send a finish reason.
+_WITH_REASON: Final = frozenset(
     {
         "anthropic",
         "azure",
@@ -157,15 +156,15 @@ _TELLING: Final = frozenset(
 )
 
 
-def found(response: ModelResponse, provider: str) -> tuple[ModelStatus, str | None]:
-    """What a response came to, and why nothing can follow from it; None when something can.
+def reply_status(response: ModelResponse, provider: str) -> tuple[ModelStatus, str | None]:
+    """The status of a response, and why the turn cannot continue from it; None when it can.
 
-    Elsewhere a reason that nobody knows may be any; the Responses API has one for success, and
-    tells of every other only when the answer is not whole.
+    An unknown finish reason is no problem, except on the Responses API: it has one reason for
+    success, and sends others only with an incomplete answer.
     """
     details = _details(response)
-    told = maybe_text(details, "finish_reason") or maybe_text(details, "block_reason")
-    reason = told or response.finish_reason
+    sent = maybe_text(details, "finish_reason") or maybe_text(details, "block_reason")
+    reason = sent or response.finish_reason
     match response.finish_reason:
         case "content_filter":
             return "refused", _refused(details, reason)
@@ -175,9 +174,9 @@ def found(response: ModelResponse, provider: str) -> tuple[ModelStatus, str | No
                 "(max_tokens), or ask for less"
             )
         case "error":
-            return "failed", f"the provider failed ({reason}), and does not say why{_AGAIN}"
-        case None if told and provider == "openai-responses":
-            return "incomplete", f"the answer is incomplete ({told}){_AGAIN}"
+            return "failed", f"the provider failed ({reason}) and gives no reason{_AGAIN}"
+        case None if sent and provider == "openai-responses":
+            return "incomplete", f"the answer is incomplete ({sent}){_AGAIN}"
         case _:
             pass
     if response.state == "suspended":
@@ -185,32 +184,32 @@ def found(response: ModelResponse, provider: str) -> tuple[ModelStatus, str | No
     if response.state != "complete":
         return "failed", f"the response is {response.state}, not complete{_AGAIN}"
     if all(_is_silent(part) for part in response.parts):
-        return "empty", (
-            f"the response is empty: the model gave neither an answer nor a call{_AGAIN}"
-        )
+        return "empty", (f"the response is empty: it has neither an answer nor a call{_AGAIN}")
     return "completed", None
 
 
 def is_cut(response: ModelResponse) -> bool:
-    """Whether a response broke off although the line was closed in good order: it does not say why
-    it stopped, and its provider always does. What is not told, pydantic-ai may fill in.
+    """Whether a response broke off although its connection was closed in order: it has no finish
+    reason, and its provider always sends one. pydantic-ai may have filled one in.
     """
     if response.finish_reason not in (None, "stop", "tool_call") or response.state == "suspended":
         return False
     details = _details(response)
-    is_told = bool(details.get("finish_reason") or details.get("refusal"))
-    return not is_told and (response.provider_name in _TELLING or response.state == "incomplete")
+    has_reason = bool(details.get("finish_reason") or details.get("refusal"))
+    return not has_reason and (
+        response.provider_name in _WITH_REASON or response.state == "incomplete"
+    )
 
 
 def _refused(details: dict[str, Any], reason: str | None) -> str:
-    words = maybe_text(details, "refusal")
-    if words:
-        return f"the model refused: {words}"
-    return f"the answer was filtered ({reason}); nothing of it can be used, so ask in other words"
+    refusal = maybe_text(details, "refusal")
+    if refusal:
+        return f"the model refused: {refusal}"
+    return f"the answer was filtered ({reason}) and cannot be used; ask in other words"
 
 
 def _is_silent(part: ModelResponsePart) -> bool:
-    """Whether a part neither answers nor does anything. A call needs no arguments to be one."""
+    """Whether a part is neither an answer nor a call; a call without arguments is one."""
     return part.part_kind == "thinking" or (part.part_kind == "text" and not part.has_content())
 
 
@@ -219,7 +218,7 @@ def _details(response: ModelResponse) -> dict[str, Any]:
 
 
 def announce(event: Any, announcer: StreamAnnouncer) -> None:
-    """Put an event on the bus, or pass over it. The final response counts; these only show."""
+    """Announce the progress in an event of the stream. The final response is what counts."""
     match event.event_kind:
         case "part_start":
             _announce_part(event.part, announcer)
@@ -236,18 +235,18 @@ def _announce_part(part: Any, announcer: StreamAnnouncer) -> None:
         case "text" if part.content:
             announcer.text(part.content)
         case "tool-call" | "builtin-tool-call" | "builtin-tool-return":
-            what = "result" if part.part_kind == "builtin-tool-return" else "added"
-            announcer.progress(part.tool_call_id, part.tool_name, what)
+            state = "result" if part.part_kind == "builtin-tool-return" else "added"
+            announcer.progress(part.tool_call_id, part.tool_name, state)
         case _:
             pass
 
 
 @dataclass(slots=True)
 class PydanticAIClient:
-    """The line of one turn."""
+    """The model client of one turn."""
 
     model: Model
-    asking: Asking
+    template: RequestTemplate
     messages: MessageHistory
     prompt_name: str
     provider: str
@@ -263,9 +262,9 @@ class PydanticAIClient:
         announcer: StreamAnnouncer | None,
         deadline: float | None,
     ) -> ModelReply:
-        """Send what is unsent until it is answered."""
+        """Send the unsent items until there is a reply."""
         messages = self.messages.extend(conversation.unsent)
-        response = await self._until_answered(messages, step, announcer, deadline)
+        response = await self._send(messages, step, announcer, deadline)
         raws = list(with_calls(items_of(response), self.messages.hosted_call_ids))
         items = self.classifier.items(raws)
         self.messages.keep(items[0], response)
@@ -273,38 +272,34 @@ class PydanticAIClient:
             items=items,
             usage=_usage(response.usage),
             response_id=response.provider_response_id,
-            # What the request is called is not told; the response's id finds it as well.
+            # pydantic-ai does not give the request's id; a provider finds the response's id too.
             request_id=response.provider_response_id,
             model=response.model_name,
             is_paused=response.state == "suspended",
         )
         if announcer:
             announcer.flush()
-        return ModelReply(content, *found(response, self.provider))
+        return ModelReply(content, *reply_status(response, self.provider))
 
-    async def _until_answered(
+    async def _send(
         self,
         messages: list[ModelMessage],
         step: int,
         announcer: StreamAnnouncer | None,
         deadline: float | None,
     ) -> ModelResponse:
-        number = 0
-        while True:
-            if deadline is not None and asyncio.get_running_loop().time() >= deadline:
-                raise self._late()
-            number += 1
-            limit = asyncio.timeout_at(deadline)
-            try:
-                async with limit:
-                    return await self._once(messages, step, announcer)
-            except Exception as error:
-                if limit.expired():
-                    raise self._late() from error
-                pause = self._pause(error, number, deadline)
-                if pause is None:
-                    raise self._unanswered(error) from error
-            await asyncio.sleep(pause)
+        try:
+            return await send_with_retries(
+                lambda: self._once(messages, step, announcer),
+                self.retry,
+                deadline,
+                is_passing=is_passing,
+                requested_pause=requested_pause,
+            )
+        except DeadlinePassed as error:
+            raise late(self.prompt_name) from error
+        except Exception as error:
+            raise self._unanswered(error) from error
 
     async def _once(
         self, messages: list[ModelMessage], step: int, announcer: StreamAnnouncer | None
@@ -317,34 +312,18 @@ class PydanticAIClient:
     async def _response(
         self, messages: list[ModelMessage], step: int, announcer: StreamAnnouncer | None
     ) -> ModelResponse:
-        settings, parameters = self.asking.settings_at(step), self.asking.parameters
+        settings, parameters = self.template.settings_at(step), self.template.parameters
         if announcer is None:
             return await self.model.request(messages, settings, parameters)
         async with self.model.request_stream(messages, settings, parameters) as stream:
             async for event in stream:
                 announce(event, announcer)
-        # Only now: a model that falls back on others notes at the end which of them goes on.
+        # Only after the stream: a fallback model then knows which member continues.
         return stream.get()
-
-    def _pause(self, error: Exception, attempt: int, deadline: float | None) -> float | None:
-        """How long to wait before trying again; None when there is no point."""
-        if attempt >= self.retry.attempts or not is_passing(error):
-            return None
-        pause = self.retry.pause(attempt, asked_pause(error))
-        if pause is None or deadline is None:
-            return pause
-        return pause if asyncio.get_running_loop().time() + pause < deadline else None
 
     def _unanswered(self, error: Exception) -> PromptEvaluationError:
         phase = "render" if is_unsent(error) else "request"
-        return self._failed(explained(error), phase=phase, request_id=request_id_of(error))
-
-    def _late(self) -> PromptEvaluationError:
-        return self._failed(
-            "the deadline passed before the provider answered; allow more seconds in the prompt's "
-            "Budget",
-            phase="budget",
-        )
+        return self._failed(error_text(error), phase=phase, request_id=request_id_of(error))
 
     def _failed(self, message: str, **facts: Any) -> PromptEvaluationError:
         return PromptEvaluationError(message, prompt_name=self.prompt_name, **facts)

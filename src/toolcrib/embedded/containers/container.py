@@ -1,4 +1,4 @@
-"""What a container and its files are."""
+"""The records of containers and their files, and the options of a new container."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ from toolcrib.embedded.faults import invalid
 GIBIBYTE: Final = 1024**3
 MEMORY: Final = {"1g": GIBIBYTE, "4g": 4 * GIBIBYTE, "16g": 16 * GIBIBYTE, "64g": 64 * GIBIBYTE}
 IDLE_MINUTES: Final = 20
-MOST_IDLE_MINUTES: Final = 20
-MOST_FILES: Final = 50
+MAX_IDLE_MINUTES: Final = 20
+MAX_FILES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A folder that sandboxed code works in. It expires when it was not used for a while."""
+    """A folder that sandboxed code works in.
+
+    A container expires after it was idle for `expires_minutes`; every use starts that time anew.
+    An expired container stays listed, but its files and its interpreter are gone for good.
+    """
 
     id: str
     name: str
@@ -32,11 +36,11 @@ class Container:
     has_network: bool
 
     def is_expired(self, now: float) -> bool:
-        """Whether nobody used it for too long."""
+        """Whether the container was idle for too long."""
         return now >= self.last_active_at + 60 * self.expires_minutes
 
-    def told(self, now: float) -> dict[str, Any]:
-        """As clients see it."""
+    def resource(self, now: float) -> dict[str, Any]:
+        """The container as the API returns it."""
         network = {"type": "allowlist", "allowed_domains": ["*"]}
         return {
             "id": self.id,
@@ -52,7 +56,7 @@ class Container:
 
     @classmethod
     def of(cls, row: sqlite3.Row) -> Container:
-        """From its row."""
+        """Read a row of the database."""
         facts = dict(row)
         has_network = json.loads(facts.pop("network_policy"))["type"] != "disabled"
         return cls(**facts, has_network=has_network)
@@ -60,7 +64,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class ContainerFile:
-    """A file of a container; `path` is where code sees it."""
+    """The record of a file; `path` is its path inside the sandbox."""
 
     id: str
     container_id: str
@@ -72,17 +76,17 @@ class ContainerFile:
 
     @property
     def name(self) -> str:
-        """Its path below the folder of the container."""
+        """The path below the folder of the container."""
         return self.path.removeprefix(f"{WORK_AT}/")
 
     @property
     def filename(self) -> str:
-        """The last part of its path."""
+        """The last part of the path."""
         return self.path.rpartition("/")[2]
 
     @property
-    def told(self) -> dict[str, Any]:
-        """As clients see it."""
+    def resource(self) -> dict[str, Any]:
+        """The file as the API returns it."""
         return {
             "id": self.id,
             "object": "container.file",
@@ -96,7 +100,7 @@ class ContainerFile:
 
 @dataclass(frozen=True, slots=True)
 class ContainerOptions:
-    """What is asked of a new container."""
+    """The options of a new container."""
 
     name: str = "auto"
     minutes: int = IDLE_MINUTES
@@ -108,7 +112,7 @@ class ContainerOptions:
 def read_container_options(
     config: Mapping[str, Any], param: str, *, allow_network: bool
 ) -> ContainerOptions:
-    """The terms of a request. Raises `ApiFault` for what cannot be kept."""
+    """Read the options of a request. Raises `ApiFault` for an option that cannot be enforced."""
     memory = config.get("memory_limit") or "1g"
     if not isinstance(memory, str) or memory not in MEMORY:
         have = ", ".join(MEMORY)
@@ -124,42 +128,44 @@ def read_container_options(
     )
 
 
-def _minutes(asked: object, param: str) -> int:
-    if asked is None:
+def _minutes(config: object, param: str) -> int:
+    if config is None:
         return IDLE_MINUTES
-    facts = cast(dict[str, Any], asked) if isinstance(asked, dict) else {}
+    facts = cast(dict[str, Any], config) if isinstance(config, dict) else {}
     minutes = facts.get("minutes")
     if facts.get("anchor") != "last_active_at" or type(minutes) is not int:
         raise invalid("Give an anchor of last_active_at, and minutes.", f"{param}.expires_after")
-    if not 1 <= minutes <= MOST_IDLE_MINUTES:
+    if not 1 <= minutes <= MAX_IDLE_MINUTES:
         raise invalid(
-            f"A container expires after 1 to {MOST_IDLE_MINUTES} minutes.",
+            f"A container expires after 1 to {MAX_IDLE_MINUTES} minutes.",
             f"{param}.expires_after.minutes",
         )
     return minutes
 
 
-def _file_ids(asked: object, param: str) -> tuple[str, ...]:
-    listed = cast(list[object], asked) if isinstance(asked, list) else [] if asked is None else [0]
-    if not all(isinstance(each, str) for each in listed):
+def _file_ids(config: object, param: str) -> tuple[str, ...]:
+    listed = (
+        cast(list[object], config) if isinstance(config, list) else [] if config is None else [0]
+    )
+    if not all(isinstance(file_id, str) for file_id in listed):
         raise invalid("'file_ids' must be a list of ids.", f"{param}.file_ids")
-    if len(listed) > MOST_FILES:
-        raise invalid(f"At most {MOST_FILES} files can be given.", f"{param}.file_ids")
+    if len(listed) > MAX_FILES:
+        raise invalid(f"At most {MAX_FILES} files can be given.", f"{param}.file_ids")
     return tuple(map(str, listed))
 
 
-def _network(asked: object, param: str, allow_network: bool) -> bool:
-    if asked is None:
+def _network(config: object, param: str, allow_network: bool) -> bool:
+    if config is None:
         return False
-    policy = cast(dict[str, Any], asked) if isinstance(asked, dict) else {}
+    policy = cast(dict[str, Any], config) if isinstance(config, dict) else {}
     if policy.get("type") == "disabled":
         return False
     at = f"{param}.network_policy"
     if policy.get("type") != "allowlist":
         raise invalid("The network policy is 'disabled' or 'allowlist'.", at)
     if not allow_network:
-        raise invalid("This provider gives containers no network; it was not allowed to.", at)
+        raise invalid("This provider gives containers no network; start it with allow_network.", at)
     if policy.get("allowed_domains") != ["*"]:
-        # A sandbox is on the network or not; a list that nobody enforces would be a promise.
+        # The sandbox has a network or none: it cannot enforce a list of domains.
         raise invalid("A list of domains cannot be enforced here; allow ['*'] or none.", at)
     return True

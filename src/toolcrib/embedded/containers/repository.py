@@ -1,4 +1,4 @@
-"""All containers of a provider."""
+"""The containers of a provider."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from toolcrib.embedded.containers.container import MEMORY, Container, ContainerO
 from toolcrib.embedded.containers.files import ContainerFiles
 from toolcrib.embedded.containers.interpreter import Interpreter
 from toolcrib.embedded.containers.interpreter_pool import LIBRARIES, InterpreterPool, installed
+from toolcrib.embedded.database import SweepInterval, new_id
 from toolcrib.embedded.faults import invalid, missing
-from toolcrib.embedded.ids import new_id
-from toolcrib.embedded.interval import Interval
 from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox.command import MEBIBYTE, SandboxLimits
 from toolcrib.sandbox.detection import find_sandbox
@@ -29,14 +28,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST_LOGS: Final = MEBIBYTE
+MAX_LOGS: Final = MEBIBYTE
 _SWEEP_SECONDS: Final = 60.0
 _CPU_SECONDS: Final = 3600
 
 
 class ContainerRepository:
-    """Makes containers and lets code work in them. `files` are those in the containers, `seconds`
-    is how long one piece of code or one command may take.
+    """Creates containers and runs their interpreters.
+
+    `files` are the files in the containers. `seconds` limits one execution or command.
     """
 
     def __init__(
@@ -57,29 +57,29 @@ class ContainerRepository:
         self.allow_network = allow_network
         self.seconds = seconds
         self._allow_unconfined = allow_unconfined
-        self._warm = InterpreterPool()
+        self._interpreters = InterpreterPool()
         self._locks: dict[str, asyncio.Lock] = {}
-        self._sweeps = Interval(clock, _SWEEP_SECONDS)
+        self._sweeps = SweepInterval(clock, _SWEEP_SECONDS)
         self._named: str | None = None
 
-    async def create(self, terms: ContainerOptions) -> Container:
-        """A new container with its files. Raises `ApiFault`."""
-        if self._sweeps.is_due():
+    async def create(self, options: ContainerOptions) -> Container:
+        """Create a container with the files that its options name. Raises `ApiFault`."""
+        if self._sweeps.has_elapsed():
             await self.sweep()
         contents = [
             (await self._uploads.get(each, "file_ids"), await self._uploads.read(each))
-            for each in terms.file_ids
+            for each in options.file_ids
         ]
         now = int(self._clock())
         container = Container(
             id=new_id("cntr"),
-            name=terms.name,
+            name=options.name,
             status="running",
             created_at=now,
             last_active_at=now,
-            expires_minutes=terms.minutes,
-            memory_limit=terms.memory_limit,
-            has_network=terms.has_network,
+            expires_minutes=options.minutes,
+            memory_limit=options.memory_limit,
+            has_network=options.has_network,
         )
         await self._database.ask(lambda connection: _insert(connection, container))
         try:
@@ -102,7 +102,7 @@ class ContainerRepository:
         return Container.of(row)
 
     async def use(self, container_id: str) -> Container:
-        """A container to work in, whose time begins anew. Raises `ApiFault`."""
+        """A container to run code in; its idle time starts anew. Raises `ApiFault`."""
         container, now = await self.get(container_id), self._clock()
         if container.is_expired(now):
             await self._empty(container)
@@ -125,12 +125,12 @@ class ContainerRepository:
         )
         return [Container.of(row) for row in rows]
 
-    async def told(self, container: Container) -> dict[str, Any]:
-        """A container as clients see it now, with the name of what confines its code."""
-        return {**container.told(self._clock()), "toolcrib_sandbox": await self._backend()}
+    async def resource(self, container: Container) -> dict[str, Any]:
+        """The container as the API returns it, with the name of its sandbox backend."""
+        return {**container.resource(self._clock()), "toolcrib_sandbox": await self._backend()}
 
     async def delete(self, container_id: str) -> None:
-        """Let go of a container and its files. Raises `ApiFault`."""
+        """Delete a container and its files. Raises `ApiFault`."""
         await self._empty(await self.get(container_id))
 
         def write(connection: sqlite3.Connection) -> None:
@@ -139,7 +139,7 @@ class ContainerRepository:
         await self._database.ask(write)
 
     async def sweep(self) -> None:
-        """Remove what is left of containers that are over their time."""
+        """Remove the files and interpreters of expired containers; their records stay."""
         now = self._clock()
         for container in await self.list():
             if container.is_expired(now) and self.files.has_any(container):
@@ -147,14 +147,14 @@ class ContainerRepository:
 
     async def close(self) -> None:
         """End every interpreter."""
-        await self._warm.close()
+        await self._interpreters.close()
 
     def lock(self, container: Container) -> asyncio.Lock:
-        """Held while something runs in it: code of one container runs one after the other."""
+        """The lock that serializes all code of one container."""
         return self._locks.setdefault(container.id, asyncio.Lock())
 
     async def sandbox(self) -> Sandbox:
-        """What confines, the strongest that works here. Raises `SandboxUnavailable`."""
+        """The strongest sandbox that works on this machine. Raises `SandboxUnavailable`."""
         found = await find_sandbox(allow_unconfined=self._allow_unconfined)
         if self._named != found.backend:
             self._named = found.backend
@@ -162,28 +162,28 @@ class ContainerRepository:
         return found
 
     def limits(self, container: Container, seconds: float | None) -> SandboxLimits:
-        """What code in a container may use."""
+        """The limits of code in a container."""
         return SandboxLimits(
             seconds=seconds,
             cpu_seconds=_CPU_SECONDS,
             memory_bytes=MEMORY[container.memory_limit],
-            # Its answers are JSON, in which a byte may take six.
-            output_bytes=8 * MOST_LOGS,
+            # The interpreter answers in JSON, where one byte may take six.
+            output_bytes=8 * MAX_LOGS,
         )
 
     async def interpreter(self, container: Container) -> Interpreter:
-        """The warm Python of a container. Raises `SandboxUnavailable`."""
+        """The running interpreter of a container. Raises `SandboxUnavailable`."""
         sandbox = await self.sandbox()
-        return await self._warm.get(
+        return await self._interpreters.get(
             container.id,
             lambda: Interpreter(
                 sandbox,
                 self.files.work(container),
                 libraries=installed(LIBRARIES),
-                fonts=self._warm.fonts(sandbox),
+                fonts=self._interpreters.fonts(sandbox),
                 limits=self.limits(container, None),
                 network=container.has_network,
-                most_logs=MOST_LOGS,
+                most_logs=MAX_LOGS,
             ),
         )
 
@@ -194,7 +194,7 @@ class ContainerRepository:
             return None
 
     async def _empty(self, container: Container) -> None:
-        await self._warm.drop(container.id)
+        await self._interpreters.drop(container.id)
         self._locks.pop(container.id, None)
         await self.files.remove_all(container)
 

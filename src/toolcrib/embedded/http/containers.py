@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class ContainerRoutes:
-    """Answers what is asked of containers."""
+    """The routes of containers."""
 
     def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
 
     @property
     def routes(self) -> list[BaseRoute]:
-        """The routes, below `/v1`."""
+        """The routes below `/v1`."""
         one = "/containers/{container_id}"
         file = f"{one}/files/{{file_id}}"
         return [
@@ -52,23 +52,23 @@ class ContainerRoutes:
         if not isinstance(body.get("name"), str):
             raise invalid("Missing required parameter: 'name'.", "name")
         containers = self._provider.containers
-        terms = read_container_options(body, "container", allow_network=containers.allow_network)
-        return JSONResponse(await containers.told(await containers.create(terms)))
+        options = read_container_options(body, "container", allow_network=containers.allow_network)
+        return JSONResponse(await containers.resource(await containers.create(options)))
 
     async def _list(self, request: Request) -> Response:
         name, containers = request.query_params.get("name"), self._provider.containers
         found = [each for each in await containers.list() if name in (None, each.name)]
-        return page(request, [await containers.told(each) for each in found])
+        return page(request, [await containers.resource(each) for each in found])
 
     async def _retrieve(self, request: Request) -> Response:
         container = await self._container(request)
-        return JSONResponse(await self._provider.containers.told(container))
+        return JSONResponse(await self._provider.containers.resource(container))
 
     async def _delete(self, request: Request) -> Response:
         container = await self._container(request)
         await self._provider.containers.delete(container.id)
-        told = {"id": container.id, "object": "container.deleted", "deleted": True}
-        return JSONResponse(told)
+        answer = {"id": container.id, "object": "container.deleted", "deleted": True}
+        return JSONResponse(answer)
 
     async def _add_file(self, request: Request) -> Response:
         container = await self._provider.containers.use(request.path_params["container_id"])
@@ -80,7 +80,9 @@ class ContainerRoutes:
                     name, data = await read_upload(form)
                 else:
                     name, data = await self._uploaded(form.get("file_id"))
-        return JSONResponse((await self._provider.containers.files.put(container, name, data)).told)
+        return JSONResponse(
+            (await self._provider.containers.files.put(container, name, data)).resource
+        )
 
     async def _uploaded(self, file_id: object) -> tuple[str, bytes]:
         if not isinstance(file_id, str):
@@ -90,17 +92,17 @@ class ContainerRoutes:
 
     async def _list_files(self, request: Request) -> Response:
         found = await self._provider.containers.files.list(await self._container(request))
-        return page(request, [each.told for each in found])
+        return page(request, [each.resource for each in found])
 
     async def _retrieve_file(self, request: Request) -> Response:
         _, file = await self._file(request)
-        return JSONResponse(file.told)
+        return JSONResponse(file.resource)
 
     async def _delete_file(self, request: Request) -> Response:
         container, file = await self._file(request)
         await self._provider.containers.files.remove(container, file)
-        told = {"id": file.id, "object": "container.file.deleted", "deleted": True}
-        return JSONResponse(told)
+        answer = {"id": file.id, "object": "container.file.deleted", "deleted": True}
+        return JSONResponse(answer)
 
     async def _content(self, request: Request) -> Response:
         container, file = await self._file(request)

@@ -19,14 +19,14 @@ _SHORTEST, _LONGEST = 3600, 2_592_000
 
 
 class FileRoutes:
-    """Answers what is asked of uploaded files."""
+    """The routes of uploaded files."""
 
     def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
 
     @property
     def routes(self) -> list[BaseRoute]:
-        """The routes, below `/v1`."""
+        """The routes below `/v1`."""
         one = "/files/{file_id}"
         return [
             Route("/files", answered(self._create), methods=["POST"]),
@@ -44,14 +44,16 @@ class FileRoutes:
                 raise invalid("Missing required parameter: 'purpose'.", "purpose")
             seconds = _seconds(form)
             stored = await self._provider.files.add(name, data, purpose, seconds=seconds)
-        return JSONResponse(stored.told)
+        return JSONResponse(stored.resource)
 
     async def _list(self, request: Request) -> Response:
         found = await self._provider.files.list(request.query_params.get("purpose"))
-        return page(request, [each.told for each in found])
+        return page(request, [each.resource for each in found])
 
     async def _retrieve(self, request: Request) -> Response:
-        return JSONResponse((await self._provider.files.get(request.path_params["file_id"])).told)
+        return JSONResponse(
+            (await self._provider.files.get(request.path_params["file_id"])).resource
+        )
 
     async def _delete(self, request: Request) -> Response:
         file_id = request.path_params["file_id"]
@@ -64,13 +66,13 @@ class FileRoutes:
 
 
 def _seconds(form: FormData) -> int | None:
-    given = form.get("expires_after[seconds]")
+    value = form.get("expires_after[seconds]")
     anchor = form.get("expires_after[anchor]", "created_at")
     if anchor != "created_at":
         raise invalid("Files expire after their 'created_at'.", "expires_after")
-    if given is None:
+    if value is None:
         return None
-    text = str(given)
+    text = str(value)
     if not text.isdecimal() or not _SHORTEST <= int(text) <= _LONGEST:
         raise invalid(
             f"'expires_after.seconds' must be from {_SHORTEST} to {_LONGEST}.", "expires_after"

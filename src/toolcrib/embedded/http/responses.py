@@ -22,14 +22,14 @@ _MOST = 2**31
 
 
 class ResponseRoutes:
-    """Answers what is asked of responses."""
+    """The routes of responses."""
 
     def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
 
     @property
     def routes(self) -> list[BaseRoute]:
-        """The routes, below `/v1`."""
+        """The routes below `/v1`."""
         one = "/responses/{response_id}"
         return [
             Route("/responses", answered(self._create), methods=["POST"]),
@@ -46,14 +46,14 @@ class ResponseRoutes:
 
     async def _create(self, request: Request) -> Response:
         body = await read_json(request)
-        making = await self._provider.responses.create(body)
-        if making.run.response["background"]:
+        active = await self._provider.responses.create(body)
+        if active.writer.response["background"]:
             if body.get("stream"):
-                return event_stream(making.run.log.after())
-            return JSONResponse(making.run.response)
+                return event_stream(active.writer.log.after())
+            return JSONResponse(active.writer.response)
         if body.get("stream"):
-            return event_stream(_until_left(making))
-        return JSONResponse(await _finished(request, making))
+            return event_stream(_until_left(active))
+        return JSONResponse(await _finished(request, active))
 
     async def _compact(self, request: Request) -> Response:
         return JSONResponse(await self._provider.responses.compact(await read_json(request)))
@@ -94,15 +94,15 @@ class ResponseRoutes:
         raise ApiFault(404, f"The model '{name[:80]}' does not exist here.", code="model_not_found")
 
 
-async def _finished(request: Request, making: ActiveResponse) -> dict[str, Any]:
-    """The whole response. A client that leaves ends it: nobody waits for it."""
+async def _finished(request: Request, active: ActiveResponse) -> dict[str, Any]:
+    """The complete response. A client that disconnects cancels it."""
     leaving = asyncio.ensure_future(_left(request))
     try:
-        await asyncio.wait([making.task, leaving], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([active.task, leaving], return_when=asyncio.FIRST_COMPLETED)
     finally:
         leaving.cancel()
-        await making.stop()
-    return making.run.response
+        await active.stop()
+    return active.writer.response
 
 
 async def _left(request: Request) -> None:
@@ -110,9 +110,9 @@ async def _left(request: Request) -> None:
         pass
 
 
-async def _until_left(making: ActiveResponse) -> AsyncIterator[dict[str, Any]]:
+async def _until_left(active: ActiveResponse) -> AsyncIterator[dict[str, Any]]:
     try:
-        async for event in making.run.log.after():
+        async for event in active.writer.log.after():
             yield event
     finally:
-        await making.stop()
+        await active.stop()

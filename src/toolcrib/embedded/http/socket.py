@@ -1,4 +1,4 @@
-"""`/v1/responses` as a socket: one response after the other on a connection that stays."""
+"""`/v1/responses` over WebSocket: one response after another on one connection."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST_WAITING: Final = 16
-"""Requests that may wait for the one before them. A client that sends more is cut."""
+MAX_WAITING: Final = 16
+"""Queued requests of one connection. A client that sends more is disconnected."""
 
 _HTTP_ONLY: Final = ("stream", "stream_options", "background")
 
 
 class ResponseSocket:
-    """Answers a socket. It takes `response.create`, and tells the events of each response."""
+    """The WebSocket route: takes `response.create` and sends the events of each response."""
 
     def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection until the client leaves."""
+        """Serve one connection until the client disconnects."""
         socket = WebSocket(scope, receive, send)
         await socket.accept()
         await _ResponseConnection(self._provider, socket).serve()
@@ -45,10 +45,10 @@ class _ResponseConnection:
         self._provider = provider
         self._socket = socket
         self._recent = HistoryCache()
-        self._waiting: asyncio.Queue[str | None] = asyncio.Queue(MOST_WAITING)
+        self._waiting: asyncio.Queue[str | None] = asyncio.Queue(MAX_WAITING)
 
     async def serve(self) -> None:
-        answering = asyncio.create_task(self._answer_all())
+        answer_task = asyncio.create_task(self._answer_all())
         try:
             while True:
                 self._waiting.put_nowait(await self._read())
@@ -57,11 +57,11 @@ class _ResponseConnection:
         except WebSocketDisconnect:
             pass
         finally:
-            answering.cancel()
-            await asyncio.wait([answering])
+            answer_task.cancel()
+            await asyncio.wait([answer_task])
 
     async def _read(self) -> str | None:
-        """The next text; None for bytes, which say nothing here."""
+        """The next text message; None for a binary one."""
         message = await self._socket.receive()
         if message["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(message.get("code") or 1000)
@@ -80,26 +80,26 @@ class _ResponseConnection:
             except Exception:
                 logger.exception("a response over a socket failed")
                 self._recent.forget()
-                told = ApiFault(500, "The provider failed; see its log.", kind="server_error")
-                await self._tell(_error(told))
+                error = ApiFault(500, "The provider failed; see its log.", kind="server_error")
+                await self._tell(_error(error))
 
     async def _answer(self, text: str | None) -> None:
         body = _read_create(text)
         is_warming = body.pop("generate", None) is False
-        making = await self._provider.responses.create(
+        active = await self._provider.responses.create(
             body, self._recent, is_answered=not is_warming
         )
         try:
-            async for event in making.run.log.after():
+            async for event in active.writer.log.after():
                 await self._tell(event)
         finally:
-            await making.stop()
-        response = making.run.response
+            await active.stop()
+        response = active.writer.response
         if response["status"] == "failed" or response["store"]:
-            # What is kept needs no remembering; what failed is nothing to go on from.
+            # A stored response is read from the repository; a failed one cannot be continued.
             self._recent.forget()
         else:
-            self._recent.remember(response["id"], making.items)
+            self._recent.remember(response["id"], active.items)
 
     async def _tell(self, event: Mapping[str, Any]) -> None:
         if self._socket.application_state is WebSocketState.CONNECTED:
@@ -117,11 +117,11 @@ def _read_create(text: str | None) -> dict[str, Any]:
         raise invalid(f"Unknown type of event: {str(kind)[:80]!r}.", "type", "unknown_event")
     for name in _HTTP_ONLY:
         if body.get(name):
-            raise invalid(f"'{name}' has no meaning over a socket; leave it out.", name)
+            raise invalid(f"'{name}' is not supported over WebSocket; leave it out.", name)
     return body
 
 
 def _error(fault: ApiFault) -> dict[str, Any]:
     code = fault.code or fault.kind
-    told = {"type": fault.kind, "code": code, "message": fault.message, "param": fault.param}
-    return {"type": "error", "status": fault.status, "error": told}
+    error = {"type": fault.kind, "code": code, "message": fault.message, "param": fault.param}
+    return {"type": "error", "status": fault.status, "error": error}

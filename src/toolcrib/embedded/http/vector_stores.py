@@ -1,7 +1,4 @@
-"""`/v1/vector_stores`, and searching them.
-
-The files of vector stores, one by one and in batches.
-"""
+"""`/v1/vector_stores`: stores, their files and file batches, and search."""
 
 from __future__ import annotations
 
@@ -13,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid, missing
 from toolcrib.embedded.http.bodies import answered, page, read_object
-from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.vector_stores.search import FileMatch, read_search_options, search_files
 from toolcrib.embedded.vector_stores.store import counts_of, read_attributes, read_chunking
 
@@ -24,12 +21,12 @@ if TYPE_CHECKING:
     from toolcrib.embedded.vector_stores.store import VectorStore, VectorStoreFile
 
 
-MOST_FILES: Final = 2000
+MAX_FILES: Final = 2000
 _ONE: Final = "/vector_stores/{store_id}"
 
 
 class StoreFileRoutes:
-    """Answers what is asked of the files of vector stores."""
+    """The routes of the files of vector stores."""
 
     def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
@@ -59,36 +56,36 @@ class StoreFileRoutes:
             read_attributes(body.get("attributes")),
             read_chunking(body.get("chunking_strategy")),
         )
-        return JSONResponse(file.told)
+        return JSONResponse(file.resource)
 
     async def _list(self, request: Request) -> Response:
         files = await self._provider.vector_stores.files.list(await self._store(request))
-        return page(request, [each.told for each in _of_state(request, files)])
+        return page(request, [each.resource for each in _of_state(request, files)])
 
     async def _retrieve(self, request: Request) -> Response:
-        return JSONResponse((await self._file(request)).told)
+        return JSONResponse((await self._file(request)).resource)
 
     async def _describe(self, request: Request) -> Response:
         file, body = await self._file(request), await read_object(request)
         attributes = read_attributes(body.get("attributes"))
         described = await self._provider.vector_stores.files.describe(file, attributes)
-        return JSONResponse(described.told)
+        return JSONResponse(described.resource)
 
     async def _remove(self, request: Request) -> Response:
         file = await self._file(request)
         await self._provider.vector_stores.files.remove(file)
-        told = {"id": file.file_id, "object": "vector_store.file.deleted", "deleted": True}
-        return JSONResponse(told)
+        answer = {"id": file.file_id, "object": "vector_store.file.deleted", "deleted": True}
+        return JSONResponse(answer)
 
     async def _content(self, request: Request) -> Response:
         text = await self._provider.vector_stores.files.text(await self._file(request))
-        told: dict[str, Any] = {
+        answer: dict[str, Any] = {
             "object": "vector_store.file_content.page",
             "data": [{"type": "text", "text": text}],
             "has_more": False,
             "next_page": None,
         }
-        return JSONResponse(told)
+        return JSONResponse(answer)
 
     async def _add_batch(self, request: Request) -> Response:
         store, body = await self._store(request), await read_object(request)
@@ -107,12 +104,12 @@ class StoreFileRoutes:
             )
             for each in wanted
         ]
-        return JSONResponse(_batch_told(store, batch_id, added))
+        return JSONResponse(_batch_resource(store, batch_id, added))
 
     async def _batch(self, request: Request) -> Response:
         store = await self._store(request)
         files = await self._of_batch(request, store)
-        return JSONResponse(_batch_told(store, request.path_params["batch_id"], files))
+        return JSONResponse(_batch_resource(store, request.path_params["batch_id"], files))
 
     async def _cancel(self, request: Request) -> Response:
         files = await self._of_batch(request, await self._store(request))
@@ -121,7 +118,7 @@ class StoreFileRoutes:
 
     async def _batch_files(self, request: Request) -> Response:
         files = await self._of_batch(request, await self._store(request))
-        return page(request, [each.told for each in _of_state(request, files)])
+        return page(request, [each.resource for each in _of_state(request, files)])
 
     async def _of_batch(self, request: Request, store: VectorStore) -> list[VectorStoreFile]:
         batch_id = request.path_params["batch_id"]
@@ -140,23 +137,23 @@ class StoreFileRoutes:
 
 
 def read_file_ids(body: Mapping[str, Any], default: list[str] | None) -> list[str]:
-    """The ids of files that a body names, each once. Raises `ApiFault`."""
-    given = body.get("file_ids", default)
-    listed = cast(list[object], given) if isinstance(given, list) else [None]
-    if len(listed) > MOST_FILES or not all(isinstance(each, str) for each in listed):
-        raise invalid(f"'file_ids' must be a list of at most {MOST_FILES} ids.", "file_ids")
+    """The file ids of a body, without duplicates. Raises `ApiFault`."""
+    value = body.get("file_ids", default)
+    listed = cast(list[object], value) if isinstance(value, list) else [None]
+    if len(listed) > MAX_FILES or not all(isinstance(each, str) for each in listed):
+        raise invalid(f"'file_ids' must be a list of at most {MAX_FILES} ids.", "file_ids")
     return list(dict.fromkeys(str(each) for each in listed))
 
 
 def _batch_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The files of a batch, each with its own terms. Raises `ApiFault`."""
-    listed = body.get("files")
-    if listed is None:
+    """The files of a batch, each with its own options. Raises `ApiFault`."""
+    value = body.get("files")
+    if value is None:
         return [{**body, "file_id": each} for each in read_file_ids(body, default=None)]
-    given = cast(list[object], listed) if isinstance(listed, list) else [None]
-    if len(given) > MOST_FILES or not all(isinstance(each, dict) for each in given):
-        raise invalid(f"'files' must be a list of at most {MOST_FILES} objects.", "files")
-    files = [cast(dict[str, Any], each) for each in given]
+    listed = cast(list[object], value) if isinstance(value, list) else [None]
+    if len(listed) > MAX_FILES or not all(isinstance(each, dict) for each in listed):
+        raise invalid(f"'files' must be a list of at most {MAX_FILES} objects.", "files")
+    files = [cast(dict[str, Any], each) for each in listed]
     return [{**each, "file_id": _text(each, "file_id")} for each in files]
 
 
@@ -172,7 +169,9 @@ def _of_state(request: Request, files: list[VectorStoreFile]) -> list[VectorStor
     return [each for each in files if state in (None, each.status)]
 
 
-def _batch_told(store: VectorStore, batch_id: str, files: list[VectorStoreFile]) -> dict[str, Any]:
+def _batch_resource(
+    store: VectorStore, batch_id: str, files: list[VectorStoreFile]
+) -> dict[str, Any]:
     states = {each.status for each in files}
     status = "cancelled" if "cancelled" in states else "completed"
     return {
@@ -185,11 +184,11 @@ def _batch_told(store: VectorStore, batch_id: str, files: list[VectorStoreFile])
     }
 
 
-_MOST_QUERY: Final = 4096
+_MAX_QUERY: Final = 4096
 
 
 class VectorStoreRoutes:
-    """Answers what is asked of vector stores."""
+    """The routes of vector stores."""
 
     def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
@@ -217,14 +216,14 @@ class VectorStoreRoutes:
         store = await stores.create(str(body.get("name") or ""), _metadata(body), _days(body))
         for file_id in file_ids:
             await stores.files.add(store, file_id, {}, chunking)
-        return JSONResponse(await self._told(store))
+        return JSONResponse(await self._resource(store))
 
     async def _list(self, request: Request) -> Response:
         stores = await self._provider.vector_stores.list()
-        return page(request, [await self._told(each) for each in stores])
+        return page(request, [await self._resource(each) for each in stores])
 
     async def _retrieve(self, request: Request) -> Response:
-        return JSONResponse(await self._told(await self._store(request)))
+        return JSONResponse(await self._resource(await self._store(request)))
 
     async def _change(self, request: Request) -> Response:
         store, body = await self._store(request), await read_object(request)
@@ -236,58 +235,58 @@ class VectorStoreRoutes:
             expires_days=_days(body) if "expires_after" in body else store.expires_days,
         )
         await self._provider.vector_stores.change(changed)
-        return JSONResponse(await self._told(changed))
+        return JSONResponse(await self._resource(changed))
 
     async def _delete(self, request: Request) -> Response:
         store = await self._store(request)
         await self._provider.vector_stores.delete(store)
-        told = {"id": store.id, "object": "vector_store.deleted", "deleted": True}
-        return JSONResponse(told)
+        answer = {"id": store.id, "object": "vector_store.deleted", "deleted": True}
+        return JSONResponse(answer)
 
     async def _search(self, request: Request) -> Response:
         stores = self._provider.vector_stores
         store = await stores.use(request.path_params["store_id"])
         body = await read_object(request)
         queries = _queries(body)
-        terms = read_search_options({"max_num_results": 10, **body}, "search")
-        found = await search_files(stores, [store], queries, terms)
-        told: dict[str, Any] = {
+        options = read_search_options({"max_num_results": 10, **body}, "search")
+        found = await search_files(stores, [store], queries, options)
+        answer: dict[str, Any] = {
             "object": "vector_store.search_results.page",
             "search_query": queries,
             "data": [_result(each) for each in found],
             "has_more": False,
             "next_page": None,
         }
-        return JSONResponse(told)
+        return JSONResponse(answer)
 
     async def _store(self, request: Request) -> VectorStore:
         return await self._provider.vector_stores.get(request.path_params["store_id"])
 
-    async def _told(self, store: VectorStore) -> dict[str, Any]:
-        return await self._provider.vector_stores.told(store)
+    async def _resource(self, store: VectorStore) -> dict[str, Any]:
+        return await self._provider.vector_stores.resource(store)
 
 
 def _queries(body: Mapping[str, Any]) -> list[str]:
     query = body.get("query")
-    given = cast(list[object], query) if isinstance(query, list) else [query]
-    if not given or not all(isinstance(each, str) and each for each in given):
+    value = cast(list[object], query) if isinstance(query, list) else [query]
+    if not value or not all(isinstance(each, str) and each for each in value):
         raise invalid("Missing required parameter: 'query', text or a list of texts.", "query")
-    return [str(each)[:_MOST_QUERY] for each in given]
+    return [str(each)[:_MAX_QUERY] for each in value]
 
 
 def _metadata(body: Mapping[str, Any]) -> dict[str, str]:
-    given: object = body.get("metadata") or {}
-    facts = cast(dict[str, Any], given) if isinstance(given, dict) else dict[str, Any](bad=None)
+    value: object = body.get("metadata") or {}
+    facts = cast(dict[str, Any], value) if isinstance(value, dict) else dict[str, Any](bad=None)
     if len(facts) > 16 or not all(isinstance(value, str) for value in facts.values()):
         raise invalid("Metadata is at most 16 keys with text.", "metadata")
     return facts
 
 
 def _days(body: Mapping[str, Any]) -> int | None:
-    given = body.get("expires_after")
-    if given is None:
+    value = body.get("expires_after")
+    if value is None:
         return None
-    facts = cast(dict[str, Any], given) if isinstance(given, dict) else {}
+    facts = cast(dict[str, Any], value) if isinstance(value, dict) else {}
     days = facts.get("days")
     if facts.get("anchor") != "last_active_at" or type(days) is not int:
         raise invalid("Give an anchor of last_active_at, and days.", "expires_after")

@@ -1,4 +1,4 @@
-"""The loop: the backend proposes, hosted tools run, and the backend is asked again."""
+"""The response loop: the backend proposes calls, hosted tools run, the backend continues."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from toolcrib.embedded.backend import (
     Truncation,
 )
 from toolcrib.embedded.responses.citations import CitationSources, CitationWriter
-from toolcrib.embedded.responses.request import ResponseRequest, read_format
-from toolcrib.embedded.responses.resource import usage_resource
+from toolcrib.embedded.responses.request import ResponseRequest, read_format, usage_resource
 from toolcrib.embedded.responses.writer import MessageWriter, ReasoningWriter, write_client_call
 from toolcrib.embedded.tools.tool import (
     CitationSource,
@@ -41,7 +40,7 @@ MAX_CALLS: Final = 64
 """Hosted calls of one response if the request sets no limit: a backend may loop."""
 
 MAX_REFUSALS: Final = 4
-"""How many calls beyond the limit are answered with a refusal before the response fails."""
+"""Calls beyond the limit that are refused before the response fails."""
 
 
 @dataclass(slots=True)
@@ -51,32 +50,32 @@ class _Proposal:
 
 
 class ResponseLoop:
-    """Makes one response."""
+    """Runs one response from the first backend request to its last state."""
 
     def __init__(
         self,
         backend: ModelBackend,
-        asked: ResponseRequest,
-        run: ResponseWriter,
+        request: ResponseRequest,
+        writer: ResponseWriter,
         conversation: ResponseConversation,
         tools: OpenTools,
         sources: CitationSources,
     ) -> None:
         self._backend = backend
-        self._asked = asked
-        self._run = run
+        self._request = request
+        self._writer = writer
         self._conversation = conversation
         self._tools = tools
         self._sources = sources
-        self._output = read_format(asked.text).output
+        self._output = read_format(request.text).output
         self._unnamed: list[CitationSource] = []
-        self._calls_left = asked.max_tool_calls or MAX_CALLS
+        self._calls_left = request.max_tool_calls or MAX_CALLS
         self._has_called = False
         self._spent = (0, 0)
 
-    async def go(self) -> tuple[str, dict[str, Any]]:
-        """How the response ends: its status, and what changes with it."""
-        for resumed in await self._tools.resume(self._run):
+    async def run(self) -> tuple[str, dict[str, Any]]:
+        """Run the loop. Returns the last status, and the fields that change with it."""
+        for resumed in await self._tools.resume(self._writer):
             self._hear(ProposedCall(resumed.name, resumed.arguments), resumed.answer)
         while True:
             try:
@@ -90,7 +89,7 @@ class ResponseLoop:
             if not proposal.calls or not await self._carry_out(proposal.calls):
                 return "completed", self._ending()
             if self._calls_left < -MAX_REFUSALS:
-                told = "The model goes on calling tools beyond the limit of this response."
+                told = "The model keeps calling tools beyond the limit of this response."
                 return "failed", self._ending(error={"code": "server_error", "message": told})
 
     def _ending(self, **changes: Any) -> dict[str, Any]:
@@ -98,10 +97,13 @@ class ResponseLoop:
 
     async def _propose(self) -> _Proposal:
         proposal, said = _Proposal(), list[str]()
-        thinking, message = ReasoningWriter(self._run), MessageWriter(self._run, self._citer())
+        thinking, message = (
+            ReasoningWriter(self._writer),
+            MessageWriter(self._writer, self._citer()),
+        )
         status = "incomplete"
         try:
-            async for piece in self._backend.propose(self._request()):
+            async for piece in self._backend.propose(self._backend_request()):
                 match piece:
                     case BackendReasoning():
                         thinking.think(piece.text)
@@ -120,7 +122,7 @@ class ResponseLoop:
                         assert_never(piece)
             status = "incomplete" if proposal.cut else "completed"
         finally:
-            # What was said before a backend failed or was stopped has been said.
+            # A client has already seen this text, also if the backend then failed or was cancelled.
             thinking.end()
             message.end(status)
         if said:
@@ -132,32 +134,32 @@ class ResponseLoop:
             self._sources.by_mark, unnamed=tuple(self._unnamed), in_json=self._output.is_json
         )
 
-    def _request(self) -> BackendRequest:
-        asked = self._asked
+    def _backend_request(self) -> BackendRequest:
+        request = self._request
         return BackendRequest(
-            model=asked.model,
+            model=request.model,
             history=self._conversation.history,
-            instructions=asked.instructions,
+            instructions=request.instructions,
             tools=self._tools.backend_tools(
                 has_called=self._has_called, may_run=self._calls_left > 0
             ),
             tool_choice=self._tools.choice(has_called=self._has_called),
-            is_parallel=asked.parallel_tool_calls is not False,
+            is_parallel=request.parallel_tool_calls is not False,
             output=self._output,
-            max_output_tokens=asked.max_output_tokens,
-            temperature=asked.temperature,
-            top_p=asked.top_p,
+            max_output_tokens=request.max_output_tokens,
+            temperature=request.temperature,
+            top_p=request.top_p,
         )
 
     async def _carry_out(self, calls: list[ProposedCall]) -> bool:
-        """Do what was proposed; False when the client has to go on."""
+        """Run the proposed calls; False if the client must answer some of them."""
         goes_on = True
         for call in calls:
             self._has_called = True
             tool = self._tools.client_tool(call.name)
             if tool is not None:
                 write_client_call(
-                    self._run, call.name, call.arguments, is_freeform=tool.is_freeform
+                    self._writer, call.name, call.arguments, is_freeform=tool.is_freeform
                 )
                 goes_on = False
             else:
@@ -173,7 +175,7 @@ class ResponseLoop:
             return self._refuse(call, f"There is no tool {call.name[:80]!r}.")
         if arguments is None:
             return self._refuse(call, "The arguments are not a JSON object.")
-        answer = await runner(arguments, self._run)
+        answer = await runner(arguments, self._writer)
         if isinstance(answer, ToolPause):
             return False
         self._hear(call, answer)
@@ -184,7 +186,7 @@ class ResponseLoop:
         marked = dict(zip(marks, answer.sources, strict=True))
         self._unnamed += [each for each in answer.sources if isinstance(each, ContainerFileSource)]
         text = answer.text + _listed(marked)
-        self._run.answers[answer.item_id] = {
+        self._writer.answers[answer.item_id] = {
             "name": call.name,
             "arguments": call.arguments,
             "text": text,
@@ -197,7 +199,7 @@ class ResponseLoop:
         )
 
     def _refuse(self, call: ProposedCall, why: str) -> bool:
-        """Tell the backend what it may not do; there is no item of it."""
+        """Answer a call with a refusal that only the backend sees."""
         call_id = f"refused_{len(self._conversation.history)}"
         self._take(call, BackendCallResult(call_id, call.name, why))
         return True
@@ -216,7 +218,7 @@ def _object(arguments: str) -> Mapping[str, Any] | None:
 
 
 def _listed(marked: Mapping[str, CitationSource]) -> str:
-    """The sources, with the marks that cite them."""
+    """List the sources with the marks that cite them."""
     lines: list[str] = []
     for mark, source in marked.items():
         match source:

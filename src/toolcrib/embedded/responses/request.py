@@ -1,4 +1,4 @@
-"""A request for a response, as it comes over the wire."""
+"""The request body of `POST /responses`, and the response resource that repeats it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pydantic.dataclasses import dataclass as checked
 from pydantic_core import to_json
 
 from toolcrib.embedded.backend import OutputFormat
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
 from toolcrib.errors import ApiFault
 
@@ -29,19 +30,19 @@ Included = Literal[
     "code_interpreter_call.outputs",
     "reasoning.encrypted_content",
 ]
-"""All but the probabilities of tokens, which no backend tells."""
+"""All values of the API but the token probabilities, which no backend reports."""
 
 UNSUPPORTED: Final = {
     "conversation": "use previous_response_id, or send the items again",
     "prompt": "there are no stored prompts here; send the instructions",
     "context_management": "send a shorter conversation, or ask for /responses/compact",
 }
-"""What would change the meaning of a request if it were ignored."""
+"""Parameters that are refused, because ignoring them would change the request's meaning."""
 
 
 @checked(frozen=True, config=ConfigDict(extra="allow", strict=True))
 class TextOptions:
-    """How the answer's text must look."""
+    """The format of the answer's text."""
 
     format: dict[str, Any] | None = None
     verbosity: str | None = None
@@ -49,7 +50,7 @@ class TextOptions:
 
 @checked(frozen=True, config=_CONFIG)
 class ResponseRequest:
-    """What may be asked. Nothing else may be."""
+    """The parameters of a request. An unknown one is an error."""
 
     model: str
     input: str | list[Item] = field(default_factory=list[Item])
@@ -83,7 +84,7 @@ class ResponseRequest:
 
     @property
     def is_stored(self) -> bool:
-        """Whether the response is kept. A background one always is, to be asked for."""
+        """Whether the response is stored. A background response always is."""
         return self.store is not False
 
     @property
@@ -92,19 +93,19 @@ class ResponseRequest:
         return items_of(self.input)
 
     def includes(self, what: str) -> bool:
-        """Whether an optional part of the output was asked for."""
+        """Whether the request includes an optional part of the output."""
         return what in (self.include or ())
 
 
 def items_of(given: str | list[Item]) -> list[Item]:
-    """An input as items: text is what the user says."""
+    """An input as items: plain text is a message of the user."""
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
     return given
 
 
 def read_request(body: object) -> ResponseRequest:
-    """The typed request. Raises `ApiFault` naming the first parameter that is wrong."""
+    """Validate a request. The `ApiFault` names the first invalid parameter."""
     _refuse_unsupported(body)
     return _checked_together(read_body(_adapter(), body))
 
@@ -117,17 +118,17 @@ def _refuse_unsupported(body: object) -> None:
 
 
 def read_body(adapter: TypeAdapter[T], body: object) -> T:
-    """A body as what an adapter makes of it; what is null was not said. Raises `ApiFault`."""
+    """Validate a body, in which null means absent. Raises `ApiFault`."""
     if not isinstance(body, dict):
         raise invalid("The body must be a JSON object.")
     given = {k: v for k, v in cast(dict[str, Any], body).items() if v is not None}
     try:
-        # Strict dataclasses are made of JSON text, not of dictionaries.
+        # pydantic accepts JSON text for strict dataclasses, but no dictionaries.
         return adapter.validate_json(to_json(given))
     except ValidationError as error:
         raise _fault_of(error) from None
     except (ValueError, RecursionError):
-        raise invalid("The body holds text that is no Unicode, or is nested too deep.") from None
+        raise invalid("The body is not valid Unicode, or is nested too deeply.") from None
 
 
 @cache
@@ -146,46 +147,115 @@ def _fault_of(error: ValidationError) -> ApiFault:
     return invalid(f"Invalid '{param[:80]}': {first['msg']}.", param, "invalid_type")
 
 
-def _checked_together(asked: ResponseRequest) -> ResponseRequest:
-    if not asked.items and asked.previous_response_id is None:
+def _checked_together(request: ResponseRequest) -> ResponseRequest:
+    if not request.items and request.previous_response_id is None:
         raise invalid("One of 'input' or 'previous_response_id' must be given.", "input")
-    if asked.background and not asked.is_stored:
+    if request.background and not request.is_stored:
         raise invalid("A background response must be stored: leave out 'store'.", "store")
-    return asked
+    return request
 
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """The output format, read, and as it is told back."""
+    """The output format for the backend, and as the response repeats it."""
 
     output: OutputFormat
-    told: dict[str, Any]
+    resource: dict[str, Any]
 
 
 def read_format(text: TextOptions | None) -> TextFormat:
-    """The format that a request asks for. Raises `ApiFault`."""
-    asked = (text.format if text else None) or {"type": "text"}
-    match asked.get("type"):
+    """Read the text format of a request. Raises `ApiFault`."""
+    config = (text.format if text else None) or {"type": "text"}
+    match config.get("type"):
         case "text" | "json_object" as kind:
             return TextFormat(OutputFormat(kind), {"type": kind})
         case "json_schema":
-            return _schema_format(asked)
+            return _schema_format(config)
         case other:
             raise invalid(f"Unknown text format: {str(other)[:80]!r}.", "text.format.type")
 
 
-def _schema_format(asked: dict[str, Any]) -> TextFormat:
-    name, schema = asked.get("name"), asked.get("schema")
+def _schema_format(config: dict[str, Any]) -> TextFormat:
+    name, schema = config.get("name"), config.get("schema")
     if not isinstance(name, str) or not name:
         raise invalid("A json_schema format needs a name.", "text.format.name")
     if not isinstance(schema, dict):
         raise invalid("A json_schema format needs a schema.", "text.format.schema")
     read = cast(dict[str, Any], schema)
-    told: dict[str, Any] = {
+    resource: dict[str, Any] = {
         "type": "json_schema",
         "name": name,
-        "description": asked.get("description"),
+        "description": config.get("description"),
         "schema": read,
-        "strict": bool(asked.get("strict", False)),
+        "strict": bool(config.get("strict", False)),
     }
-    return TextFormat(OutputFormat("json_schema", name, read), told)
+    return TextFormat(OutputFormat("json_schema", name, read), resource)
+
+
+def new_response(
+    request: ResponseRequest, now: float, backend_metadata: dict[str, str]
+) -> dict[str, Any]:
+    """A new response without output. `backend_metadata` goes into its metadata."""
+    text: dict[str, Any] = {"format": read_format(request.text).resource}
+    if request.text and request.text.verbosity:
+        text["verbosity"] = request.text.verbosity
+    reasoning = request.reasoning or {}
+    return {
+        "id": new_id("resp"),
+        "object": "response",
+        "created_at": int(now),
+        "completed_at": None,
+        "status": "queued" if request.background else "in_progress",
+        "background": bool(request.background),
+        "error": None,
+        "incomplete_details": None,
+        "instructions": request.instructions,
+        "max_output_tokens": request.max_output_tokens,
+        "max_tool_calls": request.max_tool_calls,
+        "metadata": {**(request.metadata or {}), **backend_metadata},
+        "model": request.model,
+        "output": [],
+        "parallel_tool_calls": request.parallel_tool_calls is not False,
+        "previous_response_id": request.previous_response_id,
+        "prompt_cache_key": request.prompt_cache_key,
+        "reasoning": {
+            "effort": reasoning.get("effort"),
+            "summary": reasoning.get("summary"),
+        },
+        "safety_identifier": request.safety_identifier,
+        "service_tier": "default",
+        "store": request.is_stored,
+        "temperature": 1.0 if request.temperature is None else request.temperature,
+        "text": text,
+        "tool_choice": request.tool_choice if request.tool_choice is not None else "auto",
+        "tools": [tool_resource(each) for each in request.tools or []],
+        "top_logprobs": 0,
+        "top_p": 1.0 if request.top_p is None else request.top_p,
+        "presence_penalty": request.presence_penalty or 0.0,
+        "frequency_penalty": request.frequency_penalty or 0.0,
+        "truncation": request.truncation or "disabled",
+        "usage": None,
+        "user": request.user,
+    }
+
+
+def tool_resource(config: dict[str, Any]) -> dict[str, Any]:
+    """A tool of the request as the response repeats it, without its secrets."""
+    tool = dict(config)
+    if tool.get("type") == "function":
+        tool = {"description": None, "strict": None, **tool}
+    for secret in ("authorization", "headers"):
+        if tool.get(secret) is not None:
+            tool[secret] = "<redacted>" if secret == "authorization" else None
+    return tool
+
+
+def usage_resource(input_tokens: int, output_tokens: int) -> dict[str, Any]:
+    """The token usage of a response."""
+    return {
+        "input_tokens": input_tokens,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens": output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": input_tokens + output_tokens,
+    }

@@ -1,4 +1,9 @@
-"""The Responses API without its wire: create, retrieve, cancel, delete."""
+"""The Responses API without HTTP: create, retrieve, cancel, delete.
+
+A response is `queued` (background only) or `in_progress` until its loop ends, then `completed`,
+`incomplete`, `failed` or `cancelled` for good. A stored response reaches its last state in the
+repository before any client reads it.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +17,15 @@ from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.responses.compaction import compacted, read_compaction_request
 from toolcrib.embedded.responses.conversation import HistoryCache, RequestHistory, read_history
 from toolcrib.embedded.responses.loop import ResponseLoop
-from toolcrib.embedded.responses.request import Item, ResponseRequest, read_format, read_request
-from toolcrib.embedded.responses.resource import new_response, tool_resource, usage_resource
+from toolcrib.embedded.responses.request import (
+    Item,
+    ResponseRequest,
+    new_response,
+    read_format,
+    read_request,
+    tool_resource,
+    usage_resource,
+)
 from toolcrib.embedded.responses.token_count import count_tokens
 from toolcrib.embedded.responses.writer import FINAL, ActiveResponse, EventLog, ResponseWriter
 from toolcrib.embedded.tools.tool import RequestContext
@@ -27,121 +39,124 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-STOPPED = "The provider stopped while it made this response; ask again."
-UNKEPT = "The response was made, but could not be kept; see the provider's log."
+STOPPED = "The provider stopped during this response; send the request again."
+UNKEPT = "The response could not be stored; see the provider's log."
 
 
 class ResponseService:
-    """Makes responses, and keeps those that are stored."""
+    """Creates responses and stores them."""
 
     def __init__(
         self,
         backends: Mapping[str, ModelBackend],
         kinds: HostedKinds,
-        kept: ResponseRepository,
+        repository: ResponseRepository,
         clock: Clock,
     ) -> None:
         self._backends = backends
         self._kinds = kinds
-        self._kept = kept
+        self._repository = repository
         self._clock = clock
-        self._making: dict[str, ActiveResponse] = {}
+        self._active: dict[str, ActiveResponse] = {}
 
     async def recover(self) -> None:
-        """What was being made when the provider died is told as failed: it is never lost."""
-        for response in await self._kept.unfinished():
+        """Mark the responses that a crash interrupted as failed, so that none is lost."""
+        for response in await self._repository.unfinished():
             log = EventLog()
-            run = ResponseWriter(response, log)
-            run.begin()
-            log.end(run.end("failed", self._clock(), error=_error(STOPPED)))
-            await self._kept.finish(response, {}, log.events)
+            writer = ResponseWriter(response, log)
+            writer.begin()
+            log.end(writer.end("failed", self._clock(), error=_error(STOPPED)))
+            await self._repository.finish(response, {}, log.events)
 
     async def create(
         self, body: object, recent: HistoryCache | None = None, *, is_answered: bool = True
     ) -> ActiveResponse:
-        """Begin a response. Raises `ApiFault` before anything is made or kept. Without
-        `is_answered` the backend is not asked: the next response goes on from the input alone.
+        """Start a response. Raises `ApiFault` before anything is stored.
+
+        Without `is_answered` the backend is not asked: the next response continues the input.
         """
-        asked = read_request(body)
-        backend = self._backend(asked.model)
-        read_format(asked.text)
-        self._kinds.check(asked)
-        await self._kinds.ready(asked)
-        history = await read_history(self._kept, asked.items, asked.previous_response_id, recent)
-        response = new_response(asked, self._clock(), backend_metadata(backend))
-        if asked.is_stored:
-            await self._kept.begin(response, _request_of(body), history)
-        run = ResponseWriter(response, EventLog())
-        run.begin()
-        work = self._answered(run, backend, asked, history) if is_answered else _unasked()
-        answering = asyncio.create_task(work)
-        task = asyncio.create_task(self._finish(run, asked, answering))
-        making = ActiveResponse(run, history, answering, task)
-        self._making[response["id"]] = making
-        return making
+        request = read_request(body)
+        backend = self._backend(request.model)
+        read_format(request.text)
+        self._kinds.check(request)
+        await self._kinds.check_resources(request)
+        history = await read_history(
+            self._repository, request.items, request.previous_response_id, recent
+        )
+        response = new_response(request, self._clock(), backend_metadata(backend))
+        if request.is_stored:
+            await self._repository.begin(response, _request_of(body), history)
+        writer = ResponseWriter(response, EventLog())
+        writer.begin()
+        work = self._answered(writer, backend, request, history) if is_answered else _unasked()
+        answer_task = asyncio.create_task(work)
+        task = asyncio.create_task(self._finish(writer, request, answer_task))
+        active = ActiveResponse(writer, history, answer_task, task)
+        self._active[response["id"]] = active
+        return active
 
     async def compact(self, body: object) -> dict[str, Any]:
-        """A conversation made shorter. Raises `ApiFault`."""
-        asked = read_compaction_request(body)
-        self._backend(asked.model)
-        history = await read_history(self._kept, asked.items, asked.previous_response_id)
+        """Compact a conversation. Raises `ApiFault`."""
+        request = read_compaction_request(body)
+        self._backend(request.model)
+        history = await read_history(self._repository, request.items, request.previous_response_id)
         return compacted(history, self._clock())
 
     async def count(self, body: object) -> int:
-        """How many tokens a request would begin with. Raises `ApiFault`."""
+        """Count the input tokens of a request. Raises `ApiFault`."""
         sent = cast(dict[str, Any], body) if isinstance(body, dict) else {}
-        asked = read_request({"model": next(iter(self._backends)), **sent})
-        backend = self._backend(asked.model)
-        self._kinds.check(asked)
-        history = await read_history(self._kept, asked.items, asked.previous_response_id)
-        return await count_tokens(backend, asked, history.conversation.history)
+        request = read_request({"model": next(iter(self._backends)), **sent})
+        backend = self._backend(request.model)
+        self._kinds.check(request)
+        history = await read_history(self._repository, request.items, request.previous_response_id)
+        return await count_tokens(backend, request, history.conversation.history)
 
     async def retrieve(self, response_id: str) -> dict[str, Any]:
         """A response as it is now. Raises `ApiFault`."""
-        making = self._stored(response_id)
-        return making.run.response if making else await self._kept.body(response_id)
+        active = self._stored(response_id)
+        return active.writer.response if active else await self._repository.body(response_id)
 
     async def follow(self, response_id: str, after: int) -> AsyncIterator[dict[str, Any]]:
-        """The events of a response after a number, and those to come. Raises `ApiFault`."""
-        making = self._stored(response_id)
-        if making is not None:
-            return making.run.log.after(after)
-        response = await self._kept.body(response_id)
+        """Stream the events of a response after a sequence number. Raises `ApiFault`."""
+        active = self._stored(response_id)
+        if active is not None:
+            return active.writer.log.after(after)
+        response = await self._repository.body(response_id)
         if not response["background"]:
             raise invalid("Only a background response can be streamed again.", "stream")
-        return _each(await self._kept.events(response_id, after))
+        return _each(await self._repository.events(response_id, after))
 
     async def cancel(self, response_id: str) -> dict[str, Any]:
-        """Stop a background response. One that is over stays as it is. Raises `ApiFault`."""
+        """Cancel a background response, unless it has ended. Raises `ApiFault`."""
         response = await self.retrieve(response_id)
         if not response["background"]:
             raise invalid("Only a background response can be cancelled.", "response_id")
-        making = self._making.get(response_id)
-        if making is None:
+        active = self._active.get(response_id)
+        if active is None:
             return response
-        await making.stop()
-        return making.run.response
+        await active.stop()
+        return active.writer.response
 
     async def delete(self, response_id: str) -> dict[str, Any]:
-        """Keep a response no longer. Raises `ApiFault`."""
-        making = self._stored(response_id)
-        if making is not None:
-            await making.stop()
-        await self._kept.delete(response_id)
+        """Delete a response. Raises `ApiFault`."""
+        active = self._stored(response_id)
+        if active is not None:
+            await active.stop()
+        await self._repository.delete(response_id)
         return {"id": response_id, "object": "response", "deleted": True}
 
     async def input_items(self, response_id: str) -> list[Item]:
-        """What went into a response. Raises `ApiFault`."""
-        return await self._kept.input_items(response_id)
+        """The input items of a response. Raises `ApiFault`."""
+        return await self._repository.input_items(response_id)
 
     async def close(self) -> None:
-        """Stop everything that is being made; it is kept as cancelled or failed."""
-        await asyncio.gather(*(making.stop() for making in list(self._making.values())))
+        """Cancel all active responses and wait until they are stored."""
+        await asyncio.gather(*(active.stop() for active in list(self._active.values())))
 
     def _stored(self, response_id: str) -> ActiveResponse | None:
-        """A response that is being made and will be kept; no other can be asked for."""
-        making = self._making.get(response_id)
-        return making if making is not None and making.run.response["store"] else None
+        """An active response that is stored; clients cannot retrieve any other."""
+        active = self._active.get(response_id)
+        return active if active is not None and active.writer.response["store"] else None
 
     def _backend(self, model: str) -> ModelBackend:
         backend = self._backends.get(model)
@@ -157,37 +172,37 @@ class ResponseService:
 
     async def _finish(
         self,
-        run: ResponseWriter,
-        asked: ResponseRequest,
-        answering: asyncio.Task[tuple[str, dict[str, Any]]],
+        writer: ResponseWriter,
+        request: ResponseRequest,
+        answer_task: asyncio.Task[tuple[str, dict[str, Any]]],
     ) -> None:
-        status, changes = await _outcome(run, answering)
-        last = run.end(status, self._clock(), **changes)
+        status, changes = await _outcome(writer, answer_task)
+        last = writer.end(status, self._clock(), **changes)
         try:
-            if asked.is_stored:
-                events = [*run.log.events, *last] if asked.background else []
-                await self._kept.finish(run.response, run.answers, events)
+            if request.is_stored:
+                events = [*writer.log.events, *last] if request.background else []
+                await self._repository.finish(writer.response, writer.answers, events)
         except Exception:
-            logger.exception("response %s could not be kept", run.response["id"])
-            last = run.end("failed", self._clock(), error=_error(UNKEPT))
+            logger.exception("response %s could not be stored", writer.response["id"])
+            last = writer.end("failed", self._clock(), error=_error(UNKEPT))
         finally:
-            self._making.pop(run.response["id"], None)
-            run.log.end(last)
+            self._active.pop(writer.response["id"], None)
+            writer.log.end(last)
 
     async def _answered(
         self,
-        run: ResponseWriter,
+        writer: ResponseWriter,
         backend: ModelBackend,
-        asked: ResponseRequest,
+        request: ResponseRequest,
         history: RequestHistory,
     ) -> tuple[str, dict[str, Any]]:
         conversation = history.conversation
         async with AsyncExitStack() as stack:
-            opened = RequestContext(run, tuple(conversation.items))
-            tools = await self._kinds.open(asked, opened, stack)
+            context = RequestContext(writer, tuple(conversation.items))
+            tools = await self._kinds.open(request, context, stack)
             return await ResponseLoop(
-                backend, asked, run, conversation, tools, history.sources
-            ).go()
+                backend, request, writer, conversation, tools, history.sources
+            ).run()
 
 
 async def _unasked() -> tuple[str, dict[str, Any]]:
@@ -195,29 +210,29 @@ async def _unasked() -> tuple[str, dict[str, Any]]:
 
 
 async def _outcome(
-    run: ResponseWriter, answering: asyncio.Task[tuple[str, dict[str, Any]]]
+    writer: ResponseWriter, answer_task: asyncio.Task[tuple[str, dict[str, Any]]]
 ) -> tuple[str, dict[str, Any]]:
-    """How the answering ended: the status of the response, and what changes with it."""
-    await asyncio.wait([answering])
-    if answering.cancelled():
+    """How the answer_task ended: the status of the response, and what changes with it."""
+    await asyncio.wait([answer_task])
+    if answer_task.cancelled():
         return "cancelled", {}
-    match answering.exception():
+    match answer_task.exception():
         case None:
-            return answering.result()
+            return answer_task.result()
         case ApiFault() as fault:
             return "failed", {"error": _error(fault.message)}
         case error:
-            logger.error("response %s failed", run.response["id"], exc_info=error)
+            logger.error("response %s failed", writer.response["id"], exc_info=error)
             return "failed", {"error": _error("The provider failed; see its log.")}
 
 
 def backend_metadata(backend: ModelBackend) -> dict[str, str]:
-    """What a response's metadata says of a backend whose answers are written beforehand."""
+    """The metadata that marks the responses of a scripted backend."""
     return {"toolcrib_backend": "scripted"} if backend.is_scripted else {}
 
 
 def is_over(response: Mapping[str, Any]) -> bool:
-    """Whether nothing more will happen to a response."""
+    """Whether a response has reached its last state."""
     return response["status"] in FINAL
 
 
@@ -226,7 +241,7 @@ def _error(message: str) -> dict[str, str]:
 
 
 def _request_of(body: object) -> Mapping[str, Any]:
-    """The request as it is kept: without the secrets of its tools."""
+    """The request as it is stored, without the secrets of its tools."""
     kept = cast(dict[str, Any], body)
     tools = cast(list[dict[str, Any]], kept.get("tools") or [])
     return {**kept, "tools": [tool_resource(each) for each in tools]}

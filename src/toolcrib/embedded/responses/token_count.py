@@ -1,4 +1,4 @@
-"""How many tokens a request begins with."""
+"""The input tokens of a request, counted or estimated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PER_IMAGE: Final = 85
 
 @runtime_checkable
 class TokenCounter(Protocol):
-    """A backend that knows how its model cuts text."""
+    """A backend that counts tokens with its model's tokenizer."""
 
     async def count(self, request: BackendRequest) -> int:
         """The tokens of a request."""
@@ -28,25 +28,27 @@ class TokenCounter(Protocol):
 
 
 async def count_tokens(
-    backend: ModelBackend, asked: ResponseRequest, turns: list[BackendInput]
+    backend: ModelBackend, request: ResponseRequest, turns: list[BackendInput]
 ) -> int:
     """Count the tokens of a request: the backend's own count, or an estimate.
 
     The estimate is one token for four bytes of text, four for each entry of the history and 85 for
     each image. The tools of the request are always estimated, from their JSON.
     """
-    tools = estimate(json.dumps(each, ensure_ascii=False) for each in asked.tools or [])
+    tools = estimate(json.dumps(each, ensure_ascii=False) for each in request.tools or [])
     if isinstance(backend, TokenCounter):
-        output = read_format(asked.text).output
-        request = BackendRequest(asked.model, turns, instructions=asked.instructions, output=output)
-        return await backend.count(request) + tools
-    texts = [asked.instructions] if asked.instructions else []
+        output = read_format(request.text).output
+        backend_request = BackendRequest(
+            request.model, turns, instructions=request.instructions, output=output
+        )
+        return await backend.count(backend_request) + tools
+    texts = [request.instructions] if request.instructions else []
     images = sum(len(turn.images) for turn in turns if isinstance(turn, BackendMessage))
     return estimate([*texts, *map(_text, turns)]) + PER_IMAGE * images + tools
 
 
 def estimate(texts: Iterable[str]) -> int:
-    """About how many tokens texts are."""
+    """Estimate the tokens of texts."""
     return sum(-(-len(text.encode()) // BYTES_PER_TOKEN) + PER_TURN for text in texts)
 
 

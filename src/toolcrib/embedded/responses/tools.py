@@ -1,7 +1,4 @@
-"""The tools of one request: those that the client runs, and those that the provider runs.
-
-Which tools a request lets the backend choose.
-"""
+"""The tools of one request, run by the client or by the provider, and its tool choice."""
 
 from __future__ import annotations
 
@@ -24,8 +21,10 @@ _KEYS = ("type", "name", "server_label")
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """A choice. `only` are the tools that it names, if it names any; a choice that forces one
-    holds until a tool was called, a list of allowed ones holds on.
+    """The tool choice of a request.
+
+    `only` are the tools that it names, if any. A choice that forces a tool holds until a tool was
+    called; a list of allowed tools (`is_lasting`) holds for the whole response.
     """
 
     first: ToolChoiceMode
@@ -33,33 +32,33 @@ class ToolChoice:
     is_lasting: bool = False
 
     def mode(self, *, has_called: bool) -> ToolChoiceMode:
-        """Whether something has to be proposed."""
+        """The mode of the next backend request."""
         return "auto" if has_called and self.first == "required" else self.first
 
     def allows(self, *, has_called: bool) -> Callable[[Mapping[str, Any]], bool]:
-        """Whether a tool with these facts may be proposed."""
+        """A predicate: whether the choice allows a tool with these facts."""
         only = self.only
         if only is None or (has_called and not self.is_lasting):
             return lambda facts: True
         return lambda facts: any(_is_meant(named, facts) for named in only)
 
 
-def read_choice(asked: ResponseRequest) -> ToolChoice:
-    """The choice of a request. Raises `ApiFault`."""
-    choice = "auto" if asked.tool_choice is None else asked.tool_choice
+def read_choice(request: ResponseRequest) -> ToolChoice:
+    """Read the tool choice of a request. Raises `ApiFault`."""
+    choice = "auto" if request.tool_choice is None else request.tool_choice
     if isinstance(choice, str):
         if choice not in ("auto", "none", "required"):
             raise invalid(f"Unknown tool_choice: {choice[:80]!r}.", "tool_choice")
-        if choice == "required" and not asked.tools:
+        if choice == "required" and not request.tools:
             raise invalid("tool_choice is 'required', and there are no tools.", "tool_choice")
         return ToolChoice(choice)
     if choice.get("type") == "allowed_tools":
-        return _allowed(choice, asked)
-    _check_named(choice, asked, "tool_choice")
+        return _allowed(choice, request)
+    _check_named(choice, request, "tool_choice")
     return ToolChoice("required", (choice,))
 
 
-def _allowed(choice: Mapping[str, Any], asked: ResponseRequest) -> ToolChoice:
+def _allowed(choice: Mapping[str, Any], request: ResponseRequest) -> ToolChoice:
     mode, tools = choice.get("mode", "auto"), choice.get("tools")
     if mode not in ("auto", "required"):
         raise invalid("The mode must be 'auto' or 'required'.", "tool_choice.mode")
@@ -68,21 +67,23 @@ def _allowed(choice: Mapping[str, Any], asked: ResponseRequest) -> ToolChoice:
         raise invalid("'tools' must be a list of tools.", "tool_choice.tools")
     named = tuple(cast(list[dict[str, Any]], listed))
     for at, each in enumerate(named):
-        _check_named(each, asked, f"tool_choice.tools[{at}]")
+        _check_named(each, request, f"tool_choice.tools[{at}]")
     return ToolChoice(cast(ToolChoiceMode, mode), named, is_lasting=True)
 
 
-def _check_named(named: Mapping[str, Any], asked: ResponseRequest, param: str) -> None:
-    # The name of a remote server's tool is not known before the server was asked.
+def _check_named(named: Mapping[str, Any], request: ResponseRequest, param: str) -> None:
+    # The tool names of a remote server are unknown until the server is connected.
     keys = ("type", "server_label") if named.get("type") == "mcp" else _KEYS
-    if not any(_is_meant({k: named[k] for k in keys if k in named}, t) for t in asked.tools or []):
+    if not any(
+        _is_meant({k: named[k] for k in keys if k in named}, t) for t in request.tools or []
+    ):
         raise invalid("Tool choice names a tool that the request does not have.", param)
 
 
 def _is_meant(named: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
-    """Whether a tool is the one that was named; what was not said of it does not matter."""
+    """Whether a tool matches a named one in all keys that the name has."""
     type_, other = str(named.get("type")), str(facts.get("type"))
-    # A type may have a date behind it, such as web_search_2025_08_26.
+    # A type may end in a date, such as web_search_2025_08_26.
     if other != type_ and not other.startswith(f"{type_}_20"):
         return False
     keys = ("server_label", "name") if type_ == "mcp" else ("name",)
@@ -130,15 +131,15 @@ class _HostedFunction:
 
 
 class HostedKinds:
-    """The kinds of hosted tools that there are."""
+    """The kinds of hosted tools that the provider supports."""
 
     def __init__(self, kinds: Sequence[HostedKind]) -> None:
         self._by_type = {name: kind for kind in kinds for name in kind.types}
 
-    def check(self, asked: ResponseRequest) -> None:
-        """Raises `ApiFault` for a tool that is wrong or not there, before anything is made."""
+    def check(self, request: ResponseRequest) -> None:
+        """Raises `ApiFault` for an invalid or unsupported tool of a request."""
         names: set[str] = set()
-        for at, config in enumerate(asked.tools or []):
+        for at, config in enumerate(request.tools or []):
             param, type_ = f"tools[{at}]", config.get("type")
             if type_ in CLIENT_TYPES:
                 name = _client_tool(config, param).name
@@ -149,40 +150,40 @@ class HostedKinds:
                 self._by_type[type_].check(config, param)
             else:
                 raise invalid(_unknown(type_, self._by_type), f"{param}.type")
-        read_choice(asked)
+        read_choice(request)
 
-    async def ready(self, asked: ResponseRequest) -> None:
-        """Raises `ApiFault` when something that a checked request's tools need is not there."""
-        for at, config in enumerate(asked.tools or []):
+    async def check_resources(self, request: ResponseRequest) -> None:
+        """Raises `ApiFault` if a resource that the tools of a request need is missing."""
+        for at, config in enumerate(request.tools or []):
             kind = self._by_type.get(config["type"])
             if isinstance(kind, ResourceCheck):
-                await kind.ready(config, f"tools[{at}]")
+                await kind.check_resources(config, f"tools[{at}]")
 
     async def open(
-        self, asked: ResponseRequest, opened: RequestContext, stack: AsyncExitStack
+        self, request: ResponseRequest, context: RequestContext, stack: AsyncExitStack
     ) -> OpenTools:
-        """The tools of a request that was checked, closed with `stack`."""
+        """Open the tools of a checked request; `stack` closes them."""
         client = [
             _client_tool(config, "tools")
-            for config in asked.tools or []
+            for config in request.tools or []
             if config["type"] in CLIENT_TYPES
         ]
         taken = {tool.name for tool in client}
         hosted: list[_HostedFunction] = []
-        for config in asked.tools or []:
+        for config in request.tools or []:
             if config["type"] in CLIENT_TYPES:
                 continue
-            tool = await self._by_type[config["type"]].open(config, asked, opened)
+            tool = await self._by_type[config["type"]].open(config, request, context)
             stack.push_async_callback(tool.close)
             for function in tool.backend_tools:
                 shown = replace(function, name=_free_name(function.name, taken))
                 taken.add(shown.name)
                 hosted.append(_HostedFunction(shown, function.name, tool, config))
-        return OpenTools(client, hosted, read_choice(asked))
+        return OpenTools(client, hosted, read_choice(request))
 
 
 class OpenTools:
-    """What a backend is offered, and who runs it."""
+    """The open tools of one request, by the names that the backend sees."""
 
     def __init__(
         self, client: Sequence[BackendTool], hosted: Sequence[_HostedFunction], chosen: ToolChoice
@@ -192,7 +193,7 @@ class OpenTools:
         self._chosen = chosen
 
     def backend_tools(self, *, has_called: bool, may_run: bool) -> list[BackendTool]:
-        """What may be proposed now. Without `may_run`, only what the client runs."""
+        """The tools that the backend may call next. Without `may_run`, client tools only."""
         allows = self._chosen.allows(has_called=has_called)
         client = [each for each in self._client.values() if allows(_client_facts(each))]
         if not may_run:
@@ -203,12 +204,12 @@ class OpenTools:
             if allows({**each.config, "name": each.own_name.rpartition("__")[2]})
         ]
 
-    async def resume(self, run: ResponseWriter) -> list[ResumedCall]:
-        """What calls came to that waited for the client. Their names are those that are shown."""
+    async def resume(self, writer: ResponseWriter) -> list[ResumedCall]:
+        """Run the calls that waited for the client's approval. Returns them with their answers."""
         resumed: list[ResumedCall] = []
         for tool in dict.fromkeys(each.tool for each in self._hosted.values()):
             if isinstance(tool, ResumableTool):
-                resumed += await tool.resume(run)
+                resumed += await tool.resume(writer)
         return resumed
 
     def choice(self, *, has_called: bool) -> ToolChoiceMode:
@@ -216,11 +217,11 @@ class OpenTools:
         return self._chosen.mode(has_called=has_called)
 
     def client_tool(self, name: str) -> BackendTool | None:
-        """The tool of this name that the client runs."""
+        """The client tool of this name."""
         return self._client.get(name)
 
     def runner(self, name: str) -> ToolRunner | None:
-        """What runs the hosted tool of this name."""
+        """The function that runs the hosted tool of this name."""
         found = self._hosted.get(name)
         return None if found is None else partial(found.tool.run, found.own_name)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.search.chunks import Chunking
+    from toolcrib.embedded.search.documents import Chunking
     from toolcrib.embedded.search.embedder import Embedder, MiniLmEmbedder
     from toolcrib.embedded.search.index import ChunkMatch, RankWeights, TextIndex
 
@@ -24,7 +24,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "toolcrib.embedded.search.chunks": ("Chunking",),
+            "toolcrib.embedded.search.documents": ("Chunking",),
             "toolcrib.embedded.search.embedder": (
                 "Embedder",
                 "MiniLmEmbedder",

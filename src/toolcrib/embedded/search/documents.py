@@ -1,4 +1,4 @@
-"""The text of a document: plain text, Markdown, HTML, PDF, CSV and JSON."""
+"""The text of documents (plain text, Markdown, HTML, PDF, CSV, JSON), and their chunks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import importlib
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -226,3 +226,58 @@ def _pdf(data: bytes) -> Document:
         raise UnreadableDocument(
             f"it is not a PDF that can be read: {type(error).__name__}"
         ) from None
+
+
+CHARACTERS_PER_TOKEN: Final = 4
+_PAUSES: Final = (
+    re.compile(r"\n\s*\n"),
+    re.compile(r"\n"),
+    re.compile(r"(?<=[.!?])\s+"),
+    re.compile(r"\s+"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunking:
+    """The maximum length of a chunk and its overlap with the next one, in tokens."""
+
+    most_tokens: int = 800
+    overlap_tokens: int = 400
+
+
+DEFAULT: Final = Chunking()
+
+
+def chunks_of(text: str, chunking: Chunking = DEFAULT) -> Iterator[str]:
+    """Split a text into chunks, in order. No chunk is empty."""
+    most = chunking.most_tokens * CHARACTERS_PER_TOKEN
+    overlap = chunking.overlap_tokens * CHARACTERS_PER_TOKEN
+    start = 0
+    while start < len(text):
+        end = _end(text, start, most)
+        piece = text[start:end].strip()
+        if piece:
+            yield piece
+        if end >= len(text):
+            return
+        start = max(_beginning(text, end - overlap, end), start + 1)
+
+
+def _end(text: str, start: int, most: int) -> int:
+    """The last paragraph, sentence or word boundary in the second half of a chunk."""
+    if start + most >= len(text):
+        return len(text)
+    for pause in _PAUSES:
+        stops = [found.end() for found in pause.finditer(text, start + most // 2, start + most)]
+        if stops:
+            return stops[-1]
+    return start + most
+
+
+def _beginning(text: str, wanted: int, end: int) -> int:
+    """The start of the next sentence, or else of the next word."""
+    for pause in _PAUSES[2:]:
+        found = pause.search(text, max(wanted, 0), end)
+        if found is not None and found.end() < end:
+            return found.end()
+    return end

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.embedded.backend import BackendTool
 from toolcrib.embedded.containers.container import ContainerOptions, read_container_options
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.tools.tool import ContainerFileSource, RequestContainer, ToolAnswer
 from toolcrib.errors import ApiFault, SandboxFailed, SandboxUnavailable
 
@@ -38,7 +38,7 @@ _ABOUT: Final = (
 
 
 class CodeInterpreterKind:
-    """Makes code interpreters."""
+    """Opens code interpreters."""
 
     types = frozenset({TYPE})
 
@@ -47,29 +47,29 @@ class CodeInterpreterKind:
 
     def check(self, config: Mapping[str, Any], param: str) -> None:
         """Raises `ApiFault`."""
-        self._terms(config.get("container"), f"{param}.container")
+        self._options(config.get("container"), f"{param}.container")
 
-    async def ready(self, config: Mapping[str, Any], param: str) -> None:
-        """Raises `ApiFault` when the container that is named cannot be used."""
+    async def check_resources(self, config: Mapping[str, Any], param: str) -> None:
+        """Raises `ApiFault` if the named container cannot be used."""
         container = config["container"]
         if isinstance(container, str):
             await self._containers.use(container)
 
     async def open(
-        self, config: Mapping[str, Any], asked: ResponseRequest, opened: RequestContext
+        self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
     ) -> OpenTool:
-        """The interpreter of one request."""
+        """Open the interpreter of one request."""
         container = config["container"]
         place = RequestContainer(
             self._containers,
             container_id=container if isinstance(container, str) else None,
-            terms=self._terms(container, "tools.container"),
-            items=opened.items,
+            options=self._options(container, "tools.container"),
+            items=context.items,
         )
-        shows = asked.includes("code_interpreter_call.outputs")
+        shows = request.includes("code_interpreter_call.outputs")
         return _OpenCodeInterpreter(place, self._containers, shows_outputs=shows)
 
-    def _terms(self, container: object, param: str) -> ContainerOptions:
+    def _options(self, container: object, param: str) -> ContainerOptions:
         if isinstance(container, str):
             return ContainerOptions()
         facts = cast(dict[str, Any], container) if isinstance(container, dict) else {}
@@ -93,29 +93,31 @@ class _OpenCodeInterpreter:
     @property
     def backend_tools(self) -> Sequence[BackendTool]:
         """One: `python`."""
-        network = "a" if self._place.terms.has_network else "no"
+        network = "a" if self._place.options.has_network else "no"
         return [BackendTool("python", _ABOUT.format(network=network), _PARAMETERS)]
 
     async def close(self) -> None:
         """The container stays for the next response."""
 
-    async def run(self, name: str, arguments: Mapping[str, Any], run: ResponseWriter) -> ToolAnswer:
+    async def run(
+        self, name: str, arguments: Mapping[str, Any], writer: ResponseWriter
+    ) -> ToolAnswer:
         """Run code in the container."""
         code = arguments.get("code")
         code = code if isinstance(code, str) else json.dumps(dict(arguments))
         container = await self._place.container()
-        index = _begin(run, container.id, code)
-        item_id: str = run.response["output"][index]["id"]
+        index = _begin(writer, container.id, code)
+        item_id: str = writer.response["output"][index]["id"]
         try:
             executed, files, images = await self._execute(container, code)
         except (SandboxUnavailable, SandboxFailed) as error:
-            run.done(index, status="failed")
+            writer.finish_item(index, status="failed")
             return ToolAnswer(item_id, f"The code was not run: {error}")
         is_anew = executed.is_first and self._place.has_used(container)
         self._place.note(container)
-        run.tell("code_interpreter_call.completed", index)
+        writer.emit("code_interpreter_call.completed", index)
         outputs = _outputs(executed, images) if self._shows_outputs else None
-        run.done(index, status="completed", outputs=outputs)
+        writer.finish_item(index, status="completed", outputs=outputs)
         return ToolAnswer(
             item_id,
             _told(executed, files, is_anew=is_anew),
@@ -135,7 +137,7 @@ class _OpenCodeInterpreter:
             files = await self._containers.files.changed(container)
             images: list[bytes] = []
             for figure in executed.figures:
-                # The code may have put something else where the figure was.
+                # Code may have replaced the figure by something else.
                 with suppress(OSError, ApiFault):
                     kept, data = await self._containers.files.keep_figure(container, figure)
                     files.append(kept)
@@ -143,8 +145,8 @@ class _OpenCodeInterpreter:
         return executed, files, images
 
 
-def _begin(run: ResponseWriter, container_id: str, code: str) -> int:
-    index = run.add(
+def _begin(writer: ResponseWriter, container_id: str, code: str) -> int:
+    index = writer.add_item(
         {
             "id": new_id("ci"),
             "type": "code_interpreter_call",
@@ -154,11 +156,11 @@ def _begin(run: ResponseWriter, container_id: str, code: str) -> int:
             "outputs": [],
         }
     )
-    run.tell("code_interpreter_call.in_progress", index)
-    run.tell("code_interpreter_call_code.delta", index, delta=code)
-    run.tell("code_interpreter_call_code.done", index, code=code)
-    run.response["output"][index].update(code=code, status="interpreting")
-    run.tell("code_interpreter_call.interpreting", index)
+    writer.emit("code_interpreter_call.in_progress", index)
+    writer.emit("code_interpreter_call_code.delta", index, delta=code)
+    writer.emit("code_interpreter_call_code.done", index, code=code)
+    writer.response["output"][index].update(code=code, status="interpreting")
+    writer.emit("code_interpreter_call.interpreting", index)
     return index
 
 
@@ -173,7 +175,7 @@ def _outputs(executed: ExecutionResult, images: Sequence[bytes]) -> list[dict[st
 
 
 def _told(executed: ExecutionResult, files: Sequence[ContainerFile], *, is_anew: bool) -> str:
-    parts = ["(Python was started anew: what earlier calls defined is gone.)"] if is_anew else []
+    parts = ["(Python was restarted: the variables of earlier calls are gone.)"] if is_anew else []
     parts.append(executed.logs or "(no output)")
     if executed.was_cut:
         parts.append("(the output was longer and was cut)")
@@ -185,7 +187,7 @@ def _told(executed: ExecutionResult, files: Sequence[ContainerFile], *, is_anew:
 def _value(
     executed: ExecutionResult, files: Sequence[ContainerFile], container: Container
 ) -> dict[str, Any]:
-    """What a scenario can use; `json` is the last line of the output, if that is JSON."""
+    """The value for scenarios; `json` is the last line of the output, if that is JSON."""
     lines = executed.logs.strip().splitlines()
     try:
         last = json.loads(lines[-1]) if lines else None

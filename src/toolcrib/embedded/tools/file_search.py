@@ -1,4 +1,4 @@
-"""`file_search`: over vector stores."""
+"""`file_search`: search in vector stores."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.embedded.backend import BackendTool
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.tools.tool import FileSource, ToolAnswer
 from toolcrib.embedded.vector_stores.search import (
     FileMatch,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from toolcrib.embedded.vector_stores.store import VectorStore
 
 TYPE: Final = "file_search"
-_MOST_QUERIES: Final = 8
+_MAX_QUERIES: Final = 8
 _PARAMETERS: Final = {
     "type": "object",
     "properties": {
@@ -32,7 +32,7 @@ _PARAMETERS: Final = {
             "type": "array",
             "items": {"type": "string"},
             "minItems": 1,
-            "maxItems": _MOST_QUERIES,
+            "maxItems": _MAX_QUERIES,
             "description": "What to look for, in one or several wordings.",
         }
     },
@@ -43,7 +43,7 @@ _ABOUT: Final = "Search the user's files. Cite what you take from them by the ma
 
 
 class FileSearchKind:
-    """Makes searches of vector stores."""
+    """Opens searches of vector stores."""
 
     types = frozenset({TYPE})
 
@@ -57,18 +57,18 @@ class FileSearchKind:
         if not isinstance(ids, list) or not ids:
             raise invalid("'vector_store_ids' must be a list of ids.", f"{param}.vector_store_ids")
 
-    async def ready(self, config: Mapping[str, Any], param: str) -> None:
-        """Raises `ApiFault` for a store that is not there."""
+    async def check_resources(self, config: Mapping[str, Any], param: str) -> None:
+        """Raises `ApiFault` for a store that does not exist."""
         for store_id in config["vector_store_ids"]:
             await self._stores.use(str(store_id), f"{param}.vector_store_ids")
 
     async def open(
-        self, config: Mapping[str, Any], asked: ResponseRequest, opened: RequestContext
+        self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
     ) -> OpenTool:
-        """The search of one request. Raises `ApiFault` for a store that is not there."""
+        """Open the search of one request. Raises `ApiFault` for a store that does not exist."""
         ids = [str(each) for each in config["vector_store_ids"]]
         stores = [await self._stores.use(each, "tools.vector_store_ids") for each in ids]
-        shows = asked.includes("file_search_call.results")
+        shows = request.includes("file_search_call.results")
         return _OpenFileSearch(
             self._stores, stores, read_search_options(config, "tools"), shows_results=shows
         )
@@ -79,13 +79,13 @@ class _OpenFileSearch:
         self,
         stores: VectorStoreRepository,
         chosen: Sequence[VectorStore],
-        terms: FileSearchOptions,
+        options: FileSearchOptions,
         *,
         shows_results: bool,
     ) -> None:
         self._stores = stores
         self._chosen = chosen
-        self._terms = terms
+        self._options = options
         self._shows_results = shows_results
 
     @property
@@ -94,29 +94,31 @@ class _OpenFileSearch:
         return [BackendTool(TYPE, _ABOUT, _PARAMETERS)]
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Nothing to release."""
 
-    async def run(self, name: str, arguments: Mapping[str, Any], run: ResponseWriter) -> ToolAnswer:
-        """Search, and tell what was found."""
+    async def run(
+        self, name: str, arguments: Mapping[str, Any], writer: ResponseWriter
+    ) -> ToolAnswer:
+        """Search the stores and answer with the matches."""
         queries = read_queries(arguments)
         item: dict[str, Any] = {"id": new_id("fs"), "type": "file_search_call"}
-        index = run.add({**item, "status": "in_progress", "queries": [], "results": None})
-        run.tell("file_search_call.in_progress", index)
-        run.tell("file_search_call.searching", index)
-        found = await search_files(self._stores, self._chosen, queries, self._terms)
+        index = writer.add_item({**item, "status": "in_progress", "queries": [], "results": None})
+        writer.emit("file_search_call.in_progress", index)
+        writer.emit("file_search_call.searching", index)
+        found = await search_files(self._stores, self._chosen, queries, self._options)
         results = [_result(each) for each in found]
-        run.tell("file_search_call.completed", index)
+        writer.emit("file_search_call.completed", index)
         shown = results if self._shows_results else None
-        run.done(index, status="completed", queries=queries, results=shown)
+        writer.finish_item(index, status="completed", queries=queries, results=shown)
         sources = [FileSource(each.file.file_id, each.file.filename) for each in found]
         return ToolAnswer(item["id"], _told(found), {"results": results}, sources)
 
 
 def read_queries(arguments: Mapping[str, Any]) -> list[str]:
-    """What a backend asks for, however it says it."""
-    given = arguments.get("queries", arguments.get("query"))
-    listed = cast(list[object], given) if isinstance(given, list) else [given]
-    return [str(each) for each in listed if each][:_MOST_QUERIES]
+    """The queries of a call; models also send one query instead of a list."""
+    value = arguments.get("queries", arguments.get("query"))
+    listed = cast(list[object], value) if isinstance(value, list) else [value]
+    return [str(query) for query in listed if query][:_MAX_QUERIES]
 
 
 def _result(found: FileMatch) -> dict[str, Any]:

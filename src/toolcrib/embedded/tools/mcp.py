@@ -1,7 +1,4 @@
-"""`mcp`: the tools of a remote server, with approvals.
-
-What a request says of an MCP server: where it is, which tools, and who approves.
-"""
+"""`mcp`: the tools of a remote MCP server, with approvals."""
 
 from __future__ import annotations
 
@@ -14,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from toolcrib.embedded.backend import BackendTool
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.tools.tool import ResumedCall, ToolAnswer, ToolPause
 
 if TYPE_CHECKING:
@@ -31,7 +28,7 @@ _ELSEWHERE: Final = ("connector_id", "tunnel_id")
 
 @dataclass(frozen=True, slots=True)
 class McpServerOptions:
-    """A server and its terms. Without `allowed` every tool may be called."""
+    """The server of a request and its limits. Without `allowed`, every tool may be called."""
 
     label: str
     url: str = field(repr=False)
@@ -40,22 +37,22 @@ class McpServerOptions:
     is_read_only: bool
     asks_never: bool
     asks_not_for: frozenset[str]
-    """The tools that need no approval, unless none does."""
+    """The tools that need no approval."""
 
     def allows(self, tool: Mapping[str, Any]) -> bool:
-        """Whether a tool of the server may be called at all."""
+        """Whether a tool of the server may be called."""
         if self.allowed is not None and tool["name"] not in self.allowed:
             return False
         annotations = cast(dict[str, Any], tool.get("annotations") or {})
         return not self.is_read_only or annotations.get("readOnlyHint") is True
 
     def needs_approval(self, name: str) -> bool:
-        """Whether a person has to say yes first."""
+        """Whether a person must approve a call of this tool."""
         return not self.asks_never and name not in self.asks_not_for
 
 
 def read_server_options(config: Mapping[str, Any], param: str) -> McpServerOptions:
-    """The terms of a request. Raises `ApiFault`."""
+    """Read the options of a request. Raises `ApiFault`."""
     label, url = config.get("server_label"), config.get("server_url")
     if not isinstance(label, str) or not label:
         raise invalid("Missing required parameter: 'server_label'.", f"{param}.server_label")
@@ -71,8 +68,8 @@ def read_server_options(config: Mapping[str, Any], param: str) -> McpServerOptio
 
 
 def _headers(config: Mapping[str, Any], param: str) -> dict[str, str]:
-    given: object = config.get("headers") or {}
-    facts = cast(dict[str, Any], given) if isinstance(given, dict) else {"": None}
+    value: object = config.get("headers") or {}
+    facts = cast(dict[str, Any], value) if isinstance(value, dict) else {"": None}
     if not all(isinstance(value, str) for value in facts.values()):
         raise invalid("'headers' must be names with text.", f"{param}.headers")
     headers = {name: str(value) for name, value in facts.items()}
@@ -82,41 +79,41 @@ def _headers(config: Mapping[str, Any], param: str) -> dict[str, str]:
     return headers
 
 
-def _allowed(given: object, param: str) -> tuple[frozenset[str] | None, bool]:
-    if given is None:
+def _allowed(config: object, param: str) -> tuple[frozenset[str] | None, bool]:
+    if config is None:
         return None, False
-    if isinstance(given, list):
-        return _names(cast(list[object], given), f"{param}.allowed_tools"), False
-    if not isinstance(given, dict):
+    if isinstance(config, list):
+        return _names(cast(list[object], config), f"{param}.allowed_tools"), False
+    if not isinstance(config, dict):
         raise invalid("It must be names, or a filter.", f"{param}.allowed_tools")
-    facts = cast(dict[str, Any], given)
+    facts = cast(dict[str, Any], config)
     names = facts.get("tool_names")
     listed = None if names is None else _names(names, f"{param}.allowed_tools")
     return listed, facts.get("read_only") is True
 
 
-def _approval(given: object, param: str) -> tuple[bool, frozenset[str]]:
+def _approval(config: object, param: str) -> tuple[bool, frozenset[str]]:
     """Which tools need approval. Whatever is not said does."""
     at = f"{param}.require_approval"
-    if given is None or given == "always":
+    if config is None or config == "always":
         return False, frozenset()
-    if given == "never":
+    if config == "never":
         return True, frozenset()
-    if not isinstance(given, dict):
+    if not isinstance(config, dict):
         raise invalid("It must be 'always', 'never' or a filter.", at)
-    facts = cast(dict[str, Any], given)
+    facts = cast(dict[str, Any], config)
     never = cast(dict[str, Any], facts.get("never") or {})
     return False, _names(never.get("tool_names") or [], at)
 
 
-def _names(given: object, param: str) -> frozenset[str]:
-    listed = cast(list[object], given) if isinstance(given, list) else [None]
+def _names(config: object, param: str) -> frozenset[str]:
+    listed = cast(list[object], config) if isinstance(config, list) else [None]
     if not all(isinstance(each, str) for each in listed):
         raise invalid("It must be a list of names.", param)
     return frozenset(map(str, listed))
 
 
-MOST_OUTPUT: Final = 100_000
+MAX_OUTPUT: Final = 100_000
 LIST_SECONDS: Final = 30.0
 CALL_SECONDS: Final = 600.0
 
@@ -131,25 +128,25 @@ class McpKind:
         read_server_options(config, param)
 
     async def open(
-        self, config: Mapping[str, Any], asked: ResponseRequest, opened: RequestContext
+        self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
     ) -> OpenTool:
         """The server of one request. Its tools are listed once in a conversation."""
-        remote = _OpenMcpServer(read_server_options(config, "tools"), opened.items)
-        await remote.list(opened.run)
+        remote = _OpenMcpServer(read_server_options(config, "tools"), context.items)
+        await remote.list(context.writer)
         return remote
 
 
 class _OpenMcpServer:
-    def __init__(self, terms: McpServerOptions, items: Sequence[Mapping[str, Any]]) -> None:
-        self._terms = terms
-        self._items = [item for item in items if item.get("server_label") == terms.label]
+    def __init__(self, options: McpServerOptions, items: Sequence[Mapping[str, Any]]) -> None:
+        self._options = options
+        self._items = [item for item in items if item.get("server_label") == options.label]
         self._responses = {
             item.get("approval_request_id"): item
             for item in items
             if item.get("type") == "mcp_approval_response"
         }
         self._tools: list[Mapping[str, Any]] = []
-        self._hidden = _hidden(terms)
+        self._hidden = _hidden(options)
         self._stack = AsyncExitStack()
         self._connection: Connection | None = None
 
@@ -158,7 +155,7 @@ class _OpenMcpServer:
         """The server's tools, each under the server's label."""
         return [
             BackendTool(
-                f"{self._terms.label}__{tool['name']}",
+                f"{self._options.label}__{tool['name']}",
                 str(tool.get("description") or ""),
                 cast(dict[str, Any], tool["input_schema"]),
             )
@@ -169,28 +166,28 @@ class _OpenMcpServer:
         """End the connection."""
         await self._stack.aclose()
 
-    async def list(self, run: ResponseWriter) -> None:
+    async def list(self, writer: ResponseWriter) -> None:
         """Take the tools that were listed before, or ask the server and tell of it."""
         for item in self._items:
             if item.get("type") == "mcp_list_tools" and not item.get("error"):
-                self._tools = [t for t in item["tools"] if self._terms.allows(t)]
+                self._tools = [t for t in item["tools"] if self._options.allows(t)]
                 return
         base: dict[str, Any] = {"id": new_id("mcpl"), "type": "mcp_list_tools"}
-        index = run.add({**base, "server_label": self._terms.label, "tools": []})
-        run.tell("mcp_list_tools.in_progress", index)
+        index = writer.add_item({**base, "server_label": self._options.label, "tools": []})
+        writer.emit("mcp_list_tools.in_progress", index)
         try:
             async with asyncio.timeout(LIST_SECONDS):
                 connection = await self._connected()
-                listed = [_told_tool(tool) for tool in await connection.tools()]
+                listed = [_tool_resource(tool) for tool in await connection.tools()]
         except Exception as error:
-            run.tell("mcp_list_tools.failed", index)
-            run.done(index, error=self._reason(error))
+            writer.emit("mcp_list_tools.failed", index)
+            writer.finish_item(index, error=self._reason(error))
             return
-        self._tools = [tool for tool in listed if self._terms.allows(tool)]
-        run.tell("mcp_list_tools.completed", index)
-        run.done(index, tools=list(self._tools))
+        self._tools = [tool for tool in listed if self._options.allows(tool)]
+        writer.emit("mcp_list_tools.completed", index)
+        writer.finish_item(index, tools=list(self._tools))
 
-    async def resume(self, run: ResponseWriter) -> Sequence[ResumedCall]:
+    async def resume(self, writer: ResponseWriter) -> Sequence[ResumedCall]:
         """Run what a person has approved since. What was denied is in the conversation."""
         done = {item.get("approval_request_id") for item in self._items}
         resumed: list[ResumedCall] = []
@@ -199,38 +196,38 @@ class _OpenMcpServer:
                 continue
             response = self._responses.get(item["id"])
             if response is not None and response.get("approve") is True:
-                answer = await self._call(item["name"], item["arguments"], run, item["id"])
-                shown = f"{self._terms.label}__{item['name']}"
+                answer = await self._call(item["name"], item["arguments"], writer, item["id"])
+                shown = f"{self._options.label}__{item['name']}"
                 resumed.append(ResumedCall(shown, item["arguments"], answer))
         return resumed
 
     async def run(
-        self, name: str, arguments: Mapping[str, Any], run: ResponseWriter
+        self, name: str, arguments: Mapping[str, Any], writer: ResponseWriter
     ) -> ToolAnswer | ToolPause:
         """Call a tool, or ask for approval first."""
-        tool, text = name.removeprefix(f"{self._terms.label}__"), json.dumps(dict(arguments))
-        if self._terms.needs_approval(tool):
+        tool, text = name.removeprefix(f"{self._options.label}__"), json.dumps(dict(arguments))
+        if self._options.needs_approval(tool):
             base: dict[str, Any] = {"id": new_id("mcpr"), "type": "mcp_approval_request"}
-            told = {"server_label": self._terms.label, "name": tool, "arguments": text}
-            run.done(run.add({**base, **told}))
+            details = {"server_label": self._options.label, "name": tool, "arguments": text}
+            writer.finish_item(writer.add_item({**base, **details}))
             return ToolPause()
-        return await self._call(tool, text, run, None)
+        return await self._call(tool, text, writer, None)
 
     async def _call(
-        self, tool: str, arguments: str, run: ResponseWriter, approval_id: str | None
+        self, tool: str, arguments: str, writer: ResponseWriter, approval_id: str | None
     ) -> ToolAnswer:
         base: dict[str, Any] = {
             "id": new_id("mcp"),
             "type": "mcp_call",
             "status": "in_progress",
             "approval_request_id": approval_id,
-            "server_label": self._terms.label,
+            "server_label": self._options.label,
             "name": tool,
         }
-        index = run.add({**base, "arguments": "", "output": None, "error": None})
-        run.tell("mcp_call.in_progress", index)
-        run.tell("mcp_call_arguments.delta", index, delta=arguments)
-        run.tell("mcp_call_arguments.done", index, arguments=arguments)
+        index = writer.add_item({**base, "arguments": "", "output": None, "error": None})
+        writer.emit("mcp_call.in_progress", index)
+        writer.emit("mcp_call_arguments.delta", index, delta=arguments)
+        writer.emit("mcp_call_arguments.done", index, arguments=arguments)
         try:
             async with asyncio.timeout(CALL_SECONDS):
                 connection = await self._connected()
@@ -238,27 +235,27 @@ class _OpenMcpServer:
         except Exception as error:
             reason = self._reason(error)
             fault = {"type": "mcp_protocol_error", "code": _code(error), "message": reason}
-            run.tell("mcp_call.failed", index)
-            run.done(index, arguments=arguments, status="failed", error=fault)
+            writer.emit("mcp_call.failed", index)
+            writer.finish_item(index, arguments=arguments, status="failed", error=fault)
             return ToolAnswer(base["id"], f"The call failed: {reason}")
-        return self._ended(index, base["id"], arguments, answer, run)
+        return self._ended(index, base["id"], arguments, answer, writer)
 
     def _ended(
-        self, index: int, item_id: str, arguments: str, answer: Any, run: ResponseWriter
+        self, index: int, item_id: str, arguments: str, answer: Any, writer: ResponseWriter
     ) -> ToolAnswer:
         from toolcrib.mcp_client.results import tool_result, without_secrets
 
-        told = tool_result(answer, run.response["output"][index]["name"], MOST_OUTPUT)
-        result = without_secrets(told, self._hidden)
+        raw = tool_result(answer, writer.response["output"][index]["name"], MAX_OUTPUT)
+        result = without_secrets(raw, self._hidden)
         output = result.message or _as_text(result.value)
         if answer.is_error:
             content = [{"type": "text", "text": output}]
             fault = {"type": "mcp_tool_execution_error", "content": content}
-            run.tell("mcp_call.failed", index)
-            run.done(index, arguments=arguments, status="failed", error=fault)
+            writer.emit("mcp_call.failed", index)
+            writer.finish_item(index, arguments=arguments, status="failed", error=fault)
             return ToolAnswer(item_id, output)
-        run.tell("mcp_call.completed", index)
-        run.done(index, arguments=arguments, status="completed", output=output)
+        writer.emit("mcp_call.completed", index)
+        writer.finish_item(index, arguments=arguments, status="completed", output=output)
         return ToolAnswer(item_id, output, _value(result.value))
 
     async def _connected(self) -> Connection:
@@ -266,7 +263,7 @@ class _OpenMcpServer:
         from toolcrib.mcp_client.connection import connect
 
         if self._connection is None:
-            address = ServerAddress(self._terms.url, self._terms.headers, self._hidden)
+            address = ServerAddress(self._options.url, self._options.headers, self._hidden)
             self._connection = await self._stack.enter_async_context(connect(address))
         return self._connection
 
@@ -279,7 +276,7 @@ class _OpenMcpServer:
         return printable_line(connection_fault(error), self._hidden)
 
 
-def _told_tool(tool: Any) -> dict[str, Any]:
+def _tool_resource(tool: Any) -> dict[str, Any]:
     annotations = tool.annotations
     return {
         "name": tool.name,
@@ -295,13 +292,13 @@ async def _no_progress(progress: float, total: float | None, message: str | None
     """The Responses API has no event for it."""
 
 
-def _hidden(terms: McpServerOptions) -> Scrubber:
+def _hidden(options: McpServerOptions) -> Scrubber:
     """Takes out of whatever a server says what it was given to keep to itself."""
     from toolcrib.tools.mcp.credentials import SHORTEST_SECRET, secrets_in
     from toolcrib.tools.redaction import Scrubber
 
-    given = [value for value in terms.headers.values() if len(value) >= SHORTEST_SECRET]
-    return Scrubber([*secrets_in(terms.url, *given)])
+    values = [value for value in options.headers.values() if len(value) >= SHORTEST_SECRET]
+    return Scrubber([*secrets_in(options.url, *values)])
 
 
 def _code(error: BaseException) -> int:

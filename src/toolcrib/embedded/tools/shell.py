@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from toolcrib.embedded.backend import BackendTool
 from toolcrib.embedded.containers.container import ContainerOptions, read_container_options
 from toolcrib.embedded.containers.interpreter import WORK_AT
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.tools.tool import ContainerFileSource, RequestContainer, ToolAnswer
 from toolcrib.errors import SandboxFailed, SandboxUnavailable
 from toolcrib.sandbox.command import Command
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from toolcrib.sandbox.command import CommandResult
 
 TYPE: Final = "shell"
-MOST_COMMANDS: Final = 16
-MOST_OUTPUT: Final = 100_000
+MAX_COMMANDS: Final = 16
+MAX_OUTPUT: Final = 100_000
 _PARAMETERS: Final = {
     "type": "object",
     "properties": {
@@ -33,7 +33,7 @@ _PARAMETERS: Final = {
             "type": "array",
             "items": {"type": "string"},
             "minItems": 1,
-            "maxItems": MOST_COMMANDS,
+            "maxItems": MAX_COMMANDS,
             "description": "Commands, each for a shell of its own, run one after the other.",
         },
         "timeout_ms": {"type": "integer", "minimum": 1},
@@ -48,7 +48,7 @@ _ABOUT: Final = (
 
 
 class ShellKind:
-    """Makes shells."""
+    """Opens shells."""
 
     types = frozenset({TYPE})
 
@@ -59,19 +59,19 @@ class ShellKind:
         """Raises `ApiFault`."""
         self._place(config, f"{param}.environment")
 
-    async def ready(self, config: Mapping[str, Any], param: str) -> None:
-        """Raises `ApiFault` when the container that is named cannot be used."""
+    async def check_resources(self, config: Mapping[str, Any], param: str) -> None:
+        """Raises `ApiFault` if the named container cannot be used."""
         container_id, _ = self._place(config, f"{param}.environment")
         if container_id is not None:
             await self._containers.use(container_id)
 
     async def open(
-        self, config: Mapping[str, Any], asked: ResponseRequest, opened: RequestContext
+        self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
     ) -> OpenTool:
-        """The shell of one request."""
-        container_id, terms = self._place(config, "tools.environment")
+        """Open the shell of one request."""
+        container_id, options = self._place(config, "tools.environment")
         place = RequestContainer(
-            self._containers, container_id=container_id, terms=terms, items=opened.items
+            self._containers, container_id=container_id, options=options, items=context.items
         )
         return _OpenShell(place, self._containers)
 
@@ -100,19 +100,21 @@ class _OpenShell:
     @property
     def backend_tools(self) -> Sequence[BackendTool]:
         """One: `shell`."""
-        network = "a" if self._place.terms.has_network else "no"
+        network = "a" if self._place.options.has_network else "no"
         return [BackendTool(TYPE, _ABOUT.format(network=network), _PARAMETERS)]
 
     async def close(self) -> None:
         """The container stays for the next response."""
 
-    async def run(self, name: str, arguments: Mapping[str, Any], run: ResponseWriter) -> ToolAnswer:
+    async def run(
+        self, name: str, arguments: Mapping[str, Any], writer: ResponseWriter
+    ) -> ToolAnswer:
         """Run commands in the container."""
         container = await self._place.container()
         action = _action(arguments)
         call_id = new_id("call")
-        index = _begin(run, call_id, action, container)
-        item_id: str = run.response["output"][index]["id"]
+        index = _begin(writer, call_id, action, container)
+        item_id: str = writer.response["output"][index]["id"]
         try:
             async with self._containers.lock(container):
                 ended = [
@@ -120,11 +122,11 @@ class _OpenShell:
                 ]
                 files = await self._containers.files.changed(container)
         except (SandboxUnavailable, SandboxFailed) as error:
-            run.done(index, status="incomplete")
+            writer.finish_item(index, status="incomplete")
             return ToolAnswer(item_id, f"Nothing was run: {error}")
-        run.done(index, status="completed")
-        outputs = [_output(each, action["max_output_length"] or MOST_OUTPUT) for each in ended]
-        _finish(run, call_id, action, outputs)
+        writer.finish_item(index, status="completed")
+        outputs = [_output(each, action["max_output_length"] or MAX_OUTPUT) for each in ended]
+        _finish(writer, call_id, action, outputs)
         return ToolAnswer(
             item_id,
             _told(outputs),
@@ -143,7 +145,7 @@ class _OpenShell:
         sandbox = await self._containers.sandbox()
         work = self._containers.files.work(container)
         if sandbox.backend != "bubblewrap":
-            # It cannot show the folder anywhere else than where it is.
+            # Only bubblewrap can mount the folder at another path.
             text = text.replace(str(WORK_AT), shlex.quote(str(work.path)))
         command = Command(
             argv=("/bin/sh", "-c", text),
@@ -161,7 +163,7 @@ def _action(arguments: Mapping[str, Any]) -> dict[str, Any]:
         commands = [commands]
     listed = cast(list[object], commands) if isinstance(commands, list) else []
     return {
-        "commands": [str(each) for each in listed][:MOST_COMMANDS],
+        "commands": [str(each) for each in listed][:MAX_COMMANDS],
         "timeout_ms": _whole(arguments.get("timeout_ms")),
         "max_output_length": _whole(arguments.get("max_output_length")),
     }
@@ -171,8 +173,10 @@ def _whole(value: object) -> int | None:
     return value if type(value) is int and value > 0 else None
 
 
-def _begin(run: ResponseWriter, call_id: str, action: dict[str, Any], container: Container) -> int:
-    index = run.add(
+def _begin(
+    writer: ResponseWriter, call_id: str, action: dict[str, Any], container: Container
+) -> int:
+    index = writer.add_item(
         {
             "id": new_id("sh"),
             "type": "shell_call",
@@ -183,15 +187,15 @@ def _begin(run: ResponseWriter, call_id: str, action: dict[str, Any], container:
         }
     )
     for at, command in enumerate(action["commands"]):
-        run.tell("shell_call_command.added", index, command_index=at, command="")
-        run.tell("shell_call_command.delta", index, command_index=at, delta=command)
-        run.tell("shell_call_command.done", index, command_index=at, command=command)
-    run.response["output"][index]["action"] = action
+        writer.emit("shell_call_command.added", index, command_index=at, command="")
+        writer.emit("shell_call_command.delta", index, command_index=at, delta=command)
+        writer.emit("shell_call_command.done", index, command_index=at, command=command)
+    writer.response["output"][index]["action"] = action
     return index
 
 
 def _finish(
-    run: ResponseWriter, call_id: str, action: Mapping[str, Any], outputs: list[dict[str, Any]]
+    writer: ResponseWriter, call_id: str, action: Mapping[str, Any], outputs: list[dict[str, Any]]
 ) -> None:
     base: dict[str, Any] = {
         "id": new_id("sho"),
@@ -200,9 +204,9 @@ def _finish(
         "call_id": call_id,
         "max_output_length": action["max_output_length"],
     }
-    index = run.add({**base, "output": []})
-    run.tell("shell_call_output_content.done", index, command_index=0, output=outputs)
-    run.done(index, status="completed", output=outputs)
+    index = writer.add_item({**base, "output": []})
+    writer.emit("shell_call_output_content.done", index, command_index=0, output=outputs)
+    writer.finish_item(index, status="completed", output=outputs)
 
 
 def _output(finished: CommandResult, most: int) -> dict[str, Any]:

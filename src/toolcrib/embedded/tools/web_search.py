@@ -1,4 +1,4 @@
-"""`web_search`: over the sources that the user configured, and nowhere else."""
+"""`web_search`: search in the configured web sources only."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.embedded.backend import BackendTool
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.ids import new_id
 from toolcrib.embedded.tools.file_search import read_queries
 from toolcrib.embedded.tools.tool import PageSource, ToolAnswer
 from toolcrib.embedded.web.source import Domains, WebPage
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toolcrib.embedded.responses.request import ResponseRequest
     from toolcrib.embedded.responses.writer import ResponseWriter
     from toolcrib.embedded.tools.tool import OpenTool, RequestContext
-    from toolcrib.embedded.web.source import WebSource as Place
+    from toolcrib.embedded.web.source import WebSearchSource
 
 TYPES: Final = frozenset(
     {
@@ -27,7 +27,7 @@ TYPES: Final = frozenset(
         "web_search_preview_2025_03_11",
     }
 )
-MOST_DOMAINS: Final = 100
+MAX_DOMAINS: Final = 100
 _RESULTS: Final = {"low": 3, "medium": 5, "high": 10}
 _PAGE_TEXT: Final = 20_000
 _NOTHING_SAVED: Final = "Nothing was searched: without external access there are no pages here."
@@ -46,41 +46,48 @@ _OPEN: Final = {
 
 
 class WebSearchKind:
-    """Makes web searches."""
+    """Opens web searches."""
 
     types = TYPES
 
-    def __init__(self, places: Sequence[Place]) -> None:
-        self._places = places
+    def __init__(self, sources: Sequence[WebSearchSource]) -> None:
+        self._sources = sources
 
     def check(self, config: Mapping[str, Any], param: str) -> None:
         """Raises `ApiFault`."""
-        if not self._places:
+        if not self._sources:
             raise invalid(
-                "This provider has nothing to search the web in: give it a folder of pages or a "
+                "This provider has no web source: configure a folder of pages or a "
                 "SearXNG endpoint.",
                 f"{param}.type",
             )
         _domains(config, param)
         if str(config.get("search_context_size") or "medium") not in _RESULTS:
-            raise invalid("It must be low, medium or high.", f"{param}.search_context_size")
+            raise invalid(
+                "'search_context_size' must be low, medium or high.", f"{param}.search_context_size"
+            )
 
     async def open(
-        self, config: Mapping[str, Any], asked: ResponseRequest, opened: RequestContext
+        self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
     ) -> OpenTool:
-        """The search of one request."""
+        """Open the search of one request."""
         may_go_out = config.get("external_web_access") is not False
-        places = [each for each in self._places if may_go_out or not each.is_external]
+        sources = [each for each in self._sources if may_go_out or not each.is_external]
         most = _RESULTS[config.get("search_context_size") or "medium"]
-        shows = asked.includes("web_search_call.action.sources")
-        return _OpenWebSearch(places, _domains(config, "tools"), most, shows_sources=shows)
+        shows = request.includes("web_search_call.action.sources")
+        return _OpenWebSearch(sources, _domains(config, "tools"), most, shows_sources=shows)
 
 
 class _OpenWebSearch:
     def __init__(
-        self, places: Sequence[Place], domains: Domains, most: int, *, shows_sources: bool
+        self,
+        sources: Sequence[WebSearchSource],
+        domains: Domains,
+        most: int,
+        *,
+        shows_sources: bool,
     ) -> None:
-        self._places = places
+        self._sources = sources
         self._domains = domains
         self._most = most
         self._shows_sources = shows_sources
@@ -96,14 +103,16 @@ class _OpenWebSearch:
         ]
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Nothing to release."""
 
-    async def run(self, name: str, arguments: Mapping[str, Any], run: ResponseWriter) -> ToolAnswer:
+    async def run(
+        self, name: str, arguments: Mapping[str, Any], writer: ResponseWriter
+    ) -> ToolAnswer:
         """Search, or open a page."""
         item_id = new_id("ws")
-        index = run.add({"id": item_id, "type": "web_search_call", "status": "in_progress"})
-        run.tell("web_search_call.in_progress", index)
-        run.tell("web_search_call.searching", index)
+        index = writer.add_item({"id": item_id, "type": "web_search_call", "status": "in_progress"})
+        writer.emit("web_search_call.in_progress", index)
+        writer.emit("web_search_call.searching", index)
         if name == "open_page":
             url = str(arguments.get("url", ""))
             action: dict[str, Any] = {"type": "open_page", "url": url}
@@ -116,18 +125,18 @@ class _OpenWebSearch:
                 action["sources"] = [{"type": "url", "url": page.url} for page in pages]
         status = "failed" if faults and not pages else "completed"
         if status == "completed":
-            run.tell("web_search_call.completed", index)
-        run.done(index, status=status, action=action)
+            writer.emit("web_search_call.completed", index)
+        writer.finish_item(index, status=status, action=action)
         return _answer(item_id, pages, faults)
 
     async def _search(self, queries: Sequence[str]) -> tuple[list[WebPage], list[str]]:
-        """Pages of all places, in turns, each once; and why some could not be asked."""
+        """Pages of all sources, interleaved, each once; and the failures of sources."""
         lists: list[Sequence[WebPage]] = []
-        faults = [] if self._places else [_NOTHING_SAVED]
+        faults = [] if self._sources else [_NOTHING_SAVED]
         for query in queries:
-            for place in self._places:
+            for source in self._sources:
                 try:
-                    lists.append(await place.search(query, self._most, self._domains))
+                    lists.append(await source.search(query, self._most, self._domains))
                 except WebUnavailable as error:
                     faults.append(str(error))
         found: dict[str, WebPage] = {}
@@ -138,13 +147,13 @@ class _OpenWebSearch:
         return list(found.values())[: self._most], faults
 
     async def _open(self, url: str) -> tuple[list[WebPage], list[str]]:
-        """The page, if a place has it, which must not be left out by the filters."""
+        """The page, if a source has it and the domain filter allows it."""
         if not self._domains.admit(url):
-            return [], ["The page is not of the domains that are let in."]
+            return [], ["The domain filter excludes this page."]
         faults: list[str] = []
-        for place in self._places:
+        for source in self._sources:
             try:
-                page = await place.open(url)
+                page = await source.open(url)
             except WebUnavailable as error:
                 faults.append(str(error))
                 continue
@@ -158,17 +167,17 @@ def _domains(config: Mapping[str, Any], param: str) -> Domains:
     facts = cast(dict[str, Any], filters) if isinstance(filters, dict) else {}
     lists: list[tuple[str, ...]] = []
     for key in ("allowed_domains", "blocked_domains"):
-        given: object = facts.get(key) or []
-        listed = cast(list[object], given) if isinstance(given, list) else [None]
-        if len(listed) > MOST_DOMAINS or not all(isinstance(each, str) for each in listed):
-            raise invalid(f"'{key}' must be at most {MOST_DOMAINS} domains.", f"{param}.{key}")
+        value: object = facts.get(key) or []
+        listed = cast(list[object], value) if isinstance(value, list) else [None]
+        if len(listed) > MAX_DOMAINS or not all(isinstance(domain, str) for domain in listed):
+            raise invalid(f"'{key}' must be at most {MAX_DOMAINS} domains.", f"{param}.{key}")
         lists.append(tuple(map(str, listed)))
     return Domains(*lists)
 
 
 def _answer(item_id: str, pages: Sequence[WebPage], faults: Sequence[str]) -> ToolAnswer:
     texts = [f"{page.title} ({page.url})\n{page.text}" for page in pages]
-    told = "\n\n".join([*texts, *faults]) or "Nothing was found."
+    text = "\n\n".join([*texts, *faults]) or "Nothing was found."
     results = [{"url": page.url, "title": page.title, "text": page.text} for page in pages]
     sources = [PageSource(page.url, page.title) for page in pages]
-    return ToolAnswer(item_id, told, {"results": results}, sources)
+    return ToolAnswer(item_id, text, {"results": results}, sources)

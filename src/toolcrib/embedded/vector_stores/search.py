@@ -1,7 +1,4 @@
-"""Searching vector stores, as the tool and the API do it.
-
-Filters on the attributes of files.
-"""
+"""Search in vector stores, and filters on the attributes of files."""
 
 from __future__ import annotations
 
@@ -30,13 +27,13 @@ _ORDERS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-def read_filter(told: object, param: str, depth: int = 0) -> Filter:
-    """What a filter lets through. Raises `ApiFault` naming what is wrong with it."""
-    if told is None:
+def read_filter(config: object, param: str, depth: int = 0) -> Filter:
+    """Read a filter into a predicate. The `ApiFault` names the invalid part."""
+    if config is None:
         return lambda attributes: True
-    if not isinstance(told, dict) or depth > _DEEPEST:
-        raise invalid("A filter must be an object, and not too deep.", param)
-    facts = cast(dict[str, Any], told)
+    if not isinstance(config, dict) or depth > _DEEPEST:
+        raise invalid("A filter must be an object, nested at most 16 deep.", param)
+    facts = cast(dict[str, Any], config)
     if facts.get("type") in ("and", "or"):
         return _compound(facts, param, depth)
     return _comparison(facts, param)
@@ -82,12 +79,12 @@ def _check_scalar(value: object, param: str) -> None:
 
 
 def _equal(have: Any, value: Any) -> bool:
-    """Without taking true for 1."""
+    """Equality in which true is not 1."""
     return isinstance(have, bool) == isinstance(value, bool) and have == value
 
 
 def _ordered(compare: Callable[[Any, Any], bool], have: Any, value: Any) -> bool:
-    """A file without the attribute, or with one of another type, is not let through."""
+    """Compare two values; False if the attribute is missing or of another type."""
     if isinstance(have, bool) or isinstance(value, bool):
         return False
     if isinstance(have, str) != isinstance(value, str) or have is None:
@@ -95,13 +92,13 @@ def _ordered(compare: Callable[[Any, Any], bool], have: Any, value: Any) -> bool
     return compare(have, value)
 
 
-MOST_RESULTS: Final = 50
+MAX_RESULTS: Final = 50
 DEFAULT_RESULTS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class FileSearchOptions:
-    """What a search wants."""
+    """The options of a search."""
 
     most: int
     passes: Filter
@@ -111,7 +108,7 @@ class FileSearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class FileMatch:
-    """A chunk of a file that fits."""
+    """A chunk of a file that matches."""
 
     file: VectorStoreFile
     text: str
@@ -119,11 +116,11 @@ class FileMatch:
 
 
 def read_search_options(config: Mapping[str, Any], param: str) -> FileSearchOptions:
-    """The terms of a request. Raises `ApiFault`."""
+    """Read the options of a request. Raises `ApiFault`."""
     most = config.get("max_num_results")
-    if most is not None and not (type(most) is int and 1 <= most <= MOST_RESULTS):
+    if most is not None and not (type(most) is int and 1 <= most <= MAX_RESULTS):
         raise invalid(
-            f"'max_num_results' must be from 1 to {MOST_RESULTS}.", f"{param}.max_num_results"
+            f"'max_num_results' must be from 1 to {MAX_RESULTS}.", f"{param}.max_num_results"
         )
     ranking: object = config.get("ranking_options") or dict[str, Any]()
     if not isinstance(ranking, dict):
@@ -141,24 +138,24 @@ async def search_files(
     stores: VectorStoreRepository,
     chosen: Sequence[VectorStore],
     queries: Sequence[str],
-    terms: FileSearchOptions,
+    options: FileSearchOptions,
 ) -> list[FileMatch]:
-    """The chunks that fit any of the queries best, each once."""
+    """The best chunks for any of the queries, each once, best first."""
     best: dict[int, FileMatch] = {}
     for store in chosen:
         await stores.touch(store)
         files = {file.file_id: file for file in await stores.files.list(store)}
-        passing = {name for name, file in files.items() if terms.passes(file.attributes)}
+        passing = {name for name, file in files.items() if options.passes(file.attributes)}
         for query in queries:
             hits = await stores.index.search(
-                store.id, query, terms.most, documents=passing, weights=terms.weights
+                store.id, query, options.most, documents=passing, weights=options.weights
             )
             for hit in hits:
                 known = best.get(hit.chunk_id)
                 if known is None or known.score < hit.score:
                     best[hit.chunk_id] = FileMatch(files[hit.document], hit.text, hit.score)
     ranked = sorted(best.values(), key=lambda found: -found.score)
-    return [each for each in ranked if each.score >= terms.threshold][: terms.most]
+    return [each for each in ranked if each.score >= options.threshold][: options.most]
 
 
 def _fraction(value: object, param: str) -> float:
@@ -173,10 +170,10 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _weights(told: object, param: str) -> RankWeights:
-    if told is None:
+def _weights(config: object, param: str) -> RankWeights:
+    if config is None:
         return DEFAULT_RANK_WEIGHTS
-    facts = cast(dict[str, Any], told) if isinstance(told, dict) else {}
+    facts = cast(dict[str, Any], config) if isinstance(config, dict) else {}
     text, meaning = facts.get("text_weight"), facts.get("embedding_weight")
     if not _is_number(text) or not _is_number(meaning):
         raise invalid("Both 'embedding_weight' and 'text_weight' must be numbers.", param)

@@ -9,7 +9,7 @@ from toolcrib._lazy import lazy_exports
 if TYPE_CHECKING:
     from toolcrib.embedded.web.folder import WebFolder
     from toolcrib.embedded.web.searxng import Searxng
-    from toolcrib.embedded.web.source import Domains, WebPage, WebSource
+    from toolcrib.embedded.web.source import Domains, WebPage, WebSearchSource
     from toolcrib.errors import WebUnavailable
 
 __all__ = [
@@ -17,7 +17,7 @@ __all__ = [
     "Searxng",
     "WebFolder",
     "WebPage",
-    "WebSource",
+    "WebSearchSource",
     "WebUnavailable",
 ]
 
@@ -31,7 +31,7 @@ if not TYPE_CHECKING:
             "toolcrib.embedded.web.source": (
                 "Domains",
                 "WebPage",
-                "WebSource",
+                "WebSearchSource",
             ),
         },
     )

@@ -1,4 +1,4 @@
-"""A SearXNG server."""
+"""A SearXNG server as a web source."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from toolcrib.errors import UsageError, WebUnavailable
 if TYPE_CHECKING:
     from httpx2 import Response
 
-MOST_BYTES: Final = 4 * 1024 * 1024
-MOST_TEXT: Final = 4000
+MAX_BYTES: Final = 4 * 1024 * 1024
+MAX_TEXT: Final = 4000
 
 
 class Searxng:
-    """Asks a SearXNG endpoint that answers in JSON (`formats: [json]` in its settings)."""
+    """Searches with a SearXNG server that allows JSON (`formats: [json]` in its settings)."""
 
     is_external = True
 
@@ -30,19 +30,19 @@ class Searxng:
         self._seconds = seconds
 
     async def search(self, query: str, most: int, domains: Domains) -> Sequence[WebPage]:
-        """Pages that the engine has found."""
-        asked = " ".join([query, *(f"-site:{each}" for each in domains.blocked)])
+        """The results of the server."""
+        terms = " ".join([query, *(f"-site:{domain}" for domain in domains.blocked)])
         if len(domains.allowed) == 1:
-            asked = f"{asked} site:{domains.allowed[0]}"
-        answer = await self._ask({"q": asked, "format": "json"})
+            terms = f"{terms} site:{domains.allowed[0]}"
+        answer = await self._ask({"q": terms, "format": "json"})
         results = answer.get("results")
         listed = cast(list[object], results) if isinstance(results, list) else []
-        pages = [page for each in listed if (page := _page(each)) is not None]
-        # The engine may pass over what it was asked to leave out.
+        pages = [page for domain in listed if (page := _page(domain)) is not None]
+        # An engine may ignore the site filters of the query.
         return [page for page in pages if domains.admit(page.url)][:most]
 
     async def open(self, url: str) -> WebPage | None:
-        """It only searches."""
+        """None: it only searches."""
         return None
 
     async def _ask(self, params: dict[str, str]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Searxng:
                 answer: object = json.loads(await _body(response))
         except (httpx2.HTTPError, ValueError, RecursionError) as error:
             raise WebUnavailable(
-                f"the search engine could not be asked: {type(error).__name__}"
+                f"the search engine could not be reached: {type(error).__name__}"
             ) from None
         if not isinstance(answer, dict):
             raise WebUnavailable("the search engine answered with something else than results")
@@ -68,7 +68,7 @@ async def _body(response: Response) -> bytes:
     body = bytearray()
     async for piece in response.aiter_bytes():
         body += piece
-        if len(body) > MOST_BYTES:
+        if len(body) > MAX_BYTES:
             raise WebUnavailable("the search engine answered with too much")
     return bytes(body)
 
@@ -78,6 +78,6 @@ def _page(result: object) -> WebPage | None:
     url, title = facts.get("url"), facts.get("title")
     if not isinstance(url, str) or not url.isprintable() or host_of(url) is None:
         return None
-    text = str(facts.get("content") or "")[:MOST_TEXT]
+    text = str(facts.get("content") or "")[:MAX_TEXT]
     shown = one_line(title) if isinstance(title, str) else ""
     return WebPage(url, shown or url, text)

@@ -40,13 +40,13 @@ def apply_patch_tool(
     provider: str = "openai",
     **rules: Unpack[ToolRules],
 ) -> ProviderTool[PatchParams, PatchResult, ApplyPatchConfig]:
-    """Creates, updates and deletes files under `root`, one per call.
+    """Return a tool that creates, updates and deletes files under `root`, one per call.
 
-    A person is asked about each patch unless `requires_approval=False` is passed.
+    Each patch needs an approval unless `requires_approval=False` is passed.
     """
     is_config = isinstance(root, ApplyPatchConfig)
     config = root if is_config else ApplyPatchConfig(os.path.abspath(os.fspath(root)))
-    # Two patches of one file at the same time would undo each other.
+    # Concurrent patches of one file would undo each other.
     chosen: ToolRules = {"requires_approval": True, "one_at_a_time": True, **rules}
     return ProviderTool[PatchParams, PatchResult, ApplyPatchConfig](
         name=name,

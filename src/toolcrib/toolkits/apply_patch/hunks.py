@@ -22,16 +22,16 @@ _GIT_HEADER = ("diff --git ", "index ", "new file mode ", "old mode ", "new mode
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """One change: lines that must be there, and what they become."""
+    """One change: the lines that the file must have, and what replaces them."""
 
     number: int
     diff_line: int
-    """The line of the diff that it starts at, from 1."""
+    """The line of the diff where the hunk starts, counted from 1."""
     anchors: tuple[str, ...]
     old_start: int | None
-    """The line of the file that a unified diff says it starts at, from 1."""
+    """The line of the file where a unified diff says that the hunk starts, counted from 1."""
     lines: tuple[tuple[str, str], ...]
-    """Each with its mark: ' ' is kept, '-' removed, '+' added."""
+    """Marks and lines: ' ' is kept, '-' is removed, '+' is added."""
     is_at_end: bool = False
     is_old_unterminated: bool = False
     """The diff says that the file's last line ends without a newline."""
@@ -39,24 +39,26 @@ class Hunk:
 
     @property
     def old(self) -> list[str]:
-        """The lines that must be in the file."""
+        """The lines that the file must have."""
         return [text for mark, text in self.lines if mark != "+"]
 
     @property
     def where(self) -> str:
-        """The hunk, for a message."""
+        """The position of the hunk, for a message."""
         return f"hunk {self.number} (line {self.diff_line} of the diff)"
 
 
 def split_lines(text: str) -> tuple[list[str], bool]:
-    """The lines of a text, and whether the last one ends with a newline. Only LF ends a line."""
+    """Return the lines of a text, and whether the last one ends with a newline. Only LF ends a
+    line.
+    """
     lines = text.split("\n")
     is_terminated = lines[-1] == ""
     return (lines[:-1] if is_terminated else lines), is_terminated
 
 
 def read_hunks(diff: str) -> list[Hunk]:
-    """The hunks of a diff that changes a file. Raises `PatchFailed` for what is no diff."""
+    """Return the hunks of a diff that changes a file. Raises `PatchFailed` for any other text."""
     lines, _ = split_lines(diff)
     skipped = _header_length(lines)
     hunks = [
@@ -92,7 +94,7 @@ class _Draft:
             self.anchors.append(anchor)
 
     def take_body(self, line: str, number: int) -> None:
-        """Read a line of the change itself. A context line may have lost its only space."""
+        """Read a line of the change. A context line may have lost its only space."""
         is_empty = line in ("", "\r")
         mark, text = (" ", line) if is_empty else (line[0], line[1:])
         if line.rstrip() == END_OF_FILE:
@@ -105,7 +107,7 @@ class _Draft:
             raise PatchFailed(_misplaced(line, number))
 
     def hunk(self, number: int) -> Hunk:
-        """The finished hunk."""
+        """Return the finished hunk."""
         return Hunk(
             number=number,
             diff_line=self.diff_line,
@@ -136,9 +138,9 @@ def _drafts(lines: Sequence[str], first: int) -> Iterator[_Draft]:
 
 
 def _header_length(lines: Sequence[str]) -> int:
-    """How many lines of a unified diff's header stand before the first hunk.
+    """Return the number of header lines of a unified diff before the first hunk.
 
-    Only where a hunk follows: elsewhere `--- x` may well be the removal of a line `-- x`.
+    They count only if a hunk follows: elsewhere `--- x` may be the removal of a line `-- x`.
     """
     start = next((i for i, line in enumerate(lines) if not line.startswith(_GIT_HEADER)), 0)
     names, head = lines[start : start + 2], lines[start + 2 : start + 3]
@@ -154,5 +156,5 @@ def _misplaced(line: str, number: int) -> str:
 
 
 def shown(line: str) -> str:
-    """A line for a message, cut when it is long."""
+    """Return a line for a message, truncated when it is long."""
     return repr(line if len(line) <= 80 else line[:77] + "...")

@@ -10,14 +10,14 @@ from toolcrib.errors import PatchFailed
 from toolcrib.toolkits.apply_patch.hunks import Hunk, read_hunks, shown, split_lines
 
 MOST_COMPARED = 20_000_000
-"""Lines compared for one diff. Only a diff made to take forever needs more."""
+"""The most lines compared for one diff. Only a malicious diff needs more."""
 
 
 class Places:
-    """The lines of a file, ready to be searched.
+    """The lines of a file, indexed for search.
 
-    Lines that differ only in space at their end count as equal when no exact match is found:
-    models often lose it.
+    Lines that differ only in trailing whitespace count as equal when there is no exact match:
+    models often drop it.
     """
 
     def __init__(self, lines: list[str]) -> None:
@@ -29,9 +29,10 @@ class Places:
         self._left = MOST_COMPARED
 
     def find(self, hunk: Hunk, start: int) -> tuple[int, Hunk]:
-        """Where the hunk belongs at or after `start`, as an index, and the hunk that fits there.
+        """Return the index at or after `start` where the hunk belongs, and the hunk that fits
+        there.
 
-        Raises `PatchFailed` when there is no such place, or no telling which one is meant.
+        Raises `PatchFailed` when there is no such place, or more than one.
         """
         anchor = self._anchor(hunk, start)
         if not hunk.old:
@@ -45,7 +46,7 @@ class Places:
         return self._choose(hunk, starts, anchor), hunk
 
     def _find_shorter(self, hunk: Hunk, start: int, begin: int) -> tuple[int, Hunk]:
-        """The last newline of a file looks to some like an empty line after it."""
+        """Try without a last empty line: some models take the final newline of a file for one."""
         shorter = replace(hunk, lines=hunk.lines[:-1])
         if hunk.lines[-1] == (" ", "") and shorter.old:
             starts = self._at_end(shorter, self._matches(shorter.old, begin))
@@ -70,7 +71,7 @@ class Places:
         return starts[0]
 
     def _insertion(self, hunk: Hunk, start: int, anchor: int | None) -> int:
-        """Where lines go that come without any context."""
+        """Return where to insert lines that have no context."""
         if hunk.is_at_end or not self.lines:
             return len(self.lines)
         if hunk.old_start is not None and start <= hunk.old_start <= len(self.lines):
@@ -83,9 +84,9 @@ class Places:
         )
 
     def _anchor(self, hunk: Hunk, start: int) -> int | None:
-        """The line that the anchors lead to; None when there is none or it is not in the file.
+        """Return the line that the anchors lead to, or `None`.
 
-        A lost anchor is no failure yet: the context may be enough to find the one place.
+        A missing anchor is no failure yet: the context may be enough to find the place.
         """
         index: int | None = None
         for anchor in hunk.anchors:
@@ -105,7 +106,7 @@ class Places:
         return next((index for index in later if self._bare[index].strip() == wanted), None)
 
     def _matches(self, old: Sequence[str], start: int) -> list[int]:
-        """Every place at or after `start` that has these lines: exactly, else loosely."""
+        """Return every place at or after `start` with these lines: exact, else loose."""
         bare = [line.rstrip() for line in old]
         # The line that is rarest in the file leaves the fewest places to look at.
         offset = min(range(len(bare)), key=lambda i: len(self._where.get(bare[i], ())))
@@ -124,7 +125,7 @@ class Places:
             raise PatchFailed("the diff takes too long to place; split it into smaller ones")
 
     def _explain(self, hunk: Hunk, start: int, begin: int) -> str:
-        """What of the hunk did not match, and where it came closest."""
+        """Explain which part of the hunk did not match, and where it came closest."""
         elsewhere = self._matches(hunk.old, 0)
         if elsewhere:
             return f"{hunk.where} fits at line {elsewhere[0] + 1}, " + _misfit(
@@ -150,7 +151,7 @@ class Places:
         )
 
     def _closest(self, old: Sequence[str], begins: Sequence[int]) -> tuple[int, int]:
-        """The start that fits for the most lines, and how many fit there."""
+        """Return the start that fits for the most lines, and how many fit there."""
         lengths = [(self._common(old, index), -index) for index in begins]
         length, index = max(lengths)
         return -index, length
@@ -178,9 +179,9 @@ def _misfit(index: int, start: int, begin: int) -> str:
 
 
 def apply_diff(text: str, diff: str) -> str:
-    """`text` with the diff applied, all of it or none. Raises `PatchFailed`.
+    """Return `text` with the whole diff applied. Raises `PatchFailed`.
 
-    Line ends stay as they are in the file; lines added to a file that uses CR LF get it too.
+    Line ends of the file are kept; lines added to a file with CR LF get CR LF.
     """
     lines, is_terminated = split_lines(text)
     hunks = read_hunks(diff)
@@ -193,7 +194,7 @@ def apply_diff(text: str, diff: str) -> str:
 
 
 def text_of_new(diff: str) -> str:
-    """The text of the file that the diff creates. Raises `PatchFailed`."""
+    """Return the text of the file that the diff creates. Raises `PatchFailed`."""
     if not any(line.startswith("@@") for line in diff.split("\n")):
         return _text_of_plus_lines(diff)
     hunks = read_hunks(diff)
@@ -236,7 +237,7 @@ def _changed(lines: list[str], hunks: Sequence[Hunk]) -> Iterator[str]:
 
 
 def _replaced(hunk: Hunk, lines: Sequence[str], start: int) -> Iterator[str]:
-    """The lines in the hunk's place. Those it keeps are taken from the file, not from the diff."""
+    """Yield the lines that replace the hunk. Kept lines come from the file, not from the diff."""
     has_returns = _has_returns(hunk, lines, start)
     index = start
     for mark, text in hunk.lines:
@@ -249,8 +250,8 @@ def _replaced(hunk: Hunk, lines: Sequence[str], start: int) -> Iterator[str]:
 
 
 def _has_returns(hunk: Hunk, lines: Sequence[str], start: int) -> bool | None:
-    """Whether the file ends its lines with CR LF, where the diff differs; None when they agree
-    and added lines can be taken as they are.
+    """Whether the file uses CR LF where the diff does not match it; `None` when both agree and
+    added lines stay as they are.
     """
     old = hunk.old
     if not old:

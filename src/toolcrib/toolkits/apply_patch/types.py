@@ -14,13 +14,13 @@ MOST_BYTES: Final = 10 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ApplyPatchConfig:
-    """The directory that patches are confined to, and how large a file or a diff may be."""
+    """The directory that patches are confined to, and the largest file or diff."""
 
     kind: ClassVar[str] = "apply_patch"
     root: str
     max_bytes: int = MOST_BYTES
     protected: tuple[str, ...] = (".git",)
-    """Names of files and directories that no patch may touch, wherever they are."""
+    """Names of files and directories that no patch may touch, at any depth."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.root, str) or not os.path.isabs(self.root):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -36,7 +36,7 @@ Operation: TypeAlias = Literal["create_file", "update_file", "delete_file"]
 
 @dataclass(frozen=True, slots=True)
 class PatchParams:
-    """One change of one file. `diff` says how a file is made or changed; deleting needs none."""
+    """One change of one file. `diff` creates or updates the file; a deletion has none."""
 
     operation: Operation
     path: str
@@ -46,7 +46,7 @@ class PatchParams:
 
 @dataclass(frozen=True, slots=True)
 class PatchResult:
-    """What was done, with the number of lines that came and went."""
+    """The operation that was carried out, with the number of lines added and removed."""
 
     operation: Operation
     path: str
@@ -54,7 +54,7 @@ class PatchResult:
     removed: int = 0
 
     def render(self) -> str:
-        """One line for the model."""
+        """Return one line for the model."""
         match self.operation:
             case "create_file":
                 return f"Created {self.path} ({self.added} lines)."

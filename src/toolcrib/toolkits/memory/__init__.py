@@ -29,15 +29,16 @@ def memory_tool(
     provider: str = "anthropic",
     **rules: Unpack[ToolRules],
 ) -> ProviderTool[MemoryParams, MemoryResult, MemoryConfig]:
-    """Notes that outlive a conversation, in files under `root`, which is made when it is missing.
+    """Return a tool that keeps notes across conversations, in files under `root`, which is created
+    if needed.
 
-    The model calls that directory `/memories`. Nobody is asked, because nothing but notes is kept
-    there; pass `requires_approval=True` to see every command first. Providers know the tool by its
-    name, so it has no other.
+    The model calls that directory `/memories`. No approval is needed, since only notes are kept
+    there; pass `requires_approval=True` to review every command. Providers identify the tool by its
+    name, so the name is fixed.
     """
     is_config = isinstance(root, MemoryConfig)
     config = root if is_config else MemoryConfig(os.path.abspath(os.fspath(root)))
-    # Two changes of one file at the same time would undo each other.
+    # Concurrent changes of one file would undo each other.
     chosen: ToolRules = {"one_at_a_time": True, **rules}
     return ProviderTool[MemoryParams, MemoryResult, MemoryConfig](
         name=KIND,

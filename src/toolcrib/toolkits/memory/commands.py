@@ -20,7 +20,7 @@ _UNITS: Final = ("B", "K", "M", "G")
 
 
 def directory(path: str, size: int, entries: Iterable[MemoryEntry]) -> str:
-    """A directory and what is in it, each with its size."""
+    """Return the listing of a directory, with sizes."""
     head = f"Here're the files and directories up to 2 levels deep in {path}, "
     lines = [f"{head}excluding hidden items:", f"{_human(size)}\t{path}"]
     lines += [
@@ -31,14 +31,14 @@ def directory(path: str, size: int, entries: Iterable[MemoryEntry]) -> str:
 
 
 def numbered(lines: Sequence[str], first: int) -> str:
-    """Lines with their numbers."""
+    """Return the lines with their numbers."""
     return "\n".join(
         f"{str(number).rjust(_WIDTH)}\t{line}" for number, line in enumerate(lines, start=first)
     )
 
 
 def around(text: str, index: int) -> str:
-    """A few lines on both sides of the line at `index`."""
+    """Return a few lines around the line at `index`."""
     lines = text.split("\n")
     first = max(0, index - 2)
     return numbered(lines[first : index + 3], first + 1)
@@ -51,14 +51,16 @@ def _human(size: int) -> str:
 
 
 ROOT: Final = "memories"
-"""What the model calls the root."""
+"""The name of the root in the paths that the model writes."""
 _MOST_PLACES: Final = 100
 _LINKS: Final = frozenset({errno.ELOOP, errno.ENOTDIR})
 _FULL: Final = frozenset({errno.EDQUOT, errno.EFBIG, errno.ENOSPC})
 
 
 class MemoryHandler:
-    """The handler of the tool. What cannot be done is a failed result, and changes nothing."""
+    """The handler of the tool. A command that cannot be carried out is a failed result and changes
+    nothing.
+    """
 
     def __init__(self, config: MemoryConfig) -> None:
         self._files = MemoryFiles(config)
@@ -70,7 +72,7 @@ class MemoryHandler:
         except UsageError as error:
             return ToolResult(message=str(error), success=False)
         except OSError as error:
-            return ToolResult(message=_said(error, params), success=False)
+            return ToolResult(message=_explain(error, params), success=False)
         return ToolResult(value=MemoryResult(params.command, text))
 
     def _run(self, params: MemoryParams) -> str:
@@ -203,7 +205,7 @@ def _range(wanted: list[int] | None, length: int) -> tuple[int, int]:
 
 
 def _places(text: str, old: str) -> str:
-    """The lines where a text occurs; not all of very many."""
+    """Return the numbers of the lines where a text occurs, up to a limit."""
     lines: list[str] = []
     at, line = text.find(old), 1
     seen = 0
@@ -221,7 +223,7 @@ def _encoded(text: str) -> bytes:
         raise UsageError("The text has characters that cannot be written as UTF-8.") from None
 
 
-def _said(error: OSError, params: MemoryParams) -> str:
+def _explain(error: OSError, params: MemoryParams) -> str:
     path = params.old_path if params.command == "rename" else params.path
     number = error.errno
     if isinstance(error, FileNotFoundError):

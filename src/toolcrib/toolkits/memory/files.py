@@ -20,12 +20,12 @@ from toolcrib.toolkits.root_directory import (
 )
 
 Names = tuple[str, ...]
-"""A place below the root; the root itself has none."""
+"""A path below the root; the root itself is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryEntry:
-    """A file or a directory, with its name below the place that was listed."""
+    """A file or a directory, named relative to the listed directory."""
 
     name: str
     size: int
@@ -36,33 +36,30 @@ class MemoryEntry:
 class MemoryFiles:
     """Reads and changes regular files under the root. A file changes as a whole or not at all.
 
-    Raises `OSError`, whose number says what is wrong: `EFBIG` for a file that is too large,
-    `EDQUOT` when the memories are full.
+    Raises `OSError`: `EFBIG` for a file that is too large, `EDQUOT` when the memories are full.
     """
 
     config: MemoryConfig
 
     def is_directory(self, names: Names) -> bool:
-        """Whether the place is a directory; raises when there is nothing."""
+        """Whether the path is a directory. Raises when it does not exist."""
         if not names:
             return True
         with self._parent(names) as parent:
             return stat.S_ISDIR(status_of(parent, names[-1]).st_mode)
 
     def size(self, names: Names) -> int:
-        """The size that the system tells of a directory."""
+        """Return the size that the system reports for a directory."""
         with self._directory(names) as here:
             return os.fstat(here).st_size
 
     def entries(self, names: Names, depth: int) -> list[MemoryEntry]:
-        """What is in a directory and, `depth` levels deep, below it; hidden names and links are
-        left out.
-        """
+        """Return the entries down to `depth` levels, without hidden names and links."""
         with self._directory(names) as here:
             return list(_entries(here, "", depth))
 
     def read(self, names: Names) -> bytes:
-        """A file. One byte more than allowed is read: it may grow meanwhile."""
+        """Read a file. Reads one byte more than allowed, since the file may grow meanwhile."""
         with self._parent(names) as parent:
             data = read_file(parent, names[-1], self.config.max_bytes + 1).data
         self._check_size(data)
@@ -79,16 +76,16 @@ class MemoryFiles:
             )
 
     def replace(self, names: Names, old: bytes, new: bytes) -> None:
-        """Put `new` in the place of a file that holds `old`."""
+        """Replace a file that still has the content `old`."""
         self._check_size(new)
         self._check_room(len(new) - len(old), entries=0)
         with self._parent(names) as parent, temporary_file(parent, new) as temporary:
             if self.read(names) != old:
-                raise OSError(errno.EBUSY, "it was changed by somebody else meanwhile")
+                raise OSError(errno.EBUSY, "it has changed since it was read")
             os.rename(temporary, names[-1], src_dir_fd=parent, dst_dir_fd=parent)
 
     def delete(self, names: Names) -> None:
-        """Delete a file, or a directory with all that is in it."""
+        """Delete a file, or a directory with its content."""
         with self._parent(names) as parent:
             if stat.S_ISDIR(status_of(parent, names[-1]).st_mode):
                 shutil.rmtree(names[-1], dir_fd=parent)
@@ -96,7 +93,7 @@ class MemoryFiles:
                 os.unlink(names[-1], dir_fd=parent)
 
     def rename(self, old: Names, new: Names) -> None:
-        """Move a file or a directory; never onto something else."""
+        """Move a file or a directory. Never replaces an existing entry."""
         with self._parent(old) as source:
             is_directory = stat.S_ISDIR(status_of(source, old[-1]).st_mode)
             if new[: len(old)] == old and is_directory:
@@ -125,7 +122,7 @@ class MemoryFiles:
             raise OSError(errno.EFBIG, f"a file has at most {self.config.max_bytes} bytes")
 
     def _missing(self, names: Names) -> int:
-        """How many names on the way to a place are not there yet."""
+        """Return how many names of a path do not exist yet."""
         for length in range(1, len(names) + 1):
             try:
                 with self._parent(names[:length]) as parent:
@@ -135,7 +132,7 @@ class MemoryFiles:
         return 0
 
     def _check_room(self, more: int, *, entries: int) -> None:
-        """Refuse what would make the memories too large."""
+        """Refuse a change that would exceed the limits."""
         with self._directory(()) as root:
             count, total = _extent(root, self.config.max_entries)
         if entries and count + entries > self.config.max_entries:
@@ -162,7 +159,7 @@ def _entries(here: int, prefix: str, depth: int) -> Iterator[MemoryEntry]:
 
 
 def _extent(root: int, most: int) -> tuple[int, int]:
-    """How many entries there are, and the bytes of all files; counted no further than needed."""
+    """Return the number of entries and the bytes of all files; stops above `most` entries."""
     count, total = 0, 0
     for _, folders, files, here in os.fwalk(".", dir_fd=root):
         count += len(folders) + len(files)

@@ -14,17 +14,17 @@ _MOST: Final = 2**31
 
 @dataclass(frozen=True, slots=True)
 class MemoryConfig:
-    """The directory that holds the memories, and how large they may grow."""
+    """The directory of the memories, and their limits."""
 
     kind: ClassVar[str] = "memory"
 
     root: str
     max_bytes: int = 1024 * 1024
-    """The largest file."""
+    """The size of the largest file."""
     max_total_bytes: int = 64 * 1024 * 1024
-    """All files together."""
+    """The size of all files together."""
     max_entries: int = 10_000
-    """How many files and directories."""
+    """The number of files and directories."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.root, str) or not os.path.isabs(self.root):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -43,7 +43,7 @@ Command: TypeAlias = Literal["view", "create", "str_replace", "insert", "delete"
 
 @dataclass(frozen=True, slots=True)
 class MemoryParams:
-    """One command. Which of the other fields it needs depends on the command."""
+    """One command. The other fields that it needs depend on the command."""
 
     command: Command
     path: str | None = None
@@ -51,26 +51,26 @@ class MemoryParams:
     view_range: list[int] | None = None
     """The first and the last line to view; -1 is the end."""
     file_text: str | None = None
-    """What a file is created with."""
+    """The content of a new file."""
     old_str: str | None = None
-    """The text to replace; the file must hold it once."""
+    """The text to replace; it must occur exactly once."""
     new_str: str | None = None
-    """What takes its place; nothing when it is left out."""
+    """The replacement; empty when omitted."""
     insert_line: int | None = None
     """The line after which to insert; 0 is the beginning."""
     insert_text: str | None = None
     old_path: str | None = None
-    """What to rename."""
+    """The file or directory to rename."""
     new_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryResult:
-    """What was done or seen, in the words that the model was trained on."""
+    """The result of a command, in the words that models are trained on."""
 
     command: Command
     text: str
 
     def render(self) -> str:
-        """The text for the model."""
+        """Return the text for the model."""
         return self.text

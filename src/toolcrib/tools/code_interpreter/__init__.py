@@ -45,7 +45,7 @@ def code_interpreter_tool(
     name: str = "code_interpreter",
     fallback: AnyFallback[CodeInterpreterConfig] = None,
 ) -> HostedTool[CodeInterpreterConfig]:
-    """A code interpreter with these options."""
+    """Return a code interpreter that the provider runs."""
     return HostedTool[CodeInterpreterConfig](
         kind=KIND, name=name, description=DESCRIPTION, config=config, fallback=fallback
     )

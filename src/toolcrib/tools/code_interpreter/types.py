@@ -27,12 +27,12 @@ class NetworkPolicy:
 
 @dataclass(frozen=True, slots=True)
 class AutoContainer:
-    """A container that the provider makes for the conversation, with these files in it."""
+    """A container that the provider creates for the conversation, with these files in it."""
 
     memory_limit: MemoryLimit = "1g"
     file_ids: tuple[str, ...] = ()
     network_policy: NetworkPolicy | None = None
-    """None leaves it to the provider."""
+    """`None` takes the provider's default."""
 
     def __post_init__(self) -> None:
         _check_memory("AutoContainer", self.memory_limit)
@@ -46,9 +46,9 @@ class AutoContainer:
 
 @dataclass(frozen=True, slots=True)
 class ExistingContainer:
-    """A container that is already there.
+    """A container that exists already.
 
-    Its memory was set when it was made: `memory_limit` is checked here and never sent.
+    Its memory was set when it was created: `memory_limit` is checked and never sent.
     """
 
     id: str
@@ -101,7 +101,7 @@ def _check_file_ids(file_ids: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CodeRun:
-    """What one call was asked to run, and where."""
+    """The code of one call, and the container it ran in."""
 
     code: str = ""
     container_id: str | None = None
@@ -109,33 +109,35 @@ class CodeRun:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedFile:
-    """A file that the code made. `filename` was chosen by a model: never use it as a path."""
+    """A file that the code wrote. A model chose `filename`: never use it as a path."""
 
     container_id: str
     file_id: str
     filename: str
     span: tuple[int, int] | None = None
-    """Where the answer's text mentions it: start and end (exclusive) in characters. None when it
-    does not, as with a remark on the way to the answer."""
+    """Where the text of the answer mentions the file: start and end (exclusive) in characters.
+    `None` when it does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeInterpreterResult:
-    """The code and what came of it. Some providers do not tell `stderr` and `exit_code`."""
+    """The code of a run, its output and its files. Some providers report no `stderr` and no
+    `exit_code`.
+    """
 
     code: str = ""
     stdout: str = ""
     stderr: str | None = None
     exit_code: int | None = None
     is_inferred: bool = False
-    """True when `stderr` and `exit_code` were read out of a traceback in the output."""
+    """True when `stderr` and `exit_code` were inferred from a traceback in the output."""
     container_id: str | None = None
     files: tuple[GeneratedFile, ...] = ()
     images: tuple[str, ...] = ()
-    """Addresses of the pictures that the code showed; often `data:` URLs."""
+    """Addresses of the images that the code displayed; often `data:` URLs."""
 
     def render(self) -> str:
-        """What the code printed, and what it complained about unless that is printed too."""
+        """Return the output, and `stderr` unless the output includes it."""
         if self.is_inferred or not self.stderr:
             return self.stdout
         return f"{self.stdout}\n{self.stderr}".strip()
@@ -153,7 +155,11 @@ _LINES_OF_A_SYNTAX_ERROR = 5
 
 
 def fatal_traceback(output: str) -> str | None:
-    """The traceback that ends the output; None when it ends in another way."""
+    """Return the traceback that ends the output of Python code, or `None`.
+
+    Some providers report one text for all that a run prints and no exit code. A caught exception
+    that the code prints looks the same, so only a traceback at the very end counts.
+    """
     lines = _COLOURS.sub("", output).rstrip().splitlines()
     for find in (_notebook, _script, _syntax_error):
         start = find(lines)
@@ -163,7 +169,7 @@ def fatal_traceback(output: str) -> str | None:
 
 
 def _notebook(lines: Sequence[str]) -> int | None:
-    """Where a notebook reports an exception. Only it draws the rule, and it does so last."""
+    """Return the line where a notebook reports an exception: below a rule that only it draws."""
     for index in range(1, len(lines)):
         if _NOTEBOOK_HEADER.fullmatch(lines[index]) and _RULE.fullmatch(lines[index - 1]):
             return index
@@ -171,7 +177,7 @@ def _notebook(lines: Sequence[str]) -> int | None:
 
 
 def _script(lines: Sequence[str]) -> int | None:
-    """Where the last traceback starts, if nothing but its exception follows its frames."""
+    """Return the line where the last traceback starts, if only its exception follows the frames."""
     headers = [index for index, line in enumerate(lines) if line == _SCRIPT_HEADER]
     if not headers:
         return None
@@ -181,7 +187,7 @@ def _script(lines: Sequence[str]) -> int | None:
 
 
 def _syntax_error(lines: Sequence[str]) -> int | None:
-    """Where code that could not be read is shown: it never ran, so there are no frames."""
+    """Return the line where a syntax error is shown: the code never ran, so there are no frames."""
     if not lines or not _SYNTAX_ERROR.fullmatch(lines[-1]):
         return None
     first = max(0, len(lines) - _LINES_OF_A_SYNTAX_ERROR)

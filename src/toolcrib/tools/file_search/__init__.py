@@ -43,7 +43,9 @@ def file_search_tool(
     name: str = "file_search",
     fallback: AnyFallback[FileSearchConfig] = None,
 ) -> HostedTool[FileSearchConfig]:
-    """A search of these stores. There is no default: a search without stores finds nothing."""
+    """Return a search of these vector stores. There is no default: without a store there is nothing
+    to search.
+    """
     return HostedTool[FileSearchConfig](
         kind=KIND,
         name=name,

@@ -70,7 +70,7 @@ FileFilter: TypeAlias = Comparison | Compound
 
 
 def check_filter(field: str, value: object) -> None:
-    """Refuse what is not a filter."""
+    """Refuse a value that is not a filter."""
     if not isinstance(value, Comparison | Compound):
         raise InvalidTool(f"{field}: {value!r} is neither a Comparison nor a Compound")
 
@@ -96,7 +96,7 @@ def _is_choice(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HybridWeights:
-    """How much the meaning and the words of a passage count when both are searched."""
+    """The weights of meaning and of words, when both are searched."""
 
     embedding: float
     text: float
@@ -110,10 +110,10 @@ class HybridWeights:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """How passages are ranked, and the lowest score (0 to 1) that still counts."""
+    """How passages are ranked, and the lowest score (0 to 1) that counts."""
 
     ranker: str | None = None
-    """A ranker by the provider's own name; None leaves it to the provider."""
+    """The provider's name of a ranker; `None` takes its default."""
     score_threshold: float | None = None
     hybrid: HybridWeights | None = None
 
@@ -128,7 +128,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class FileSearchConfig:
-    """Which stores to search and what to take from them. None leaves it to the provider."""
+    """The vector stores to search, and which results to take. `None`: the provider's default."""
 
     kind: ClassVar[str] = "file_search"
     vector_store_ids: tuple[str, ...]
@@ -178,19 +178,19 @@ def _check_number(field: str, number: object, *, most: float = sys.float_info.ma
 
 @dataclass(frozen=True, slots=True)
 class FileSearchQuery:
-    """What one call of a search looked for."""
+    """The queries of one call."""
 
     queries: tuple[str, ...] = ()
 
     @property
     def query(self) -> str:
-        """The first of the queries; empty when nothing was looked for."""
+        """The first query; empty when there is none."""
         return self.queries[0] if self.queries else ""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSearchHit:
-    """A passage that was found. Providers differ in how much they tell of it."""
+    """A passage in the results. Providers differ in how much they report."""
 
     file_id: str
     filename: str = ""
@@ -202,14 +202,14 @@ class FileSearchHit:
     vector_store_id: str | None = None
 
     def render(self) -> str:
-        """The passage under the name of its file."""
+        """Return the passage under the name of its file."""
         return f"{self.filename or self.file_id}\n{self.text}".strip()
 
 
 @dataclass(frozen=True, slots=True)
 class FileCitation:
-    """A file that the answer relies on; `index` is the place in its text that cites it. None when
-    that text is not part of the answer.
+    """A file that the answer cites; `index` is the position in its text, or `None` when the citing
+    text is not part of the answer.
     """
 
     file_id: str
@@ -219,7 +219,7 @@ class FileCitation:
 
 @dataclass(frozen=True, slots=True)
 class FileSearchResult:
-    """What was found for the queries, and the answer with what it cites."""
+    """The passages and queries of all calls, and the answer with its citations."""
 
     results: tuple[FileSearchHit, ...] = ()
     queries: tuple[str, ...] = ()
@@ -227,5 +227,5 @@ class FileSearchResult:
     text: str = ""
 
     def render(self) -> str:
-        """The answer, or the passages as long as there is none."""
+        """Return the answer, or the passages while there is none."""
         return self.text or "\n\n".join(hit.render() for hit in self.results)

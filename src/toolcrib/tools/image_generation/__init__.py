@@ -41,7 +41,7 @@ def image_generation_tool(
     name: str = "image_generation",
     fallback: AnyFallback[ImageGenerationConfig] = None,
 ) -> HostedTool[ImageGenerationConfig]:
-    """Image generation with these options."""
+    """Return image generation with these options."""
     return HostedTool[ImageGenerationConfig](
         kind=KIND,
         name=name,

@@ -25,7 +25,7 @@ _LONGEST_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class ImageMask:
-    """Which part of an image may change: an uploaded file or an image as a `data:` URL."""
+    """The part of an image that may change: an uploaded file or an image as a `data:` URL."""
 
     file_id: str | None = None
     image_url: str | None = None
@@ -39,7 +39,7 @@ class ImageMask:
 
 @dataclass(frozen=True, slots=True)
 class SvgAuthor:
-    """The model that writes an SVG, and how much it thinks about it."""
+    """The model that writes an SVG, and its reasoning effort."""
 
     model: str | None = None
     effort: Effort | None = None
@@ -51,8 +51,8 @@ class SvgAuthor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageGenerationConfig:
-    """What images to make, and how. None leaves it to the provider, and so does which of its
-    models can do what.
+    """The options of image generation. `None` takes the provider's default; which model supports
+    which option is up to the provider.
     """
 
     kind: ClassVar[str] = "image_generation"
@@ -68,7 +68,7 @@ class ImageGenerationConfig:
     output_compression: int | None = None
     """From 0 to 100."""
     input_fidelity: Fidelity | None = None
-    """How closely to follow the images given."""
+    """How closely to follow the input images."""
     mask: ImageMask | None = None
     moderation: Moderation | None = None
     partial_images: int | None = None
@@ -104,7 +104,7 @@ class ImageGenerationConfig:
         check_count(_option("frame_duration_ms"), self.frame_duration_ms, 10, _LONGEST_MS)
 
     def _check_format(self) -> None:
-        """Refuse options that the chosen format cannot have."""
+        """Refuse options that the chosen format does not support."""
         chosen = self.output_format or "png"
         if self.background == "transparent" and chosen not in ("png", "webp"):
             raise InvalidTool(f"a transparent background needs png or webp, not {chosen}")
@@ -129,7 +129,7 @@ def _option(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ImageRequest:
-    """What one call was asked to draw, in the provider's own last wording where it tells."""
+    """The prompt of one call, as the provider revised it where it reports that."""
 
     prompt: str | None = None
     action: str | None = None
@@ -137,11 +137,11 @@ class ImageRequest:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedImage:
-    """An image, as the base64 text it came in."""
+    """An image, as the base64 text that the provider sent."""
 
     base64: str = field(repr=False)
     format: str | None = None
-    """`png`, `webp`, `jpeg`, `gif` or `svg`; None when nobody knows."""
+    """`png`, `webp`, `jpeg`, `gif` or `svg`; `None` when unknown."""
     size: str | None = None
     quality: str | None = None
     background: str | None = None
@@ -171,7 +171,7 @@ class ImageError:
 
 @dataclass(frozen=True, slots=True)
 class ImageGenerationResult:
-    """The images of all calls, in order, and why others are missing."""
+    """The images of all calls, in order, and the errors of calls without one."""
 
     images: tuple[GeneratedImage, ...] = ()
     errors: tuple[ImageError, ...] = ()

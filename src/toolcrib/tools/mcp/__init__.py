@@ -43,7 +43,7 @@ KIND: Final = McpConfig.kind
 def mcp_tool(
     config: McpConfig, *, name: str | None = None, fallback: AnyFallback[McpConfig] = None
 ) -> HostedTool[McpConfig]:
-    """A server's tools. Its name is the server's label unless another is given."""
+    """Return the tools of a remote server. The default name is the server's label."""
     return HostedTool[McpConfig](
         kind=KIND,
         name=name or config.server_label.lower(),
@@ -60,8 +60,8 @@ def mcp_gate(
     name: str | None = None,
     **rules: Unpack[ToolRules],
 ) -> ProviderTool[McpCall, McpCall, McpConfig]:
-    """The gate before a server's tools, under the name of the hosted tool. To a policy it is of
-    the same kind and provider.
+    """Return the gate of a server, under the name of the hosted tool. A policy sees the same kind
+    and provider.
     """
     chosen: ToolRules = {"requires_approval": True, "is_idempotent": True, **rules}
     return ProviderTool[McpCall, McpCall, McpConfig](

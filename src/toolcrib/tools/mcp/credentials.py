@@ -23,7 +23,7 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def check_url(option: str, url: object) -> None:
-    """None, or an address that a token can be sent to without others reading it."""
+    """Accept `None` or an address to which a token can be sent without others reading it."""
     if url is None:
         return
     try:
@@ -40,13 +40,13 @@ def check_url(option: str, url: object) -> None:
 
 
 def check_token(option: str, token: object) -> None:
-    """None, or a token without anything around it."""
+    """Accept `None` or a bare token."""
     if token is not None and not (_is_header_value(token) and cast("str", token).strip()):
         raise InvalidTool(f"{option} must be None or a token, a printable text")
 
 
 def check_headers(option: str, headers: object) -> Mapping[str, str]:
-    """A copy of the headers that nobody can change."""
+    """Return an immutable copy of the headers."""
     if not isinstance(headers, Mapping):
         raise InvalidTool(f"{option} must be a mapping from names to values")
     copied = dict(cast("Mapping[Any, Any]", headers))
@@ -59,8 +59,8 @@ def check_headers(option: str, headers: object) -> Mapping[str, str]:
 
 
 def secrets_in(url: str, *credentials: str) -> tuple[str, ...]:
-    """The credentials, their parts that are told apart, and what an address holds of the kind; each
-    as it is, as JSON writes it and as an address does.
+    """Return the credentials, their parts, and keys in the address, each in plain form, as JSON
+    spells it and as a URL does.
     """
     parts = [part for value in credentials for part in value.split()]
     long_parts = [part for part in [*parts, *_keys_in(url)] if len(part) >= SHORTEST_SECRET]

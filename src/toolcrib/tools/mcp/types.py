@@ -16,7 +16,7 @@ _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class ToolFilter:
-    """Some of a server's tools: by name, by whether they only read, or both."""
+    """A selection of the tools of a server: by name, by whether they only read, or both."""
 
     names: tuple[str, ...] = ()
     read_only: bool | None = None
@@ -30,7 +30,7 @@ class ToolFilter:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalFilter:
-    """Which tools a person is always asked about, and which never."""
+    """The tools that always need an approval, and those that never do."""
 
     always: ToolFilter | None = None
     never: ToolFilter | None = None
@@ -56,7 +56,7 @@ class McpConfig:
 
     kind: ClassVar[str] = "mcp"
     server_label: str
-    """The server's name towards the model; unique in a prompt."""
+    """The name that the model knows the server by; unique in a prompt."""
     server_url: str | None = field(default=None, repr=False)
     connector_id: str | None = None
     """A service that the provider itself connects to."""
@@ -66,7 +66,7 @@ class McpConfig:
     """An access token, without the word `Bearer`."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, hash=False)
     allowed_tools: tuple[str, ...] | ToolFilter | None = None
-    """None allows all."""
+    """`None` allows all."""
     require_approval: RequireApproval = "always"
     defer_loading: bool = False
     """Whether the model must search for the server's tools before it sees them."""
@@ -85,7 +85,7 @@ class McpConfig:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not be written down, however others may spell it."""
+        """Texts that must not be recorded, in every spelling."""
         return secrets_in(self.server_url or "", self.authorization or "", *self.headers.values())
 
     def _check_place(self) -> None:
@@ -139,16 +139,16 @@ class McpCall:
 
 @dataclass(frozen=True, slots=True)
 class McpCallResult:
-    """What a call gave back. With an `error` the tool itself failed, or could not be reached."""
+    """The result of one call. An `error` means that the tool failed or could not be reached."""
 
     tool: str
     output: str = ""
     error: str | None = None
     approval_request_id: str | None = None
-    """The question that was answered before the call ran."""
+    """The approval request that was decided before the call ran."""
 
     def render(self) -> str:
-        """The output, and what went wrong."""
+        """Return the output and the error."""
         return "\n".join(filter(None, (self.output, self.error)))
 
 
@@ -163,12 +163,12 @@ class McpTool:
 
 @dataclass(frozen=True, slots=True)
 class McpResult:
-    """All calls in order, the tools that the server offered, and why it could not offer any."""
+    """All calls in order, the tools that the server listed, and why it could not list any."""
 
     calls: tuple[McpCallResult, ...] = ()
     tools: tuple[McpTool, ...] = ()
     error: str | None = None
 
     def render(self) -> str:
-        """What the calls gave back."""
+        """Return the results of all calls."""
         return "\n".join(filter(None, (self.error, *(call.render() for call in self.calls))))

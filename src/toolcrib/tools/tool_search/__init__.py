@@ -36,7 +36,7 @@ DESCRIPTION: Final = "Search for tools that are not shown yet, by words in their
 
 
 def tool_search_tool(*, name: str = "tool_search") -> HostedTool[ToolSearchConfig]:
-    """A search that the provider makes."""
+    """Return a search that the provider performs."""
     return HostedTool[ToolSearchConfig](
         kind=KIND, name=name, description=DESCRIPTION, config=ToolSearchConfig()
     )
@@ -51,7 +51,7 @@ def handler_tool_search_tool(
     provider: str = "openai",
     **rules: Unpack[ToolRules],
 ) -> ProviderTool[P, ToolSearchResult, HandlerToolSearchConfig]:
-    """A search that `handler` makes. The model reads `description` and the fields of
+    """Return a search that `handler` performs. The model reads `description` and the fields of
     `params_type`.
     """
     return ProviderTool[P, ToolSearchResult, HandlerToolSearchConfig](

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True)
 class ToolSearchConfig:
-    """Marks a search that the provider makes, among the tools whose loading is deferred."""
+    """Marks a search by the provider, among tools whose loading is deferred."""
 
     kind: ClassVar[str] = "tool_search"
 
 
 @dataclass(frozen=True, slots=True)
 class HandlerToolSearchConfig:
-    """Marks a search that runs here."""
+    """Marks a search by a handler."""
 
     kind: ClassVar[str] = "tool_search"
 
@@ -42,10 +42,10 @@ class FoundTool:
 
 @dataclass(frozen=True, slots=True)
 class ToolSearchResult:
-    """The tools that were found."""
+    """The tools that match."""
 
     tools: tuple[FoundTool, ...] = ()
 
     def render(self) -> str:
-        """Their names."""
+        """Return the names of the tools."""
         return "\n".join(tool.name for tool in self.tools)

@@ -36,7 +36,7 @@ def web_fetch_tool(
     name: str = "web_fetch",
     fallback: AnyFallback[WebFetchConfig] = None,
 ) -> HostedTool[WebFetchConfig]:
-    """A reader of pages with these options."""
+    """Return a web fetch with these options."""
     return HostedTool[WebFetchConfig](
         kind=KIND,
         name=name,

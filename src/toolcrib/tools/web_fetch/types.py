@@ -14,7 +14,9 @@ _MOST: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class WebFetchConfig:
-    """Which pages may be read, how many and how much of each. None leaves it to the provider."""
+    """The pages that may be read, how many, and how much of each. `None` takes the provider's
+    default.
+    """
 
     kind: ClassVar[str] = "web_fetch"
     domain_filter: DomainFilter | None = None
@@ -23,7 +25,7 @@ class WebFetchConfig:
     citations: bool = False
     """Whether the answer cites the pages."""
     max_content_tokens: int | None = None
-    """How much of a page the model is shown, more or less."""
+    """Approximately how much of a page the model sees."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain_filter, DomainFilter | None):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -40,39 +42,39 @@ class WebFetchConfig:
 
 @dataclass(frozen=True, slots=True)
 class WebFetchRequest:
-    """The addresses that one call was asked to read."""
+    """The addresses of one call."""
 
     urls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedPage:
-    """A page, or why there is none. Some providers keep the page's text to themselves."""
+    """A page, or why it could not be read. Some providers do not report the text of a page."""
 
     url: str
     title: str = ""
     text: str = ""
-    """Empty for what is no text, such as a PDF."""
+    """Empty for content that is not text, such as a PDF."""
     media_type: str | None = None
     retrieved_at: str | None = None
-    """When the page was read, as the provider writes times; it may come from a cache."""
+    """When the page was read, in the provider's format; it may come from a cache."""
     status: str = "success"
-    """`success`, or in the provider's word what went wrong: `paywall`, `url_not_allowed`."""
+    """`success`, or the provider's word for the error: `paywall`, `url_not_allowed`."""
     error: str | None = None
 
     def render(self) -> str:
-        """The page under its address, or what went wrong with it."""
+        """Return the page under its address, or the error."""
         return "\n".join(filter(None, (self.url, self.title, self.error or self.text)))
 
 
 @dataclass(frozen=True, slots=True)
 class WebFetchResult:
-    """The pages in the order in which they were read, and the answer with what it cites."""
+    """The pages in the order they were read, and the answer with its citations."""
 
     pages: tuple[FetchedPage, ...] = ()
     text: str = ""
     citations: tuple[Citation, ...] = ()
 
     def render(self) -> str:
-        """The answer, or the pages as long as there is none."""
+        """Return the answer, or the pages while there is none."""
         return self.text or "\n\n".join(page.render() for page in self.pages)

@@ -42,7 +42,7 @@ def web_search_tool(
     name: str = "web_search",
     fallback: AnyFallback[WebSearchConfig] = None,
 ) -> HostedTool[WebSearchConfig]:
-    """A web search with these options."""
+    """Return a web search with these options."""
     return HostedTool[WebSearchConfig](
         kind=KIND,
         name=name,

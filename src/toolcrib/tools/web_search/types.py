@@ -13,7 +13,7 @@ from toolcrib.tools.options import check_domains
 
 @dataclass(frozen=True, slots=True)
 class DomainFilter:
-    """Where to search. Whether both lists may be used at once is for the provider to say."""
+    """The domains to search. Whether both lists may be combined depends on the provider."""
 
     allowed: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
@@ -57,7 +57,6 @@ class WebSearchConfig:
 
 
 def _check_country(code: object) -> None:
-
     if code not in country_codes():
         raise InvalidTool(
             f"GeoHint.country_code: {code!r} is not an ISO 3166-1 alpha-2 code; "
@@ -66,7 +65,6 @@ def _check_country(code: object) -> None:
 
 
 def _check_timezone(zone: object) -> None:
-
     if zone not in time_zones():
         raise InvalidTool(
             f"GeoHint.timezone: {zone!r} is not an IANA time zone; write one like 'Europe/London'"
@@ -86,8 +84,8 @@ def _check_type(field: str, value: object, expected: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WebSearchAction:
-    """What one call of a search did, as far as the provider says: it searched for `queries`,
-    opened `url`, or looked for `pattern` in it.
+    """One action of a search, as far as the provider reports it: search for `queries`, open `url`,
+    or find `pattern` in it.
     """
 
     action: str = "search"
@@ -97,19 +95,19 @@ class WebSearchAction:
 
     @property
     def query(self) -> str:
-        """The first of the queries; empty when nothing was searched for."""
+        """The first query; empty when there is none."""
         return self.queries[0] if self.queries else ""
 
     def render(self) -> str:
-        """The action in one line."""
+        """Return the action in one line."""
         objects = [*self.queries, *filter(None, (self.pattern, self.url))]
         return f"{self.action}: {'; '.join(objects)}" if objects else self.action
 
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A source for part of the answer's text; `span` is start and end (exclusive) in characters of
-    it. None when what cites the source is not part of the answer.
+    """A source of a part of the answer; `span` is its start and end (exclusive) in characters, or
+    `None` when the citing text is not part of the answer.
     """
 
     url: str
@@ -119,14 +117,14 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class WebSearchResult:
-    """The answer, the sources that it cites, and every address that was looked at."""
+    """The answer, the sources that it cites, and all addresses that were visited."""
 
     text: str
     citations: tuple[Citation, ...] = ()
     source_urls: tuple[str, ...] = ()
 
     def render(self) -> str:
-        """The answer as text."""
+        """Return the answer."""
         return self.text
 
 
@@ -140,5 +138,5 @@ def country_codes() -> frozenset[str]:
 
 @functools.cache
 def time_zones() -> frozenset[str]:
-    """Every IANA time zone, also where the operating system has none or old ones."""
+    """Every IANA time zone, independent of the operating system."""
     return frozenset(files("tzdata").joinpath("zones").read_text("utf-8").split())

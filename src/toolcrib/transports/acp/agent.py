@@ -1,9 +1,4 @@
-"""A runtime as an agent: what each method of the Agent Client Protocol does.
-
-Sessions as a client of the Agent Client Protocol opens them, with the tools that it brings.
-
-Sessions as an editor lists them, a page at a time.
-"""
+"""The methods of the Agent Client Protocol, answered by a runtime."""
 
 from __future__ import annotations
 
@@ -21,7 +16,7 @@ from toolcrib.errors import Refused
 from toolcrib.transports.acp.client_tools import capabilities_of, tools_of
 from toolcrib.transports.acp.extension import Extension
 from toolcrib.transports.acp.mcp_servers import CAN_MOUNT, ClientServers, OfferedServer
-from toolcrib.transports.acp.prompts import explained, response_to, text_of
+from toolcrib.transports.acp.prompts import failure_message, response_to, text_of
 from toolcrib.transports.acp.sessions import EditorSessions
 
 if TYPE_CHECKING:
@@ -34,41 +29,41 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SessionOpener:
-    """Opens sessions for a client that can do these things."""
+    """Opens sessions for an editor with these capabilities, with its client tools."""
 
     runtime: Runtime
     who: Principal
     capabilities: list[str]
 
     async def create(self, cwd: str, meta: Mapping[str, Any] | None) -> SessionFacts:
-        """A new session. `_meta.toolcrib` may hold more of the parameters of `session.create`."""
+        """Create a session. `_meta.toolcrib` may hold more parameters of `session.create`."""
         asked = {**own_meta(meta), "cwd": absolute(cwd)}
         return await self._open("session.create", asked)
 
     async def resume(self, session_id: str) -> SessionFacts:
-        """A session of the store, where it works as it did."""
+        """Open a session of the store, in its stored directory."""
         return await self._open("session.resume", {"session_id": session_id})
 
     async def fork(self, session_id: str) -> SessionFacts:
-        """A new session that begins with what another one holds."""
+        """Create a session that begins with the history of another one."""
         forked = await self._ask("session.fork", {"session_id": session_id})
         return await self.resume(forked.session_id)
 
     async def _open(self, operation: str, asked: dict[str, Any]) -> SessionFacts:
         asked |= {"capabilities": self.capabilities}
-        brought = tools_of(self.capabilities)
-        if not brought:
+        client_tools = tools_of(self.capabilities)
+        if not client_tools:
             return await self._ask(operation, asked)
         try:
-            return await self._ask(operation, {**asked, "client_tools": brought})
+            return await self._ask(operation, {**asked, "client_tools": client_tools})
         except Refused as refused:
             if refused.kind != "conflict":
                 raise
-        # The host may have a tool of such a name. Its own comes first, and the rest is brought.
+        # A host tool has one of the names. It takes precedence; the other tools are declared.
         facts = await self._ask(operation, asked)
         session = {"session_id": facts.session_id}
         taken = {tool.name for tool in (await self._ask("tools.list", session)).tools}
-        free = [tool for tool in brought if tool["name"] not in taken]
+        free = [tool for tool in client_tools if tool["name"] not in taken]
         again = {**session, "capabilities": self.capabilities, "client_tools": free}
         return await self._ask("session.resume", again)
 
@@ -77,30 +72,30 @@ class SessionOpener:
 
 
 def absolute(path: str) -> str:
-    """A directory as the protocol wants it. Raises `Refused` (invalid)."""
+    """An absolute path, as the protocol requires. Raises `Refused` (invalid)."""
     if not path.startswith("/"):
         raise Refused("invalid", "cwd must be an absolute path")
     return path
 
 
 def own_meta(meta: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What the client says to us and not to every agent."""
+    """The parameters in `_meta.toolcrib`, which are not part of the protocol."""
     own = (meta or {}).get("toolcrib", {})
     if not isinstance(own, dict):
-        raise Refused("invalid", "_meta.toolcrib is an object")
+        raise Refused("invalid", "_meta.toolcrib must be an object")
     return dict(cast("dict[str, Any]", own))
 
 
 PAGE: Final = 100
 
 
-def listed(
-    sessions: Sequence[SessionFacts], asked: ListSessionsRequest, default_cwd: str
+def session_page(
+    sessions: Sequence[SessionFacts], request: ListSessionsRequest, default_cwd: str
 ) -> ListSessionsResponse:
-    """One page of the sessions, the newest first; of one directory, if the client names one."""
+    """One page of the sessions, newest first; of one directory, if the client names one."""
     found = [_info(each, default_cwd) for each in reversed(sessions)]
-    wanted = [each for each in found if asked.cwd in (None, each.cwd)]
-    begin = _after(wanted, asked.cursor) if asked.cursor is not None else 0
+    wanted = [each for each in found if request.cwd in (None, each.cwd)]
+    begin = _after(wanted, request.cursor) if request.cursor is not None else 0
     page = wanted[begin : begin + PAGE]
     is_last = begin + PAGE >= len(wanted)
     return ListSessionsResponse(sessions=page, next_cursor=None if is_last else page[-1].session_id)
@@ -110,7 +105,7 @@ def _after(sessions: Sequence[SessionInfo], cursor: str) -> int:
     for place, each in enumerate(sessions):
         if each.session_id == cursor:
             return place + 1
-    raise Refused("invalid", "session/list: the cursor is not one of ours, or its session is gone")
+    raise Refused("invalid", "session/list: unknown cursor; start again without one")
 
 
 def _info(facts: SessionFacts, default_cwd: str) -> SessionInfo:
@@ -137,8 +132,8 @@ _CAPABILITIES: Final = schema.AgentCapabilities(
 
 
 class Agent:
-    """Answers one client. Every method takes the request as the SDK reads it, and raises `Refused`
-    for what is not done.
+    """Answers one editor. Every method takes the request of the SDK, and raises `Refused` when it
+    cannot be done.
     """
 
     def __init__(self, runtime: Runtime, who: Principal, editor: Editor) -> None:
@@ -152,17 +147,17 @@ class Agent:
 
     @property
     def is_initialized(self) -> bool:
-        """Whether the client has said what it can do."""
+        """Whether the client has sent `initialize`."""
         return self._opening is not None
 
     def close(self) -> None:
-        """The client is gone. What it has begun goes on, and what waits for it stays undecided."""
+        """The editor has disconnected. Its prompts continue, and its approvals stay pending."""
         self._sessions.close()
         self.extension.close()
 
-    async def initialize(self, asked: schema.InitializeRequest) -> schema.InitializeResponse:
-        """Agree on the protocol. There is one version: who speaks another may hang up."""
-        client = asked.client_capabilities or schema.ClientCapabilities()
+    async def initialize(self, request: schema.InitializeRequest) -> schema.InitializeResponse:
+        """Agree on the protocol. There is one version; a client of another one may disconnect."""
+        client = request.client_capabilities or schema.ClientCapabilities()
         self._opening = SessionOpener(self._runtime, self._who, capabilities_of(client))
         return schema.InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
@@ -173,92 +168,96 @@ class Agent:
             auth_methods=[],
         )
 
-    async def new_session(self, asked: schema.NewSessionRequest) -> schema.NewSessionResponse:
-        """A new session with the host's tools, the client's, and those of its MCP servers."""
-        facts = await self._open.create(asked.cwd, asked.field_meta)
-        meta = await self._mount(facts, asked.mcp_servers)
-        self._join(facts, after=facts.last_seq)
+    async def new_session(self, request: schema.NewSessionRequest) -> schema.NewSessionResponse:
+        """Create a session with the tools of the host, the editor and the editor's MCP servers."""
+        facts = await self._open.create(request.cwd, request.field_meta)
+        meta = await self._mount(facts, request.mcp_servers)
+        self._open_session(facts, after=facts.last_seq)
         return schema.NewSessionResponse(session_id=facts.session_id, field_meta=meta)
 
-    async def load_session(self, asked: schema.LoadSessionRequest) -> schema.LoadSessionResponse:
-        """Open a session again, and tell all that happened in it."""
-        facts = await self._reopen(asked.session_id)
-        meta = await self._mount(facts, asked.mcp_servers)
-        editor_session = self._join(facts, after=0, replay_until=facts.last_seq)
-        await editor_session.updates.told(facts.last_seq)
+    async def load_session(self, request: schema.LoadSessionRequest) -> schema.LoadSessionResponse:
+        """Open a session again and replay its history."""
+        facts = await self._reopen(request.session_id)
+        meta = await self._mount(facts, request.mcp_servers)
+        editor_session = self._open_session(facts, after=0, replay_until=facts.last_seq)
+        await editor_session.updates.sent(facts.last_seq)
         return schema.LoadSessionResponse(field_meta=meta)
 
     async def resume_session(
-        self, asked: schema.ResumeSessionRequest
+        self, request: schema.ResumeSessionRequest
     ) -> schema.ResumeSessionResponse:
-        """Open a session again, and tell only what happens from now on."""
-        facts = await self._reopen(asked.session_id)
-        meta = await self._mount(facts, asked.mcp_servers or ())
-        self._join(facts, after=facts.last_seq)
+        """Open a session again without its history."""
+        facts = await self._reopen(request.session_id)
+        meta = await self._mount(facts, request.mcp_servers or ())
+        self._open_session(facts, after=facts.last_seq)
         return schema.ResumeSessionResponse(field_meta=meta)
 
-    async def fork_session(self, asked: schema.ForkSessionRequest) -> schema.ForkSessionResponse:
-        """A new session that begins with what another one holds."""
-        facts = await self._open.fork(asked.session_id)
-        meta = await self._mount(facts, asked.mcp_servers or ())
-        self._join(facts, after=facts.last_seq)
+    async def fork_session(self, request: schema.ForkSessionRequest) -> schema.ForkSessionResponse:
+        """Create a session that begins with the history of another one."""
+        facts = await self._open.fork(request.session_id)
+        meta = await self._mount(facts, request.mcp_servers or ())
+        self._open_session(facts, after=facts.last_seq)
         return schema.ForkSessionResponse(session_id=facts.session_id, field_meta=meta)
 
-    async def list_sessions(self, asked: schema.ListSessionsRequest) -> schema.ListSessionsResponse:
-        """The sessions of the store, the newest first."""
+    async def list_sessions(
+        self, request: schema.ListSessionsRequest
+    ) -> schema.ListSessionsResponse:
+        """The sessions of the store, newest first."""
         sessions = (await self._ask("session.list")).sessions
-        return listed(sessions, asked, self._runtime.config.cwd)
+        return session_page(sessions, request, self._runtime.config.cwd)
 
-    async def close_session(self, asked: schema.CloseSessionRequest) -> schema.CloseSessionResponse:
-        """Cancel what a session does and let go of it; it can be loaded again."""
-        self._sessions.leave(asked.session_id)
-        await self._ask("session.close", session_id=asked.session_id)
+    async def close_session(
+        self, request: schema.CloseSessionRequest
+    ) -> schema.CloseSessionResponse:
+        """Cancel the work of a session and close it; it can be loaded again."""
+        self._sessions.close_session(request.session_id)
+        await self._ask("session.close", session_id=request.session_id)
         return schema.CloseSessionResponse()
 
     async def delete_session(
-        self, asked: schema.DeleteSessionRequest
+        self, request: schema.DeleteSessionRequest
     ) -> schema.DeleteSessionResponse:
         """Delete a session and everything it holds."""
-        self._sessions.leave(asked.session_id)
-        await self._ask("session.delete", session_id=asked.session_id)
+        self._sessions.close_session(request.session_id)
+        await self._ask("session.delete", session_id=request.session_id)
         return schema.DeleteSessionResponse()
 
-    async def prompt(self, asked: schema.PromptRequest) -> schema.PromptResponse:
-        """Have the model answer. What happens on the way is told before the answer is given."""
-        editor_session, text = self._sessions.get(asked.session_id), text_of(asked.prompt)
-        # Nothing is awaited up to here, so that a cancel that comes next finds the prompt.
+    async def prompt(self, request: schema.PromptRequest) -> schema.PromptResponse:
+        """Send a prompt to the model. Its updates are sent before the response."""
+        editor_session, text = self._sessions.get(request.session_id), text_of(request.prompt)
+        # Nothing is awaited before this, so that the next message, a cancel, finds the prompt.
         turn = asyncio.ensure_future(
-            self._ask("prompt.send", session_id=asked.session_id, text=text)
+            self._ask("prompt.send", session_id=request.session_id, text=text)
         )
         editor_session.turns.add(turn)
         turn.add_done_callback(editor_session.turns.discard)
         try:
             result = await turn
         finally:
-            await self._tell_all(asked.session_id)
+            await self._send_all(request.session_id)
         response = response_to(result)
-        if (why := explained(result)) is not None:
-            await self._editor.update(asked.session_id, why)
+        if (message := failure_message(result)) is not None:
+            await self._editor.update(request.session_id, message)
         return response
 
-    async def cancel(self, asked: schema.CancelNotification) -> None:
-        """Stop the prompt of a session: the model's request, its tools, and what it waits for."""
-        editor_session = self._sessions.find(asked.session_id)
+    async def cancel(self, request: schema.CancelNotification) -> None:
+        """Cancel the prompt of a session, with its model request, its calls and its approvals."""
+        editor_session = self._sessions.find(request.session_id)
         while editor_session is not None:
-            cancelled = await self._ask("prompt.cancel", session_id=asked.session_id)
+            cancelled = await self._ask("prompt.cancel", session_id=request.session_id)
             if cancelled.was_running or not editor_session.turns:
                 return
-            # Asked for, and not begun yet.
+            # The prompt is requested and has not started yet.
             await asyncio.sleep(0)
 
-    async def _tell_all(self, session_id: str) -> None:
+    async def _send_all(self, session_id: str) -> None:
         try:
             facts = await self._ask("session.get", session_id=session_id)
         except Refused:
-            # Deleted, or closing: there is nothing more to tell.
+            # The session is deleted or closing: there is nothing more to send.
             return
         if (editor_session := self._sessions.find(session_id)) is not None:
-            await editor_session.updates.told(facts.last_seq)
+            await editor_session.updates.sent(facts.last_seq)
 
     async def _reopen(self, session_id: str) -> SessionFacts:
         if (await self._ask("session.get", session_id=session_id)).state == "closed":
@@ -268,17 +267,19 @@ class Agent:
     async def _mount(
         self, facts: SessionFacts, servers: Sequence[OfferedServer]
     ) -> dict[str, Any] | None:
-        """Give a session the client's servers, and tell what it lacks all the same."""
+        """Mount the editor's MCP servers; the result names what the session lacks."""
         session_id, cwd = facts.session_id, facts.cwd or self._runtime.config.cwd
         unfit = await self._servers.mount(session_id, servers, cwd)
         lacks = (await self._ask("session.get", session_id=session_id)).unavailable_tools
         found = {"unavailableServers": unfit, "unavailableTools": lacks}
-        told = {name: each for name, each in found.items() if each}
-        return {"toolcrib": told} if told else None
+        meta = {name: reasons for name, reasons in found.items() if reasons}
+        return {"toolcrib": meta} if meta else None
 
-    def _join(self, facts: SessionFacts, *, after: int, replay_until: int = 0) -> EditorSession:
+    def _open_session(
+        self, facts: SessionFacts, *, after: int, replay_until: int = 0
+    ) -> EditorSession:
         capabilities = self._open.capabilities
-        return self._sessions.join(
+        return self._sessions.open(
             facts.session_id, capabilities, after=after, replay_until=replay_until
         )
 

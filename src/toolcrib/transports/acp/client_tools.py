@@ -1,4 +1,4 @@
-"""The files and terminals of the editor, as tools that it runs while it is connected."""
+"""The files and terminals of the editor as client tools."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ WRITE_FILE: Final = "ide_write_file"
 TERMINAL: Final = "ide_terminal"
 
 MOST_OUTPUT_BYTES: Final = 200_000
-"""How much of a command's output the editor is asked to keep."""
+"""How much of a command's output the editor keeps."""
 
 
 def capabilities_of(client: ClientCapabilities) -> list[str]:
-    """What tools that require something of the client may count on."""
+    """The capabilities of the editor that tools may require."""
     fs = client.fs
     reads, writes = bool(fs and fs.read_text_file), bool(fs and fs.write_text_file)
     found = {
@@ -55,24 +55,26 @@ def capabilities_of(client: ClientCapabilities) -> list[str]:
 
 
 def tools_of(capabilities: list[str]) -> list[dict[str, Any]]:
-    """The tools of an editor with these capabilities. What changes anything needs approval."""
+    """The client tools of an editor with these capabilities. Those that change anything need
+    approval.
+    """
     by_capability = {"fs.read": _READ, "fs.write": _WRITE, "terminal": _TERMINAL}
     return [tool for name, tool in by_capability.items() if name in capabilities]
 
 
 class EditorLink:
-    """Has the editor run the calls of one session."""
+    """Runs the client tools of one session in the editor."""
 
     def __init__(self, session_id: str, editor: Editor) -> None:
         self._session_id = session_id
         self._editor = editor
 
     async def run(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Run a call of one of the tools above, whose arguments are valid."""
+        """Run a call with validated arguments."""
         match name:
             case "ide_read_file":
-                asked = ReadTextFileRequest(session_id=self._session_id, **arguments)
-                answer = await self._editor.ask("fs_read_text_file", asked, ReadTextFileResponse)
+                request = ReadTextFileRequest(session_id=self._session_id, **arguments)
+                answer = await self._editor.ask("fs_read_text_file", request, ReadTextFileResponse)
                 return answer.content
             case "ide_write_file":
                 write = WriteTextFileRequest(session_id=self._session_id, **arguments)
@@ -85,10 +87,12 @@ class EditorLink:
 
     async def _run_command(self, call_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         session_id, editor = self._session_id, self._editor
-        asked = CreateTerminalRequest(
+        request = CreateTerminalRequest(
             session_id=session_id, output_byte_limit=MOST_OUTPUT_BYTES, **arguments
         )
-        terminal = (await editor.ask("terminal_create", asked, CreateTerminalResponse)).terminal_id
+        terminal = (
+            await editor.ask("terminal_create", request, CreateTerminalResponse)
+        ).terminal_id
         try:
             await editor.update(session_id, _shown(call_id, terminal))
             wait = WaitForTerminalExitRequest(session_id=session_id, terminal_id=terminal)
@@ -96,10 +100,10 @@ class EditorLink:
             look = TerminalOutputRequest(session_id=session_id, terminal_id=terminal)
             output = await editor.ask("terminal_output", look, TerminalOutputResponse)
         except BaseException:
-            # Also when the call is cancelled: the command must not go on without it.
-            await self._let_go(terminal, is_running=True)
+            # Also when the call is cancelled: the command must not outlive it.
+            await self._release(terminal, is_running=True)
             raise
-        await self._let_go(terminal, is_running=False)
+        await self._release(terminal, is_running=False)
         return {
             "output": output.output,
             "is_truncated": output.truncated,
@@ -107,7 +111,7 @@ class EditorLink:
             "signal": ended.signal,
         }
 
-    async def _let_go(self, terminal: str, *, is_running: bool) -> None:
+    async def _release(self, terminal: str, *, is_running: bool) -> None:
         session_id = self._session_id
         with suppress(ClientGone, EditorFailed):
             if is_running:

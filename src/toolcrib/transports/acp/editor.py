@@ -1,4 +1,4 @@
-"""What the agent asks of the client that it is connected to, and tells it."""
+"""The connected editor: requests and notifications of the agent to its client."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Editor:
-    """The client of one connection. Everything raises `ClientGone` once it has left, and
-    `EditorFailed` with the client's words when it says no.
+    """The client of one connection. Its methods raise `ClientGone` once it has disconnected, and
+    `EditorFailed` with the client's message when a request fails.
     """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     async def update(self, session_id: str, update: Update) -> None:
-        """Tell what happened in a session."""
+        """Send an update of a session."""
         params = {"sessionId": session_id, "update": as_wire(update)}
         await self.notify(CLIENT_METHODS["session_update"], params)
 
@@ -47,7 +47,7 @@ class Editor:
         return await self.ask("session_request_permission", asked, RequestPermissionResponse)
 
     async def ask(self, name: str, asked: BaseModel, answered: type[M]) -> M:
-        """Ask for one of the client's methods, by the name that the SDK has for it."""
+        """Call a method of the client, by its name in the SDK."""
         try:
             answer = await self._connection.send_request(CLIENT_METHODS[name], as_wire(asked))
         except RequestError as error:
@@ -57,10 +57,12 @@ class Editor:
         try:
             return answered.model_validate({} if answer is None else answer)
         except ValueError:
-            raise EditorFailed(f"the client's answer to {CLIENT_METHODS[name]} is wrong") from None
+            raise EditorFailed(
+                f"the client's answer to {CLIENT_METHODS[name]} is invalid"
+            ) from None
 
     async def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        """Tell something that is not answered."""
+        """Send a notification."""
         try:
             await self._connection.send_notification(method, dict(params))
         except ConnectionError:
@@ -68,5 +70,5 @@ class Editor:
 
 
 def as_wire(model: BaseModel) -> dict[str, Any]:
-    """A model of the protocol as JSON, without what it leaves open."""
+    """A model of the protocol as JSON, without unset fields."""
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)

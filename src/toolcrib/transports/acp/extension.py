@@ -1,4 +1,4 @@
-"""The runtime's own operations, beside those of the Agent Client Protocol.
+"""The operations of the runtime as extension methods of the Agent Client Protocol.
 
 Methods that begin with an underscore are free for extensions: `_toolcrib/tools.call` is the
 operation `tools.call`, with the same parameters, results and errors as on every transport.
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class Extension:
-    """Answers the operations for one client, and sends it the events that it subscribes to."""
+    """Answers the operations for one editor, and sends the events that it subscribes to."""
 
     def __init__(
         self, runtime: Runtime, who: Principal, editor: Editor, editor_session: EditorSessions
@@ -43,7 +43,7 @@ class Extension:
         self._sending: dict[str, asyncio.Task[None]] = {}
 
     async def answer(self, name: str, params: Mapping[str, Any]) -> Any:
-        """Do an operation. Raises `Refused`."""
+        """Run an operation. Raises `Refused`."""
         match name:
             case "events.subscribe" | "events.unsubscribe":
                 return as_json(self._subscription(name, params))
@@ -54,12 +54,12 @@ class Extension:
         return as_json(await self._runtime.ask(name, dict(params), self._who))
 
     def close(self) -> None:
-        """The client is gone."""
+        """End the subscriptions: the editor has disconnected."""
         for task in self._sending.values():
             task.cancel()
 
     async def _ask_again(self, params: Mapping[str, Any]) -> None:
-        """What a prompt waits for that was cut off, nobody is being asked any more."""
+        """Request permission for the approvals of an interrupted prompt again."""
         session_id = params.get("session_id")
         editor_session = self._sessions.find(session_id) if isinstance(session_id, str) else None
         if editor_session is None:
@@ -92,4 +92,4 @@ class Extension:
         except ClientGone:
             return
         except Exception:
-            _log.exception("sending the events of %s failed", session_id)
+            _log.exception("sending the events of session %s failed", session_id)

@@ -1,4 +1,4 @@
-"""Messages of the Agent Client Protocol on two pipes, one on each line."""
+"""Messages of the Agent Client Protocol on two pipes, one per line."""
 
 from __future__ import annotations
 
@@ -26,49 +26,49 @@ from toolcrib.transports.subscriptions import Outbox
 if TYPE_CHECKING:
     from toolcrib.transports.pipes import Pipes
 
-MOST_FRAMES: Final = 1_000
-"""How many messages may wait for a client that does not read before no more are made for it."""
+MAX_FRAMES: Final = 1_000
+"""How many unsent messages there may be before producers wait."""
 _UNKNOWN: Final = -32603
-"""The code of an error whose own code does not matter to us."""
+"""The code for a client's error, whose own code is not used."""
 
 
 class LineTransport:
-    """What the SDK's connection reads from and writes to. A line that is no message is answered
-    with an error, and the next one is read.
+    """The transport of the SDK's connection. An invalid line is answered with an error, and the
+    next one is read.
     """
 
-    def __init__(self, pipes: Pipes, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._lines = Lines(most_bytes)
+    def __init__(self, pipes: Pipes, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._lines = Lines(max_bytes)
         self._chunks: AsyncIterator[bytes] | None = chunks(pipes.reads)
         self._read: deque[bytes] = deque()
-        self._outbox = Outbox(most_frames=MOST_FRAMES, most_chars=2 * most_bytes)
+        self._outbox = Outbox(most_frames=MAX_FRAMES, most_chars=2 * max_bytes)
         self._writing = asyncio.ensure_future(self._write(pipes.writes))
 
     async def receive(self) -> dict[str, Any] | None:
-        """The next message; None when no more will come."""
+        """The next message; None at the end."""
         while True:
             await self._outbox.room()
             line = await self._next_line()
             if line is None:
                 return None
-            message = self._taken(read_message(line, self._most_bytes))
+            message = self._parsed(read_message(line, self._max_bytes))
             if message is not None:
                 return message
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Send a message, whole, even if whoever waits for that leaves. Returns when another may
-        be made.
+        """Queue a message; it is sent even if the wait is cancelled. Returns when there is room for
+        another.
         """
         self._outbox.put(to_json(message, inf_nan_mode="strings", fallback=str).decode())
         await self._outbox.room()
 
     async def close(self) -> None:
-        """Take no more to send; what is there is still written."""
+        """Accept no more messages; the queued ones are still written."""
         self._outbox.close()
 
     async def written(self, seconds: float) -> None:
-        """Wait until the client has read everything, or for `seconds`; then write no more."""
+        """Wait until the client has read everything, at most `seconds`; then stop writing."""
         self._outbox.close()
         await asyncio.wait([self._writing], timeout=seconds)
         self._writing.cancel()
@@ -76,7 +76,7 @@ class LineTransport:
 
     @property
     def ending(self) -> asyncio.Future[None]:
-        """Done when nothing is written any more: the client has gone, or everything is sent."""
+        """Done when writing has ended: the client has disconnected, or everything is sent."""
         return self._writing
 
     async def _next_line(self) -> bytes | None:
@@ -90,7 +90,7 @@ class LineTransport:
                 self._read.extend(self._lines.end())
         return self._read.popleft()
 
-    def _taken(self, message: Message) -> dict[str, Any] | None:
+    def _parsed(self, message: Message) -> dict[str, Any] | None:
         match message:
             case Malformed(code, text, request_id):
                 self._outbox.put(error_frame(request_id, code, text))
@@ -100,7 +100,7 @@ class LineTransport:
             case Notification(method, params):
                 return {"method": method, "params": params or {}}
             case Response(request_id, result, error):
-                # The connection looks ids up as they are; one that no request has is dropped here.
+                # The connection looks ids up unchecked; an invalid id is dropped here.
                 if not is_request_id(request_id):
                     return None
                 if error is None:

@@ -1,4 +1,4 @@
-"""The MCP servers that a client gives a session."""
+"""The MCP servers that an editor mounts in a session."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
 
 CAN_MOUNT: Final = find_spec("mcp") is not None
-"""Whether what speaks with MCP servers is installed."""
+"""Whether the MCP SDK is installed."""
 
 OfferedServer: TypeAlias = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 
 
 class ClientServers:
-    """Mounts servers in sessions, each once for as long as the session is open."""
+    """Mounts the servers of an editor in sessions, each once while the session is open."""
 
     def __init__(self, runtime: Runtime, who: Principal) -> None:
         self._runtime = runtime
@@ -32,12 +32,12 @@ class ClientServers:
     async def mount(
         self, session_id: str, given: Sequence[OfferedServer], cwd: str
     ) -> dict[str, str]:
-        """Give a session the tools of these servers. Those that cannot be mounted at all are told
-        with the reason; one that is only away brings its tools when it comes.
+        """Mount servers in a session; returns those that cannot be mounted, with the reason. The
+        tools of a disconnected server are added when it connects.
         """
         if not self._who.may("admin"):
-            # To start programs is more than to call tools.
-            return {server.name: "mounting servers needs the scope 'admin'" for server in given}
+            # Mounting a server starts a program, which is more than calling tools.
+            return {server.name: "mounting servers requires the scope 'admin'" for server in given}
         wanted: list[McpServerConfig] = []
         unfit: dict[str, str] = {}
         have = self._mounted.setdefault(session_id, set())
@@ -55,12 +55,12 @@ class ClientServers:
         return unfit
 
     def forget(self, session_id: str) -> None:
-        """The session was closed, and its servers were left."""
+        """Forget the servers of a closed session."""
         self._mounted.pop(session_id, None)
 
 
 def _config(given: OfferedServer, cwd: str) -> McpServerConfig:
-    """How to reach a server. Raises `InvalidTool`."""
+    """The configuration of a server. Raises `InvalidTool`."""
     match given:
         case McpServerStdio(name=name, command=command, args=args):
             env = {each.name: each.value for each in given.env}

@@ -1,4 +1,4 @@
-"""Requests for approval, put to the person in front of the editor."""
+"""Approval requests as permission requests to the person at the editor."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PermissionChoice:
-    """One answer that a person may give, and what it comes to."""
+    """An option for the person, and the decision that it stands for."""
 
     name: str
     kind: PermissionOptionKind
     decision: Literal["approve", "deny"]
     grant: GrantScope | None = None
     is_for_session: bool = False
-    """Whether later calls of the tool in the session are denied without asking."""
+    """Whether later calls of the tool in the session are denied without a request."""
 
 
 CHOICES: Final[dict[str, PermissionChoice]] = {
     "allow": PermissionChoice("Allow once", "allow_once", "approve"),
-    # Before the grant without an end: who chooses by the kind alone gets the lesser one.
+    # Before the unlimited grant: a client that chooses by kind alone gets the lesser one.
     "allow_session": PermissionChoice(
         "Allow for this session", "allow_always", "approve", "session"
     ),
@@ -61,8 +61,8 @@ CHOICES: Final[dict[str, PermissionChoice]] = {
 
 
 class Permissions:
-    """Asks for each request once at a time. Only a clear answer decides anything: when the client
-    fails, leaves or says what was not offered, the request stays as it is.
+    """Requests permission for approval requests, each once at a time. Only a clear answer decides:
+    when the editor fails, disconnects or sends an unknown option, the request stays pending.
     """
 
     def __init__(self, runtime: Runtime, who: Principal, editor: Editor) -> None:
@@ -74,7 +74,7 @@ class Permissions:
         self._rejected: set[tuple[str, str]] = set()
 
     def ask(self, approval_id: str, kind: ToolKind) -> None:
-        """Begin to ask, unless that goes on already or this client may not approve."""
+        """Request permission, unless that is under way or this principal may not approve."""
         if approval_id in self._asking or not self._who.may("approve"):
             return
         task = asyncio.ensure_future(self._ask(approval_id, kind))
@@ -82,81 +82,79 @@ class Permissions:
         task.add_done_callback(lambda _: self._asking.pop(approval_id, None))
 
     def settled(self, approval_id: str) -> None:
-        """The request was decided; an answer of the client's no longer counts."""
+        """The request was decided elsewhere; the editor's answer no longer counts."""
         if (task := self._asking.get(approval_id)) is not None:
             task.cancel()
 
     def ended(self, session_id: str, call_id: str) -> None:
-        """The call is over, decided or not: cancelled, say, or out of time."""
+        """The call has ended, also without a decision: cancelled or expired."""
         if approval_id := self._of_call.pop((session_id, call_id), None):
             self.settled(approval_id)
 
     def close(self) -> None:
-        """The client is gone. What it was asked stays to be decided."""
+        """The editor has disconnected; its requests stay pending."""
         for task in tuple(self._asking.values()):
             task.cancel()
 
     async def _ask(self, approval_id: str, kind: ToolKind) -> None:
         try:
-            asked = await self._runtime.ask(
+            approval = await self._runtime.ask(
                 "approvals.get", {"approval_id": approval_id}, self._who
             )
-            if asked.state == "pending":
-                self._of_call[asked.session_id, asked.call_id] = approval_id
-                await self._decide(asked, await self._answer(asked, kind))
+            if approval.state == "pending":
+                self._of_call[approval.session_id, approval.call_id] = approval_id
+                await self._decide(approval, await self._answer(approval, kind))
         except ClientGone:
             return
         except EditorFailed as error:
-            _log.warning("nobody was asked for approval %s: %s", approval_id, error)
+            _log.warning("permission for approval %s was not requested: %s", approval_id, error)
         except Refused as refused:
             _log.warning("approval %s was not decided: %s", approval_id, refused.message)
         except Exception:
-            _log.exception("asking for approval %s failed", approval_id)
+            _log.exception("requesting permission for approval %s failed", approval_id)
 
-    async def _answer(self, asked: ApprovalFacts, kind: ToolKind) -> PermissionChoice | None:
-        """What the person chose; None when the answer is not clear."""
-        if (asked.session_id, asked.tool) in self._rejected:
+    async def _answer(self, approval: ApprovalFacts, kind: ToolKind) -> PermissionChoice | None:
+        """The choice of the person; None when the answer is unclear."""
+        if (approval.session_id, approval.tool) in self._rejected:
             return CHOICES["reject_session"]
-        outcome = (await self._editor.permission(_request(asked, kind))).outcome
+        outcome = (await self._editor.permission(_request(approval, kind))).outcome
         if not isinstance(outcome, AllowedOutcome):
             return CHOICES["reject"]
         return CHOICES.get(outcome.option_id)
 
-    async def _decide(self, asked: ApprovalFacts, choice: PermissionChoice | None) -> None:
+    async def _decide(self, approval: ApprovalFacts, choice: PermissionChoice | None) -> None:
         if choice is None:
-            _log.warning(
-                "approval %s: the client chose nothing that was offered", asked.approval_id
-            )
+            _log.warning("approval %s: the client sent an unknown option", approval.approval_id)
             return
         if choice.is_for_session:
-            self._rejected.add((asked.session_id, asked.tool))
+            self._rejected.add((approval.session_id, approval.tool))
         decision: dict[str, Any] = {
-            "approval_id": asked.approval_id,
+            "approval_id": approval.approval_id,
             "decision": choice.decision,
-            "digest": asked.digest,
+            "digest": approval.digest,
         }
         if choice.grant is not None:
             decision["grant"] = choice.grant
-        # Not to be cancelled halfway by the event that tells of this very decision.
+        # The event of this very decision cancels this task; the decision must not be cut short.
         await asyncio.shield(self._runtime.ask("approvals.decide", decision, self._who))
 
 
-def _request(asked: ApprovalFacts, kind: ToolKind) -> RequestPermissionRequest:
-    """A request, with all that the decision is about."""
+def _request(approval: ApprovalFacts, kind: ToolKind) -> RequestPermissionRequest:
+    """The permission request, with all that the decision is about."""
     call = ToolCallUpdate(
-        tool_call_id=asked.call_id,
-        title=title_of(asked.tool, asked.arguments),
+        tool_call_id=approval.call_id,
+        title=title_of(approval.tool, approval.arguments),
         kind=kind,
         status="pending",
-        raw_input=asked.arguments,
-        content=[*proposed_edit(asked.tool, asked.arguments), text_content(asked.reason)],
-        locations=locations_of(asked.arguments),
+        raw_input=approval.arguments,
+        content=[*proposed_edit(approval.tool, approval.arguments), text_content(approval.reason)],
+        locations=locations_of(approval.arguments),
     )
     options = [
         PermissionOption(option_id=option_id, name=choice.name, kind=choice.kind)
         for option_id, choice in CHOICES.items()
     ]
-    meta = {"toolcrib": {"approvalId": asked.approval_id, "rule": asked.rule}}
+    meta = {"toolcrib": {"approvalId": approval.approval_id, "rule": approval.rule}}
     return RequestPermissionRequest(
-        session_id=asked.session_id, tool_call=call, options=options, field_meta=meta
+        session_id=approval.session_id, tool_call=call, options=options, field_meta=meta
     )

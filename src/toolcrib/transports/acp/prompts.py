@@ -1,7 +1,4 @@
-"""What a person sends with a prompt, as text for the model.
-
-Why a prompt ended, in the words of the Agent Client Protocol.
-"""
+"""Prompts of the Agent Client Protocol: content blocks as text, and results as stop reasons."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ Block: TypeAlias = (
 
 
 def text_of(blocks: Sequence[Block]) -> str:
-    """The text of a prompt. Raises `Refused` (invalid) for what cannot be told in text."""
+    """The text of a prompt. Raises `Refused` (invalid) for blocks that are not text."""
     text = "\n\n".join(_text(block) for block in blocks)
     if not text.strip():
         raise Refused("invalid", "session/prompt: the prompt is empty")
@@ -56,26 +53,26 @@ def _text(block: Block) -> str:
         case EmbeddedResourceContentBlock(resource=TextResourceContents() as resource):
             return f'<resource uri="{resource.uri}">\n{resource.text}\n</resource>'
         case EmbeddedResourceContentBlock(resource=resource):
-            raise _unreadable(f"the embedded resource {resource.uri[:200]!r} is not text")
+            raise _unsupported(f"the embedded resource {resource.uri[:200]!r} is not text")
         case ImageContentBlock():
-            raise _unreadable("images are not taken")
+            raise _unsupported("images are not supported")
         case AudioContentBlock():
-            raise _unreadable("audio is not taken")
+            raise _unsupported("audio is not supported")
 
 
-def _unreadable(why: str) -> Refused:
+def _unsupported(reason: str) -> Refused:
     return Refused(
-        "invalid", f"session/prompt: {why}; see promptCapabilities in the answer to initialize"
+        "invalid", f"session/prompt: {reason}; see promptCapabilities in the answer to initialize"
     )
 
 
 FAILED = -32603
-"""The code of a prompt that got no answer."""
+"""The error code of a prompt without an answer."""
 
 
 def response_to(result: PromptResult) -> PromptResponse:
-    """The answer to `session/prompt`. Raises `RequestError` when the model gave none for a reason
-    that the protocol has no word for, and `Refused` while the runtime closes.
+    """The response to `session/prompt`. Raises `RequestError` when the model gave no answer for a
+    reason that is no stop reason of the protocol, and `Refused` while the runtime closes.
     """
     return PromptResponse(
         stop_reason=_reason(result),
@@ -84,8 +81,8 @@ def response_to(result: PromptResult) -> PromptResponse:
     )
 
 
-def explained(result: PromptResult) -> AgentMessageChunk | None:
-    """Words for the person, who would otherwise see only that the answer ends."""
+def failure_message(result: PromptResult) -> AgentMessageChunk | None:
+    """The error of a failed prompt as a message; otherwise a person sees only that it ended."""
     if result.status != "failed" or not result.error:
         return None
     return AgentMessageChunk(session_update="agent_message_chunk", content=text_block(result.error))
@@ -98,7 +95,7 @@ def _reason(result: PromptResult) -> StopReason:
         case "cancelled":
             return "cancelled"
         case "waiting":
-            raise Refused("closing", "the runtime closes; the prompt waits and can be resumed")
+            raise Refused("closing", "the runtime is closing; the prompt waits and can be resumed")
         case "failed":
             return _failure(result)
         case _:
@@ -114,8 +111,8 @@ def _failure(result: PromptResult) -> StopReason:
         case "max_steps" | "max_calls":
             return "max_turn_requests"
         case "failed" | "empty" | None:
-            told = result.error or "the prompt was not answered"
-            raise RequestError(FAILED, told, {"kind": "failed", "facts": as_json(result)})
+            text = result.error or "the prompt was not answered"
+            raise RequestError(FAILED, text, {"kind": "failed", "facts": as_json(result)})
         case _:
             assert_never(result.reason)
 

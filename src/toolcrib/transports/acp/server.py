@@ -1,11 +1,4 @@
-"""A runtime as an agent of the Agent Client Protocol on standard input and output.
-
-What a client of the Agent Client Protocol is told when something is not done.
-
-Which method of the Agent Client Protocol is whose, and how its errors are told.
-
-`$/cancel_request`, which names a request, as the cancel of a session, which the agent knows.
-"""
+"""The Agent Client Protocol on stdin and stdout: methods, errors and `$/cancel_request`."""
 
 from __future__ import annotations
 
@@ -45,27 +38,25 @@ _OWN_CODES: Final[dict[RefusalKind, int]] = {
     "forbidden": -32003,
     "not_found": -32002,
 }
-"""Where the protocol itself has a code, or means something else by ours."""
+"""Kinds for which the protocol has its own code, or uses the common code for something else."""
 
-MOST_FAULTS: Final = 20
+MAX_FAULTS: Final = 20
 
 
 def request_error(error: Exception, method: str) -> RequestError:
-    """The error for a method of the protocol. What nobody foresaw is logged, and told without its
-    text, which may hold what the client must not see.
-    """
+    """The error of a protocol method. An unexpected exception is logged and its text withheld."""
     refused = _refused(error, method)
     code = _OWN_CODES.get(refused.kind, REFUSALS[refused.kind].code)
-    return _made(code, refused)
+    return _request_error(code, refused)
 
 
 def operation_error(error: Exception, method: str) -> RequestError:
-    """The error for an operation of the runtime, with the code that it has everywhere."""
+    """The error of an operation, with the code that it has on every transport."""
     refused = _refused(error, method)
-    return _made(REFUSALS[refused.kind].code, refused)
+    return _request_error(REFUSALS[refused.kind].code, refused)
 
 
-def _made(code: int, refused: Refused) -> RequestError:
+def _request_error(code: int, refused: Refused) -> RequestError:
     return RequestError(code, refused.message, {"kind": refused.kind, "facts": refused.facts})
 
 
@@ -73,47 +64,47 @@ def _refused(error: Exception, method: str) -> Refused:
     if isinstance(error, ValidationError):
         faults = [
             {"pointer": "/" + "/".join(map(str, each["loc"])), "message": each["msg"]}
-            for each in error.errors(include_url=False, include_input=False)[:MOST_FAULTS]
+            for each in error.errors(include_url=False, include_input=False)[:MAX_FAULTS]
         ]
         first = faults[0]
-        told = f"{method}: {first['pointer']}: {first['message']}"
-        return Refused("invalid", told, {"faults": faults})
+        text = f"{method}: {first['pointer']}: {first['message']}"
+        return Refused("invalid", text, {"faults": faults})
     return as_refused(error, method)
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """What a method takes, and who answers it."""
+class MethodRoute:
+    """The request type of a method, and the agent's method that answers it."""
 
     params: type[BaseModel]
     answer: Callable[[Agent, Any], Awaitable[BaseModel | None]]
 
 
 INITIALIZE: Final = AGENT_METHODS["initialize"]
-REQUESTS: Final[dict[str, Route]] = {
-    INITIALIZE: Route(schema.InitializeRequest, Agent.initialize),
-    AGENT_METHODS["session_new"]: Route(schema.NewSessionRequest, Agent.new_session),
-    AGENT_METHODS["session_load"]: Route(schema.LoadSessionRequest, Agent.load_session),
-    AGENT_METHODS["session_resume"]: Route(schema.ResumeSessionRequest, Agent.resume_session),
-    AGENT_METHODS["session_fork"]: Route(schema.ForkSessionRequest, Agent.fork_session),
-    AGENT_METHODS["session_list"]: Route(schema.ListSessionsRequest, Agent.list_sessions),
-    AGENT_METHODS["session_close"]: Route(schema.CloseSessionRequest, Agent.close_session),
-    AGENT_METHODS["session_delete"]: Route(schema.DeleteSessionRequest, Agent.delete_session),
-    AGENT_METHODS["session_prompt"]: Route(schema.PromptRequest, Agent.prompt),
+REQUESTS: Final[dict[str, MethodRoute]] = {
+    INITIALIZE: MethodRoute(schema.InitializeRequest, Agent.initialize),
+    AGENT_METHODS["session_new"]: MethodRoute(schema.NewSessionRequest, Agent.new_session),
+    AGENT_METHODS["session_load"]: MethodRoute(schema.LoadSessionRequest, Agent.load_session),
+    AGENT_METHODS["session_resume"]: MethodRoute(schema.ResumeSessionRequest, Agent.resume_session),
+    AGENT_METHODS["session_fork"]: MethodRoute(schema.ForkSessionRequest, Agent.fork_session),
+    AGENT_METHODS["session_list"]: MethodRoute(schema.ListSessionsRequest, Agent.list_sessions),
+    AGENT_METHODS["session_close"]: MethodRoute(schema.CloseSessionRequest, Agent.close_session),
+    AGENT_METHODS["session_delete"]: MethodRoute(schema.DeleteSessionRequest, Agent.delete_session),
+    AGENT_METHODS["session_prompt"]: MethodRoute(schema.PromptRequest, Agent.prompt),
 }
-NOTIFICATIONS: Final[dict[str, Route]] = {
-    AGENT_METHODS["session_cancel"]: Route(schema.CancelNotification, Agent.cancel),
+NOTIFICATIONS: Final[dict[str, MethodRoute]] = {
+    AGENT_METHODS["session_cancel"]: MethodRoute(schema.CancelNotification, Agent.cancel),
 }
 
 LONG_REQUESTS: Final = frozenset({"session/prompt", *(PREFIX + each for each in LONG)})
-"""What may take as long as a tool, a model or a person does."""
-MOST_LONG: Final = 1_000
-"""How many of those a client may have in flight; what ends them is always taken."""
+"""The methods that last as long as a tool, a model or a person takes."""
+MAX_LONG: Final = 1_000
+"""How many of those may be in flight; cancelling them is always possible."""
 
 
 class MethodRouter:
-    """What the SDK's connection calls for each message. It raises nothing but `RequestError`: of
-    any other exception the SDK would tell the client the text.
+    """Handles each message of the SDK's connection. It raises `RequestError` only: the SDK would
+    send the text of any other exception to the client.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -124,11 +115,11 @@ class MethodRouter:
         self._is_idle.set()
 
     async def handle(self, method: str, params: Any, is_notification: bool) -> Any:
-        """Answer a request, or take a notification. One that is not known is ignored."""
+        """Answer a request or handle a notification. An unknown notification is ignored."""
         is_long = method in LONG_REQUESTS
-        if is_long and self._long >= MOST_LONG:
-            told = f"{self._long} calls and prompts are in flight; wait for some of them"
-            raise request_error(Refused("unavailable", told), method)
+        if is_long and self._long >= MAX_LONG:
+            text = f"{self._long} calls and prompts are in flight; wait for some to end"
+            raise request_error(Refused("unavailable", text), method)
         self._in_flight += 1
         self._long += is_long
         self._is_idle.clear()
@@ -141,7 +132,7 @@ class MethodRouter:
                 self._is_idle.set()
 
     async def drain(self, seconds: float) -> None:
-        """Wait until all that was asked is answered, or for `seconds`."""
+        """Wait until all requests are answered, at most `seconds`."""
         await wait_at_most(self._is_idle, seconds)
 
     async def _routed(self, method: str, params: Any, is_notification: bool) -> Any:
@@ -155,7 +146,7 @@ class MethodRouter:
         raise RequestError.method_not_found(method)
 
 
-async def _answer(agent: Agent, method: str, route: Route, params: Any) -> Any:
+async def _answer(agent: Agent, method: str, route: MethodRoute, params: Any) -> Any:
     try:
         if method != INITIALIZE and not agent.is_initialized:
             raise Refused("invalid", "send initialize first")
@@ -177,9 +168,9 @@ async def _operate(agent: Agent, operation: str, params: Any) -> Any:
 CANCEL_REQUEST: Final = "$/cancel_request"
 
 
-class CancellingTransport:
-    """Lines whose prompts can be cancelled by the id of their request. Other requests are left to
-    end by themselves, as the protocol allows.
+class CancelRequestTransport:
+    """Turns `$/cancel_request`, which names a request, into `session/cancel` for prompts. Other
+    requests end by themselves, as the protocol allows.
     """
 
     def __init__(self, lines: LineTransport) -> None:
@@ -187,7 +178,7 @@ class CancellingTransport:
         self._prompts: dict[Any, str] = {}
 
     async def receive(self) -> dict[str, Any] | None:
-        """The next message; None when no more will come."""
+        """The next message; None at the end."""
         message = await self._lines.receive()
         if message is None:
             return None
@@ -201,13 +192,13 @@ class CancellingTransport:
         return message
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Send a message; with the answer to a prompt there is nothing left to cancel."""
+        """Send a message. An answered prompt can no longer be cancelled."""
         if "method" not in message:
             self._prompts.pop(message.get("id"), None)
         await self._lines.send(message)
 
     async def close(self) -> None:
-        """Take no more to send."""
+        """Accept no more messages."""
         await self._lines.close()
 
     def _cancel(self, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,44 +210,44 @@ class CancellingTransport:
 
 
 FLUSH_SECONDS: Final = 5.0
-"""How long a client may take to read the last answers."""
+"""How long a client may take to read the last messages."""
 
 
 async def serve_acp(runtime: Runtime, pipes: Pipes, who: Principal = OWNER) -> None:
-    """Start the runtime and serve one editor until it ends its input, leaves, or the process is
-    asked to stop; then let what runs end, cancel what lasts, and close the runtime.
+    """Start the runtime and serve one editor until it ends its input, disconnects, or the process
+    gets a stop signal; then drain and close the runtime.
 
-    `pipes` come from `claim_pipes`, which is for the program to call before it loads any tool.
+    `pipes` come from `claim_pipes`, which the program calls before it loads any tool.
     """
     await runtime.start()
     transport = LineTransport(pipes, runtime.config.max_payload_bytes)
-    served = AcpConnection(runtime, transport, who)
+    acp = AcpConnection(runtime, transport, who)
     stopped = asyncio.Event()
-    listening = asyncio.ensure_future(served.connection.main_loop())
+    listening = asyncio.ensure_future(acp.connection.main_loop())
     waiting = asyncio.ensure_future(stopped.wait())
     try:
         with on_stop_signals(stopped.set):
             ends = [listening, waiting, transport.ending]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if not stopped.is_set():
-                served.agent.close()
-            # Who is still there is heard meanwhile: it may have calls of ours to answer.
+                acp.agent.close()
+            # The editor is still read meanwhile: it may have client tools to answer for.
             await runtime.close()
-            await served.routing.drain(FLUSH_SECONDS)
-            served.agent.close()
+            await acp.routing.drain(FLUSH_SECONDS)
+            acp.agent.close()
             await transport.written(FLUSH_SECONDS)
     finally:
-        await _end(served.connection, listening, waiting)
+        await _end(acp.connection, listening, waiting)
         pipes.close()
 
 
 class AcpConnection:
-    """An agent, and the connection to the client at the other end of the lines. Run the
-    connection's `main_loop`; close both when it ends.
+    """An agent and its connection to the editor. Run the `main_loop` of the connection; close both
+    when it ends.
     """
 
     def __init__(self, runtime: Runtime, transport: LineTransport, who: Principal = OWNER) -> None:
-        lines = CancellingTransport(transport)
+        lines = CancelRequestTransport(transport)
         self.connection = Connection(self._handle, lines, listening=False)
         self.agent = Agent(runtime, replace(who, transport="acp"), Editor(self.connection))
         self.routing = MethodRouter(self.agent)

@@ -1,7 +1,4 @@
-"""The sessions that a client has editor_session.
-
-One session of a client, followed: what happens in it is told, and what waits is asked.
-"""
+"""The sessions of a connected editor: it gets their updates, and requests for permission."""
 
 from __future__ import annotations
 
@@ -31,8 +28,8 @@ _log = logging.getLogger(__name__)
 
 
 class SessionUpdates:
-    """Tells a client the events of a session after `after`. Those up to `replay_until` happened
-    before it came: they are told as history, and nothing is asked about them.
+    """Sends the events of a session after `after` to the editor as updates. Events up to
+    `replay_until` are history: they are replayed, and no permission is requested for them.
     """
 
     def __init__(
@@ -51,60 +48,60 @@ class SessionUpdates:
         self._who = who
         self._editor = editor
         self._permissions = permissions
-        self._seen = after
+        self._last_seq = after
         self._replay_until = replay_until
         self._kinds: dict[str, ToolKind] = {}
-        self._moved = asyncio.Event()
+        self._progressed = asyncio.Event()
         self.transcript = Transcript(self.kind_of)
         self._task = asyncio.ensure_future(self._run())
-        self._task.add_done_callback(lambda _: self._moved.set())
+        self._task.add_done_callback(lambda _: self._progressed.set())
 
     def kind_of(self, tool: str) -> ToolKind:
-        """What sort of work a tool of the session does."""
+        """The ACP kind of a tool of the session."""
         return self._kinds.get(tool) or kind_by_name(tool)
 
     def close(self) -> None:
-        """Tell no more."""
+        """Stop sending."""
         self._task.cancel()
 
-    async def told(self, seq: int) -> None:
-        """Wait until everything up to this place in the ledger was told, or nothing more is."""
-        while self._seen < seq and not self._task.done():
-            self._moved.clear()
-            await self._moved.wait()
+    async def sent(self, seq: int) -> None:
+        """Wait until the events up to a sequence number are sent, or none is sent any more."""
+        while self._last_seq < seq and not self._task.done():
+            self._progressed.clear()
+            await self._progressed.wait()
 
     async def _run(self) -> None:
         try:
-            await self._look_at_tools()
-            while await self._follow():
-                # Too far behind: from the ledger again, which has lost nothing.
-                _log.info("session %s is told from its ledger after a gap", self._session_id)
+            await self._read_tool_kinds()
+            while await self._send_events():
+                # The reader fell too far behind: read the ledger again, which has every event.
+                _log.info("session %s is read from its ledger again after a gap", self._session_id)
         except (ClientGone, Refused):
             return
         except Exception:
-            _log.exception("following the session %s failed", self._session_id)
+            _log.exception("sending the updates of session %s failed", self._session_id)
 
-    async def _follow(self) -> bool:
-        """Tell what comes; whether to begin again where that ended."""
-        reader = self._runtime.service.follow(self._session_id, self._seen, self._who)
+    async def _send_events(self) -> bool:
+        """Send events; True when the reader fell behind and has to start again."""
+        reader = self._runtime.service.follow(self._session_id, self._last_seq, self._who)
         try:
             async for event in reader:
                 if event.kind == GAP:
                     return True
-                await self._tell(event)
-                self._seen = event.seq
-                self._moved.set()
+                await self._send(event)
+                self._last_seq = event.seq
+                self._progressed.set()
         finally:
             reader.close()
         return False
 
-    async def _tell(self, event: Envelope) -> None:
+    async def _send(self, event: Envelope) -> None:
         is_replay = event.seq <= self._replay_until
         try:
-            updates = list(self.transcript.tell(event, is_replay=is_replay))
+            updates = list(self.transcript.updates_for(event, is_replay=is_replay))
         except Exception:
-            # One event that cannot be shown must not hide those that follow.
-            _log.exception("event %s of %s was not shown", event.seq, self._session_id)
+            # An event that cannot be shown must not hide the following ones.
+            _log.exception("event %s of session %s was not shown", event.seq, self._session_id)
             updates = []
         for update in updates:
             await self._editor.update(self._session_id, update)
@@ -123,19 +120,19 @@ class SessionUpdates:
             case "tool.invoked":
                 self._permissions.ended(self._session_id, text_in(event.data, "call_id"))
             case "tools.changed":
-                await self._look_at_tools()
+                await self._read_tool_kinds()
             case _:
                 return
 
-    async def _look_at_tools(self) -> None:
-        asked = {"session_id": self._session_id}
-        found = await self._runtime.ask("tools.list", asked, self._who)
-        self._kinds = {each.name: kind_of(each) for each in found.tools}
+    async def _read_tool_kinds(self) -> None:
+        params = {"session_id": self._session_id}
+        listed = await self._runtime.ask("tools.list", params, self._who)
+        self._kinds = {facts.name: kind_of(facts) for facts in listed.tools}
 
 
 @dataclass(slots=True)
 class EditorSession:
-    """A session that is followed for the client, and the prompts of it that are being answered."""
+    """A session that is open on a connection, and its running prompts."""
 
     updates: SessionUpdates
     detach: Callable[[], None]
@@ -143,7 +140,7 @@ class EditorSession:
 
 
 class EditorSessions:
-    """Follows sessions for one client, and has it run their client-run tools, until it leaves."""
+    """The open sessions of one editor: it gets their updates and runs their client tools."""
 
     def __init__(self, runtime: Runtime, who: Principal, editor: Editor) -> None:
         self._runtime = runtime
@@ -152,14 +149,14 @@ class EditorSessions:
         self.permissions = Permissions(runtime, who, editor)
         self._sessions: dict[str, EditorSession] = {}
 
-    def join(
+    def open(
         self, session_id: str, capabilities: list[str], *, after: int, replay_until: int = 0
     ) -> EditorSession:
-        """Tell the client what happens in a session after a place. Who joins again may still have
-        prompts there.
+        """Send the events of a session after a sequence number. A session that is open already
+        keeps its running prompts.
         """
         earlier = self.find(session_id)
-        self.leave(session_id)
+        self.close_session(session_id)
         detach = _nothing
         if tools_of(capabilities):
             link = EditorLink(session_id, self._editor)
@@ -180,7 +177,7 @@ class EditorSessions:
         return editor_session
 
     def get(self, session_id: str) -> EditorSession:
-        """Raises `Refused` (not_found) for a session that this client has not editor_session."""
+        """An open session. Raises `Refused` (not_found)."""
         editor_session = self.find(session_id)
         if editor_session is None:
             raise Refused(
@@ -191,21 +188,21 @@ class EditorSessions:
         return editor_session
 
     def find(self, session_id: str) -> EditorSession | None:
-        """The session, if this client has editor_session it."""
+        """An open session, or None."""
         return self._sessions.get(session_id)
 
-    def leave(self, session_id: str) -> None:
-        """Tell no more of a session. What runs in it goes on."""
+    def close_session(self, session_id: str) -> None:
+        """Stop sending the updates of a session. Its prompts and calls continue."""
         editor_session = self._sessions.pop(session_id, None)
         if editor_session is not None:
             editor_session.detach()
             editor_session.updates.close()
 
     def close(self) -> None:
-        """The client is gone."""
+        """Close every session: the editor has disconnected."""
         self.permissions.close()
         for session_id in list(self._sessions):
-            self.leave(session_id)
+            self.close_session(session_id)
 
 
 def _nothing() -> None:

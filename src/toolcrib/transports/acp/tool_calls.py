@@ -1,4 +1,4 @@
-"""Calls as an editor shows them: kind, title, content, places."""
+"""Calls as an editor shows them: kind, title, content, locations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_TITLE: Final = 120
 
 
 def kind_of(facts: ToolFacts) -> ToolKind:
-    """What sort of work a tool does: as its category says, if that is one of the protocol's."""
+    """The ACP kind of a tool: its category, if that is a kind of the protocol."""
     if _is_kind(facts.category):
         return facts.category
     known = kind_by_name(facts.name)
@@ -41,12 +41,12 @@ def kind_of(facts: ToolFacts) -> ToolKind:
 
 
 def kind_by_name(name: str) -> ToolKind:
-    """The sort of a tool of which only the name is known."""
+    """The ACP kind of a tool by its name alone."""
     return _BY_NAME.get(name, "other")
 
 
 def title_of(name: str, arguments: Mapping[str, Any] | None) -> str:
-    """One line for a person: the tool, and what it is about where that is plain."""
+    """One line for a person: the tool, and its command or path if it has one."""
     if not arguments:
         return name
     if name == TERMINAL:
@@ -57,7 +57,7 @@ def title_of(name: str, arguments: Mapping[str, Any] | None) -> str:
 
 
 def locations_of(arguments: Mapping[str, Any] | None) -> list[ToolCallLocation] | None:
-    """The file that a call names, so that the editor can follow along."""
+    """The file that a call names, so that the editor can follow it."""
     path = (arguments or {}).get("path")
     if not isinstance(path, str) or not path.startswith("/"):
         return None
@@ -77,7 +77,7 @@ def text_block(text: str) -> TextContentBlock:
 
 
 def proposed_edit(name: str, arguments: Mapping[str, Any]) -> list[FileEditToolCallContent]:
-    """What a call would write, for whoever has to allow it."""
+    """The text that a call would write, for the person who decides."""
     path, content = arguments.get("path"), arguments.get("content")
     if name != WRITE_FILE or not isinstance(path, str) or not isinstance(content, str):
         return []

@@ -1,10 +1,6 @@
-"""The events of a session as the updates of the Agent Client Protocol.
+"""The events of a session as updates of the Agent Client Protocol.
 
-What is inside the data of an event, which may have been deleted from the ledger.
-
-The events of calls as `tool_call` and `tool_call_update`.
-
-The words of a model in the items of its answer, whichever provider they are from.
+The payload of an event may have been deleted from the ledger, so every field is optional.
 """
 
 from __future__ import annotations
@@ -36,30 +32,30 @@ if TYPE_CHECKING:
 
 
 def object_in(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An object; empty when there is none."""
+    """An object in the data of an event; empty when there is none."""
     found = data.get(name)
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def list_in(data: Mapping[str, Any], name: str) -> list[Any]:
-    """A list; empty when there is none."""
+    """A list in the data of an event; empty when there is none."""
     found = data.get(name)
     return cast("list[Any]", found) if isinstance(found, list) else []
 
 
 def text_in(data: Mapping[str, Any], name: str) -> str:
-    """A text; empty when there is none."""
+    """A text in the data of an event; empty when there is none."""
     found = data.get(name)
     return found if isinstance(found, str) else ""
 
 
-MOST_SHOWN: Final = 20_000
-"""How many characters of a running call's output an editor is shown, the last ones."""
+MAX_SHOWN: Final = 20_000
+"""How many of the last characters of a running call's output an editor gets."""
 
 
 @dataclass(slots=True)
-class _Shown:
-    """What the editor was told of a call that is not over."""
+class _ShownCall:
+    """What the editor was shown of an open call."""
 
     name: str
     output: str = ""
@@ -68,13 +64,13 @@ class _Shown:
 
 
 class CallUpdates:
-    """Tells of each call from its first event to its end. One that was cut off is told anew when it
-    is taken up.
+    """The `tool_call` and `tool_call_update` of each call, from its first event to its end. An
+    interrupted call starts again when it is resumed.
     """
 
     def __init__(self, kind_of: Callable[[str], ToolKind]) -> None:
         self._kind_of = kind_of
-        self._open: dict[str, _Shown] = {}
+        self._open: dict[str, _ShownCall] = {}
 
     def tell(
         self, kind: str, data: Mapping[str, Any]
@@ -101,7 +97,7 @@ class CallUpdates:
         arguments = object_in(request, "arguments")
         name = _name(request)
         waiting = f"Waiting for approval {request.get('approval_id')}: {request.get('reason')}"
-        return self._told(
+        return self._update(
             call_id,
             name,
             status="pending",
@@ -112,7 +108,7 @@ class CallUpdates:
         )
 
     def _runs(self, call_id: str, name: str) -> ToolCallStart | ToolCallProgress:
-        return self._told(call_id, name, status="in_progress")
+        return self._update(call_id, name, status="in_progress")
 
     def _moves(
         self, call_id: str, kind: str, data: Mapping[str, Any]
@@ -121,25 +117,25 @@ class CallUpdates:
         if shown is None:
             return
         if kind == "tool.output":
-            shown.output = (shown.output + text_in(data, "chunk"))[-MOST_SHOWN:]
+            shown.output = (shown.output + text_in(data, "chunk"))[-MAX_SHOWN:]
         elif kind == "tool.progress":
             shown.progress = _progress(data)
             shown.meta = {key: data.get(key) for key in ("current", "total", "message")}
         else:
             event = {"type": data.get("type"), "data": data.get("data")}
-            yield self._told(call_id, shown.name, field_meta=_meta(event=event))
+            yield self._update(call_id, shown.name, field_meta=_meta(event=event))
             return
         content = [text_content(each) for each in (shown.output, shown.progress) if each]
         meta = _meta(progress=shown.meta) if shown.meta else None
-        yield self._told(call_id, shown.name, content=content, field_meta=meta)
+        yield self._update(call_id, shown.name, content=content, field_meta=meta)
 
     def _ends(
         self, call_id: str, name: str, data: Mapping[str, Any]
     ) -> Iterator[ToolCallStart | ToolCallProgress]:
         arguments = object_in(data, "params")
         if call_id not in self._open:
-            yield self._told(call_id, name, status="pending", title=title_of(name, arguments))
-        yield self._told(
+            yield self._update(call_id, name, status="pending", title=title_of(name, arguments))
+        yield self._update(
             call_id,
             name,
             status="completed" if data.get("success") else "failed",
@@ -152,12 +148,12 @@ class CallUpdates:
         )
         del self._open[call_id]
 
-    def _told(self, call_id: str, name: str, **changes: Any) -> ToolCallStart | ToolCallProgress:
+    def _update(self, call_id: str, name: str, **changes: Any) -> ToolCallStart | ToolCallProgress:
         if call_id in self._open:
             return ToolCallProgress(
                 session_update="tool_call_update", tool_call_id=call_id, **changes
             )
-        self._open[call_id] = _Shown(name)
+        self._open[call_id] = _ShownCall(name)
         facts: dict[str, Any] = {"title": name, "kind": self._kind_of(name), **changes}
         return ToolCallStart(session_update="tool_call", tool_call_id=call_id, **facts)
 
@@ -176,20 +172,20 @@ def _progress(data: Mapping[str, Any]) -> str:
 
 
 def _result(data: Mapping[str, Any]) -> Any:
-    """The value for programs. A failure is typed; a value too large for the ledger is not here."""
+    """The raw output of a call: its value or typed failure; None for an artifact."""
     if not data.get("success"):
         return data.get("failure")
     return None if data.get("artifact_id") else data.get("value")
 
 
 def _ending(data: Mapping[str, Any]) -> dict[str, Any] | None:
-    told = {
+    facts = {
         "parentCallId": data.get("parent_call_id"),
         "artifactId": data.get("artifact_id"),
         "decidedBy": data.get("decided_by"),
     }
-    found = {key: value for key, value in told.items() if value is not None}
-    return _meta(**found) if found else None
+    known = {key: value for key, value in facts.items() if value is not None}
+    return _meta(**known) if known else None
 
 
 def _meta(**facts: Any) -> dict[str, Any]:
@@ -201,12 +197,12 @@ _THOUGHT: Final = frozenset({"thinking", "thought", "summary_text", "reasoning_t
 
 
 def answer_in(items: Sequence[Any]) -> str:
-    """What the model says to the person; empty when it says nothing."""
+    """The text of a model's answer; empty when it has none."""
     return "".join(_words(items, _is_text))
 
 
 def thought_in(items: Sequence[Any]) -> str:
-    """What the model lets see of its reasoning."""
+    """The visible reasoning of a model."""
     return "\n\n".join(_words(items, _is_thought))
 
 
@@ -233,7 +229,7 @@ def _own_text(facts: Mapping[str, Any]) -> str:
 
 
 def _kind(facts: Mapping[str, Any]) -> str:
-    # Gemini's parts have no type: a thought has a mark, and the rest is text.
+    # Gemini's parts have no type: a thought has a flag, and the rest is text.
     kind = facts.get("type") or facts.get("part_kind")
     if isinstance(kind, str):
         return kind
@@ -249,44 +245,44 @@ def _is_thought(facts: Mapping[str, Any]) -> bool:
 
 
 _TASK: Final = "## Task\n\n"
-"""What stands before a person's words in a prompt of a runtime."""
+"""The heading before a person's text in a prompt of a runtime."""
 
 
 class Transcript:
-    """Tells the events of one session, in order. While it is replayed, what the person said is told
-    too; a client knows what it has just sent.
+    """Turns the events of one session into updates, in order. A replay includes the person's
+    prompts; a live client knows what it has sent.
     """
 
     def __init__(self, kind_of: Callable[[str], ToolKind]) -> None:
         self._calls = CallUpdates(kind_of)
         self._inner: set[int] = set()
-        self._said: tuple[int, int] | None = None
-        self._asked: tuple[int, int] = (0, 0)
+        self._text_step: tuple[int, int] | None = None
+        self._response_step: tuple[int, int] = (0, 0)
 
-    def tell(self, event: Envelope, *, is_replay: bool) -> Iterator[Update]:
+    def updates_for(self, event: Envelope, *, is_replay: bool) -> Iterator[Update]:
         """The updates for one event; most events have none, or one."""
         data = event.data
         match event.kind:
             case "turn.started":
                 if data.get("parent_call_id") is not None:
-                    # A prompt that a tool evaluates: its words are not for the person.
+                    # A prompt that a tool evaluates: its text is not for the person.
                     self._inner.add(data.get("turn", 0))
             case "prompt.started" if is_replay and not self._is_inner(data):
                 yield _user(words_of(text_in(data, "text")), data)
             case "model.text_delta" if not self._is_inner(data):
-                self._said = _step(data)
+                self._text_step = _step(data)
                 yield _message(text_in(data, "text"), data)
             case "model.responded" if not self._is_inner(data):
                 yield from self._responded(data)
             case "prompt.answered" if not self._is_inner(data):
-                if self._said != self._asked and (text := text_in(data, "text")):
-                    self._said = self._asked
+                if self._text_step != self._response_step and (text := text_in(data, "text")):
+                    self._text_step = self._response_step
                     yield _message(text, data)
             case _:
                 yield from self._calls.tell(event.kind, data)
 
     def _responded(self, data: Mapping[str, Any]) -> Iterator[Update]:
-        self._asked = _step(data)
+        self._response_step = _step(data)
         if text_in(data, "status") not in ("completed", "paused"):
             return
         items = list_in(data, "items")
@@ -294,8 +290,8 @@ class Transcript:
             yield AgentThoughtChunk(
                 session_update="agent_thought_chunk", content=text_block(thought)
             )
-        if self._said != self._asked and (text := answer_in(items)):
-            self._said = self._asked
+        if self._text_step != self._response_step and (text := answer_in(items)):
+            self._text_step = self._response_step
             yield _message(text, data)
 
     def _is_inner(self, data: Mapping[str, Any]) -> bool:
@@ -303,7 +299,7 @@ class Transcript:
 
 
 def words_of(prompt: str) -> str:
-    """What the person wrote, of a prompt as it was sent to the model."""
+    """The person's text in a prompt as it was sent to the model."""
     if prompt.startswith(_TASK):
         return prompt[len(_TASK) :]
     _, found, words = prompt.partition("\n\n" + _TASK)

@@ -1,33 +1,22 @@
-"""Where a client sits: the session that its calls run in, and who it is."""
+"""The session that the calls of an MCP client run in, and the principal of the client."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from hashlib import blake2b
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b, sha256
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolcrib.errors import Refused
 from toolcrib.mcp_client.sdk_internals import connection_of
 from toolcrib.runtime.messages import ListApprovals
-
-if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
-
-    from toolcrib.runtime.runtime import Runtime
-    from toolcrib.transports.mcp.tool_list import ToolList
-
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from hashlib import sha256
-from typing import TYPE_CHECKING, cast
-
 from toolcrib.serving.auth import principal_of
 
 if TYPE_CHECKING:
@@ -39,15 +28,15 @@ if TYPE_CHECKING:
     from toolcrib.transports.mcp.tool_list import ToolList
 
 SESSION_HEADER: Final = "toolcrib-session"
-"""The header of HTTP that names the session to work in."""
-_SEAT: Final = "toolcrib.seat"
+"""The HTTP header that names the session for the calls of a request."""
+_CLIENT_SESSION: Final = "toolcrib.client_session"
 _CAPABILITIES: Final = ("elicitation", "sampling", "roots")
 OPEN_STATES: Final = ("pending", "decided")
 
 
 @dataclass(frozen=True, slots=True)
 class PendingCall:
-    """A call, and the request for approval that it waits for."""
+    """A call that waits, and its approval request."""
 
     call_id: str
     approval_id: str
@@ -55,27 +44,27 @@ class PendingCall:
 
 @dataclass(slots=True, eq=False)
 class ClientSession:
-    """One session and the principal who calls in it."""
+    """A session and the principal that calls in it."""
 
     session_id: str
     who: Principal
     waiting: dict[str, PendingCall] = field(default_factory=dict[str, "PendingCall"])
-    """The calls that wait for a decision, by what was called with which arguments."""
-    offering: ToolList | None = None
-    """The tools as they are told, until they change."""
-    abilities: tuple[str, ...] = ()
-    """What the client can do."""
-    earlier: set[str] = field(default_factory=set[str])
-    """What waits in the session of an earlier connection."""
+    """The calls that wait for a decision, by fingerprint."""
+    tool_list: ToolList | None = None
+    """The tools of the session as MCP lists them, until they change."""
+    capabilities: tuple[str, ...] = ()
+    """The capabilities of the client that tools may require."""
+    pending_earlier: set[str] = field(default_factory=set[str])
+    """The fingerprints of calls that wait in the session of an earlier connection."""
     answering: set[str] = field(default_factory=set[str])
-    """The calls that a request of this connection is about right now."""
-    is_passing: bool = False
-    """Whether the session ends with the connection; what waits in it is then found elsewhere."""
+    """The fingerprints of the calls that this connection requests right now."""
+    ends_with_connection: bool = False
+    """Whether the session ends with the connection; its waiting calls are then found by another."""
 
 
 class ClientSessions:
-    """Finds the seat of a request. A connection of the handshake protocol has one of its own; the
-    stateless protocol has one for each principal and what its client can do, also after a restart.
+    """The client sessions of a server. A connection of the handshake protocol has its own; in the
+    stateless protocol there is one for each principal and set of capabilities, across restarts.
     """
 
     def __init__(self, runtime: Runtime, owner: Principal, session: str | None) -> None:
@@ -84,13 +73,13 @@ class ClientSessions:
         self._session = session
         self._shared: dict[str, Any] = {}
         self._principals: dict[Principal, Principal] = {}
-        self._taken: set[ClientSession] = set()
+        self._open_sessions: set[ClientSession] = set()
 
     def __iter__(self) -> Iterator[ClientSession]:
-        return iter(tuple(self._taken))
+        return iter(tuple(self._open_sessions))
 
-    def who_asks(self, ctx: ServerRequestContext[Any, Any]) -> Principal:
-        """The holder of the token over HTTP; on stdio, whoever started the process."""
+    def principal_of_request(self, ctx: ServerRequestContext[Any, Any]) -> Principal:
+        """The holder of the token over HTTP; on stdio, the principal that started the process."""
         if ctx.request is None:
             return self._owner
         principal = principal_of(ctx.request.scope)
@@ -100,139 +89,143 @@ class ClientSessions:
         return known
 
     async def of(self, ctx: ServerRequestContext[Any, Any]) -> ClientSession:
-        """The seat of a request, taken when it is first needed. Raises `Refused`."""
-        places, key = self._place(ctx)
-        found = places.get(key)
+        """The client session of a request, opened with the first request. Raises `Refused`."""
+        sessions, key = self._locate(ctx)
+        found = sessions.get(key)
         if isinstance(found, ClientSession):
             return found
         if found is None:
-            if places is not self._shared:
-                # Before it is taken: the connection may close meanwhile.
-                connection_of(ctx).exit_stack.push_async_callback(self._leave, places, key)
-            taking = asyncio.ensure_future(self._take(ctx, places, key))
-            places[key] = found = taking
-            taking.add_done_callback(lambda done: _forget_failed(places, key, done))
-        # Who leaves must not take the seat from others who wait for the same one.
+            if sessions is not self._shared:
+                # Before the session opens: the connection may close meanwhile.
+                connection_of(ctx).exit_stack.push_async_callback(self._close, sessions, key)
+            opening = asyncio.ensure_future(self._open_client(ctx, sessions, key))
+            sessions[key] = found = opening
+            opening.add_done_callback(lambda done: _forget_failed(sessions, key, done))
+        # Cancelling one request must not cancel the opening that other requests wait for.
         return await asyncio.shield(found)
 
-    def forget(self, ctx: ServerRequestContext[Any, Any], seat: ClientSession) -> None:
-        """The session was closed by somebody else: the next request takes a new seat."""
-        places, key = self._place(ctx)
-        if places.get(key) is seat:
-            del places[key]
-        self._taken.discard(seat)
+    def forget(self, ctx: ServerRequestContext[Any, Any], client: ClientSession) -> None:
+        """Forget a session that was closed elsewhere: the next request opens a new one."""
+        sessions, key = self._locate(ctx)
+        if sessions.get(key) is client:
+            del sessions[key]
+        self._open_sessions.discard(client)
 
-    def _place(self, ctx: ServerRequestContext[Any, Any]) -> tuple[dict[str, Any], str]:
+    def _locate(self, ctx: ServerRequestContext[Any, Any]) -> tuple[dict[str, Any], str]:
         named = self._named(ctx)
         is_stateless = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         if named is None and not is_stateless:
-            return connection_of(ctx).state, _SEAT
-        who = self.who_asks(ctx)
-        # Two tokens may be of one name; what the one may do, the other may not.
-        scopes, abilities = " ".join(sorted(who.scopes)), " ".join(_abilities(ctx))
-        return self._shared, f"{named or ''}\n{who.name}\n{scopes}\n{abilities}"
+            return connection_of(ctx).state, _CLIENT_SESSION
+        who = self.principal_of_request(ctx)
+        # Two tokens may have one name and different scopes; they do not share a session.
+        scopes, capabilities = " ".join(sorted(who.scopes)), " ".join(_capabilities(ctx))
+        return self._shared, f"{named or ''}\n{who.name}\n{scopes}\n{capabilities}"
 
     def _named(self, ctx: ServerRequestContext[Any, Any]) -> str | None:
         named = None if ctx.request is None else ctx.request.headers.get(SESSION_HEADER)
         return named or self._session
 
-    async def _take(
-        self, ctx: ServerRequestContext[Any, Any], places: dict[str, Any], key: str
+    async def _open_client(
+        self, ctx: ServerRequestContext[Any, Any], sessions: dict[str, Any], key: str
     ) -> ClientSession:
-        who, named = self.who_asks(ctx), self._named(ctx)
-        asked, abilities = _asked(ctx, who), _abilities(ctx)
-        if places is self._shared:
-            session_id = named or _id_for(who.name, abilities)
-            opened = await self._open(session_id, asked, who, is_named=bool(named))
-            seat = ClientSession(opened, who, abilities=abilities)
-            await self._recall(seat)
+        who, named = self.principal_of_request(ctx), self._named(ctx)
+        params, capabilities = _session_params(ctx, who), _capabilities(ctx)
+        if sessions is self._shared:
+            session_id = named or _id_for(who.name, capabilities)
+            opened = await self._open(session_id, params, who, is_named=bool(named))
+            client = ClientSession(opened, who, capabilities=capabilities)
+            await self._find_pending(client)
         else:
-            session = await self._runtime.ask("session.create", asked, who)
-            seat = ClientSession(session.session_id, who, abilities=abilities, is_passing=True)
-        places[key] = seat
-        self._taken.add(seat)
-        return seat
+            session = await self._runtime.ask("session.create", params, who)
+            client = ClientSession(
+                session.session_id, who, capabilities=capabilities, ends_with_connection=True
+            )
+        sessions[key] = client
+        self._open_sessions.add(client)
+        return client
 
     async def _open(
-        self, session_id: str, asked: dict[str, Any], who: Principal, *, is_named: bool
+        self, session_id: str, params: dict[str, Any], who: Principal, *, is_named: bool
     ) -> str:
         ask = self._runtime.ask
-        again = {"session_id": session_id, "capabilities": asked["capabilities"]}
+        again = {"session_id": session_id, "capabilities": params["capabilities"]}
         try:
             await ask("session.resume", again, who)
         except Refused as refused:
             if refused.kind == "not_found":
-                await ask("session.create", {"session_id": session_id, **asked}, who)
+                await ask("session.create", {"session_id": session_id, **params}, who)
             elif refused.kind == "conflict" and not is_named:
-                # Another process works in it, and will go on to.
-                return cast("str", (await ask("session.create", asked, who)).session_id)
+                # Another process has the session open, and will keep it.
+                return cast("str", (await ask("session.create", params, who)).session_id)
             else:
                 raise
         return session_id
 
-    async def _recall(self, seat: ClientSession) -> None:
-        """Find again what waited in the session before this process."""
-        asked = ListApprovals(session_id=seat.session_id, is_all=True)
-        inbox = await self._runtime.service.list_approvals(asked, seat.who)
-        for each in inbox.approvals:
-            call_fingerprint = fingerprint_of(each.call_id)
-            if call_fingerprint is not None and each.state in OPEN_STATES:
-                seat.waiting[call_fingerprint] = PendingCall(each.call_id, each.approval_id)
+    async def _find_pending(self, client: ClientSession) -> None:
+        """Find the calls that wait in the session since an earlier process."""
+        asked = ListApprovals(session_id=client.session_id, is_all=True)
+        inbox = await self._runtime.service.list_approvals(asked, client.who)
+        for approval in inbox.approvals:
+            fingerprint = fingerprint_of(approval.call_id)
+            if fingerprint is not None and approval.state in OPEN_STATES:
+                client.waiting[fingerprint] = PendingCall(approval.call_id, approval.approval_id)
 
-    async def _leave(self, places: dict[str, Any], key: str) -> None:
-        """The connection is over, and its session with it."""
-        found: ClientSession | asyncio.Future[ClientSession] | None = places.get(key)
+    async def _close(self, sessions: dict[str, Any], key: str) -> None:
+        """Close the session of a connection that has ended."""
+        found: ClientSession | asyncio.Future[ClientSession] | None = sessions.get(key)
         with suppress(Refused):
-            seat = await found if isinstance(found, asyncio.Future) else found
-            if seat is not None:
-                self._taken.discard(seat)
-                await self._runtime.ask("session.close", {"session_id": seat.session_id}, seat.who)
+            client = await found if isinstance(found, asyncio.Future) else found
+            if client is not None:
+                self._open_sessions.discard(client)
+                await self._runtime.ask(
+                    "session.close", {"session_id": client.session_id}, client.who
+                )
 
 
-def _id_for(name: str, abilities: tuple[str, ...]) -> str:
-    """The same after every restart."""
-    return f"mcp_{sha256(' '.join((name, *abilities)).encode()).hexdigest()[:16]}"
+def _id_for(name: str, capabilities: tuple[str, ...]) -> str:
+    """The session id of a stateless client, the same after every restart."""
+    return f"mcp_{sha256(' '.join((name, *capabilities)).encode()).hexdigest()[:16]}"
 
 
-def _asked(ctx: ServerRequestContext[Any, Any], who: Principal) -> dict[str, Any]:
+def _session_params(ctx: ServerRequestContext[Any, Any], who: Principal) -> dict[str, Any]:
     client = ctx.session.client_params
     facts: dict[str, Any] = {"transport": "mcp", "principal": who.name}
     if client is not None:
         facts["client"] = f"{client.client_info.name} {client.client_info.version}"[:200]
-    return {"metadata": facts, "capabilities": list(_abilities(ctx))}
+    return {"metadata": facts, "capabilities": list(_capabilities(ctx))}
 
 
-def _abilities(ctx: ServerRequestContext[Any, Any]) -> tuple[str, ...]:
-    """What tools may require of a client, in our words."""
+def _capabilities(ctx: ServerRequestContext[Any, Any]) -> tuple[str, ...]:
+    """The capabilities that tools may require of a client."""
     found: ClientCapabilities | None = ctx.session.client_capabilities
     return tuple(each for each in _CAPABILITIES if getattr(found, each, None) is not None)
 
 
-def _forget_failed(places: dict[str, Any], key: str, done: asyncio.Future[ClientSession]) -> None:
-    if places.get(key) is done:
-        del places[key]
+def _forget_failed(sessions: dict[str, Any], key: str, done: asyncio.Future[ClientSession]) -> None:
+    if sessions.get(key) is done:
+        del sessions[key]
     if not done.cancelled():
-        # Whoever asked may have left; then nobody else hears of it.
+        # The request may be gone; asyncio must not log the refusal that nobody awaits.
         done.exception()
 
 
 _encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
-_OURS: Final = re.compile(r"call_([0-9a-f]{16})[0-9a-f]{16}")
+_CALL_ID: Final = re.compile(r"call_([0-9a-f]{16})[0-9a-f]{16}")
 
 
 def call_fingerprint(name: str, arguments: Mapping[str, Any]) -> str:
-    """The same for every call of a tool with the same arguments, in whichever order they come."""
+    """A digest of a tool's name and arguments, independent of their order."""
     return blake2b(_encode([name, arguments]).encode(), digest_size=8).hexdigest()
 
 
 def new_call_id(call_fingerprint: str) -> str:
-    """An id that no other call has."""
+    """A unique call id that contains the fingerprint."""
     return f"call_{call_fingerprint}{token_hex(8)}"
 
 
 def fingerprint_of(call_id: str) -> str | None:
-    """What an id was made for; None when it is not one of ours."""
-    found = _OURS.fullmatch(call_id)
+    """The fingerprint in a call id; None when the id was made elsewhere."""
+    found = _CALL_ID.fullmatch(call_id)
     return found[1] if found else None

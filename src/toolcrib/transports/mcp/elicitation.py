@@ -1,4 +1,4 @@
-"""Approval by the person at the client: a form, and the decision that its answer is."""
+"""Approval by elicitation: a form for the person at the client, and the decision in its answer."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 
 _KEY: Final = "approval"
 _STATE: Final = "toolcrib-approval"
-_LONGEST: Final = 20_000
-"""What is longer is not read by anybody before they agree to it."""
+_MAX_CHARS: Final = 20_000
+"""Nobody reads a longer form before they agree to it."""
 _FORM: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
@@ -49,19 +49,19 @@ _FORM: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class ShownApproval:
-    """What the person was shown, so that the answer is about that and nothing else."""
+    """The approval request that a form showed, which its answer decides and no other."""
 
     call_id: str
     approval_id: str
     digest: str
 
     def to_state(self) -> str:
-        """For the client to carry; the SDK seals it."""
+        """The state that the client carries between two requests; the SDK seals it."""
         return f"{_STATE} {self.approval_id} {self.digest} {self.call_id}"
 
 
-def asked_in(state: str | None) -> ShownApproval | None:
-    """What a client was asked before; None when it carries no question of ours."""
+def shown_in(state: str | None) -> ShownApproval | None:
+    """The request that the client was shown before; None without a state of this server."""
     kind, *rest = (state or "").split(" ", 3)
     if kind != _STATE or len(rest) != 3:
         return None
@@ -70,69 +70,69 @@ def asked_in(state: str | None) -> ShownApproval | None:
 
 
 class ElicitedApprovals:
-    """Asks the person at the client, where that is allowed and possible."""
+    """Asks the person at the client for decisions, where that is allowed and possible."""
 
     def __init__(self, runtime: Runtime, mode: ElicitedApproval) -> None:
         self._runtime = runtime
         self._mode = mode
 
-    def may_ask(self, ctx: ServerRequestContext[Any, Any], seat: ClientSession) -> bool:
-        """Whether an answer would count, and the client can show the form."""
-        trusted = self._mode == "always" or (self._mode == "scope" and seat.who.may("approve"))
+    def may_ask(self, ctx: ServerRequestContext[Any, Any], client: ClientSession) -> bool:
+        """Whether the client is trusted with decisions and can show a form."""
+        trusted = self._mode == "always" or (self._mode == "scope" and client.who.may("approve"))
         found = ctx.session.client_capabilities
         able = found.elicitation if found else None
         # A client that names no mode has forms; that was all there was when modes came.
         return trusted and able is not None and (able.form is not None or able.url is None)
 
-    async def question(
-        self, seat: ClientSession, approval_id: str
+    async def form(
+        self, client: ClientSession, approval_id: str
     ) -> tuple[ShownApproval, str] | None:
-        """What to ask and how to put it; None when it is too long for a form."""
+        """The request and the text of its form; None when the text is too long."""
         facts = await self._runtime.ask(
-            "approvals.get", {"approval_id": approval_id}, _decider(seat.who)
+            "approvals.get", {"approval_id": approval_id}, _decider(client.who)
         )
         text = _text(facts)
-        asked = ShownApproval(facts.call_id, approval_id, facts.digest)
-        return (asked, text) if len(text) <= _LONGEST else None
+        shown = ShownApproval(facts.call_id, approval_id, facts.digest)
+        return (shown, text) if len(text) <= _MAX_CHARS else None
 
     async def elicit(
-        self, ctx: ServerRequestContext[Any, Any], seat: ClientSession, approval_id: str
+        self, ctx: ServerRequestContext[Any, Any], client: ClientSession, approval_id: str
     ) -> bool:
-        """Ask over a connection that can be asked; True when somebody has decided."""
-        found = await self.question(seat, approval_id)
-        if found is None:
+        """Send the form over the connection; True when the request is decided."""
+        form = await self.form(client, approval_id)
+        if form is None:
             return False
-        asked, text = found
+        shown, text = form
         try:
             answer = await ctx.session.elicit_form(text, _FORM, ctx.request_id)
         except (MCPError, ValueError) as error:
             logger.warning("the client did not answer about %s: %s", approval_id, error)
             return False
-        return await self.decide(seat, asked, answer)
+        return await self.decide(client, shown, answer)
 
     async def input_required(
-        self, seat: ClientSession, approval_id: str
+        self, client: ClientSession, approval_id: str
     ) -> InputRequiredResult | None:
-        """The question as the answer of a stateless request; the client calls again with both."""
-        found = await self.question(seat, approval_id)
-        if found is None:
+        """The form as a result; a stateless client repeats the call with its answer."""
+        form = await self.form(client, approval_id)
+        if form is None:
             return None
-        asked, text = found
-        form = ElicitRequestFormParams(message=text, requested_schema=_FORM)
+        shown, text = form
+        params = ElicitRequestFormParams(message=text, requested_schema=_FORM)
         return InputRequiredResult(
-            input_requests={_KEY: ElicitRequest(params=form)}, request_state=asked.to_state()
+            input_requests={_KEY: ElicitRequest(params=params)}, request_state=shown.to_state()
         )
 
-    async def decide(self, seat: ClientSession, asked: ShownApproval, answer: object) -> bool:
-        """Take an answer for a decision; False when it is none. Somebody may have been faster,
-        and then theirs counts.
+    async def decide(self, client: ClientSession, shown: ShownApproval, answer: object) -> bool:
+        """Record the decision in an answer; False when it has none. An earlier decision of somebody
+        else stays.
         """
-        told = _decision(answer)
-        if told is None:
+        decision = _decision(answer)
+        if decision is None:
             return False
-        decision = {"approval_id": asked.approval_id, "digest": asked.digest, **told}
+        params = {"approval_id": shown.approval_id, "digest": shown.digest, **decision}
         try:
-            await self._runtime.ask("approvals.decide", decision, _decider(seat.who))
+            await self._runtime.ask("approvals.decide", params, _decider(client.who))
         except Refused as refused:
             if refused.kind != "conflict":
                 raise
@@ -140,17 +140,17 @@ class ElicitedApprovals:
 
 
 def answer_in(params: CallToolRequestParams) -> object:
-    """The answer that a client brings along."""
+    """The answer to the form in a repeated call."""
     return (params.input_responses or {}).get(_KEY)
 
 
 def _decider(who: Principal) -> Principal:
-    """The person at the client. The record shows that they were asked there."""
+    """The person at the client as a principal; the record shows how they were asked."""
     return Principal(f"{who.name} (asked by MCP)", frozenset({"read", "approve"}), who.transport)
 
 
 def _decision(answer: object) -> dict[str, Any] | None:
-    """Whatever is not a clear answer decides nothing."""
+    """The decision in an answer; None when the answer is unclear."""
     if not isinstance(answer, ElicitResult):
         return None
     match answer.action, (answer.content or {}).get("decision"):

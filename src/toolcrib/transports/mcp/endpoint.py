@@ -1,4 +1,4 @@
-"""Streamable HTTP, behind the gate that every route of the server is behind."""
+"""Streamable HTTP as an ASGI application, behind the authentication of the HTTP server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolcrib.runtime.live_session import wait_at_most
 from toolcrib.serving.auth import principal_of
 from toolcrib.serving.refusals import send_refusal
 from toolcrib.serving.requests import read_body
-from toolcrib.transports.mcp.stateless import Body, answer_once, is_stateless, wants_stream
+from toolcrib.transports.mcp.stateless import Body, answer_once, is_stateless, needs_stream
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class McpEndpoint:
-    """An ASGI application. It begins with its first request, so that nobody has to start it, and
-    ends with `close`. `keeps_tasks` is that of `Connections`.
+    """An ASGI application that starts with its first request and ends with `close`. `keeps_tasks`
+    is that of `Connections`.
     """
 
     def __init__(self, server: McpServer) -> None:
@@ -50,9 +50,9 @@ class McpEndpoint:
         if self._running is None:
             self._running = asyncio.ensure_future(self._run())
         await self._is_ready.wait()
-        # The HTTP parser leaves the space after a value, which is no part of it (RFC 9110, 5.5).
+        # The HTTP parser keeps the space after a value, which is no part of it (RFC 9110, 5.5).
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
-        # With it the SDK lets nobody into a session that somebody else has begun.
+        # By the user the SDK refuses requests to a session of another principal.
         scope["user"] = self._user(principal_of(scope))
         if scope["method"] != "POST":
             await self._streams.handle_request(scope, receive, send)
@@ -66,7 +66,7 @@ class McpEndpoint:
                 self._quiet.set()
 
     async def close(self, drain_seconds: float) -> None:
-        """Take nothing new, let what runs end for a while, and end the rest."""
+        """Refuse new requests, let running ones end within the drain time, and cancel the rest."""
         self._is_stopped.set()
         self._server.end_listening()
         if self._running is None:
@@ -86,7 +86,7 @@ class McpEndpoint:
         except Refused as refused:
             await send_refusal(send, refused)
             return
-        if wants_stream(body):
+        if needs_stream(body):
             await self._streams.handle_request(scope, body.replayed(receive), send)
         else:
             answer, is_kept = self._answers.handle_request, self.keeps_tasks
@@ -113,7 +113,7 @@ class McpEndpoint:
     def _user(self, who: Principal) -> AuthenticatedUser:
         known = self._users.get(who)
         if known is None:
-            # The SDK compares name and subject: one name may have tokens of several scopes.
+            # The SDK compares name and subject; tokens of one name may have different scopes.
             scopes = sorted(who.scopes)
             token = AccessToken(
                 token="", client_id=who.name, subject=" ".join(scopes), scopes=[*scopes]

@@ -1,4 +1,4 @@
-"""Refusals as errors of MCP."""
+"""Refusals as MCP errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from toolcrib.errors import RefusalKind, Refused
 
-# Our other codes mean other things in MCP, so that the kind is told beside a general one.
+# The JSON-RPC codes of the other kinds mean something else in MCP: they share a general code.
 _CODES: Final[dict[RefusalKind, int]] = {
     "invalid": INVALID_PARAMS,
     "unavailable": INTERNAL_ERROR,
@@ -25,17 +25,15 @@ _CODES: Final[dict[RefusalKind, int]] = {
 
 
 def as_error(refused: Refused) -> MCPError:
-    """A refusal as the error that the client gets."""
+    """The MCP error for a refusal."""
     code = _CODES.get(refused.kind, INVALID_REQUEST)
     data = {"kind": refused.kind, "facts": dict(refused.facts)}
     return MCPError(code=code, message=refused.message, data=data)
 
 
-async def without_details(
-    ctx: ServerRequestContext[Any, Any], call_next: CallNext
-) -> HandlerResult:
-    """Have refusals told as errors, and what nobody foresaw without its text: the SDK would pass
-    that on to a client of the handshake protocol.
+async def hide_details(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Middleware that turns refusals into errors, and withholds the text of unexpected exceptions,
+    which the SDK would send to the client.
     """
     try:
         return await call_next(ctx)

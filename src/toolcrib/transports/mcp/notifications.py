@@ -1,7 +1,4 @@
-"""Word to clients that something is not what it was.
-
-Which log messages a client wants to have.
-"""
+"""List-changed notifications for MCP clients, and their log levels."""
 
 from __future__ import annotations
 
@@ -23,45 +20,45 @@ if TYPE_CHECKING:
     from mcp_types import SetLevelRequestParams
 
 
-_HEARS: Final = "toolcrib.hears"
+_SUBSCRIBED: Final = "toolcrib.subscribed"
 
 
 class Notifications:
-    """Tells who listens (`subscriptions/listen`, the stateless protocol) and every connection of
-    the handshake protocol that has asked for a list.
+    """Sends notifications to the subscribers of the stateless protocol (`subscriptions/listen`) and
+    to every connection of the handshake protocol that has requested a list.
     """
 
     def __init__(self) -> None:
         self._bus = InMemorySubscriptionBus()
         self.listen = ListenHandler(self._bus)
-        self._hearers: set[ServerSession] = set()
-        self._telling: dict[ServerSession, asyncio.Task[None]] = {}
+        self._sessions: set[ServerSession] = set()
+        self._notifications: dict[ServerSession, asyncio.Task[None]] = {}
 
-    def hear(self, ctx: ServerRequestContext[Any, Any]) -> None:
-        """Tell this connection of changes from now on, if its protocol has no way to listen."""
+    def subscribe(self, ctx: ServerRequestContext[Any, Any]) -> None:
+        """Notify a connection of the handshake protocol from now on."""
         connection = connection_of(ctx)
-        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or _HEARS in connection.state:
+        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or _SUBSCRIBED in connection.state:
             return
-        session = connection.state[_HEARS] = ctx.session
-        self._hearers.add(session)
-        connection.exit_stack.callback(self._hearers.discard, session)
+        session = connection.state[_SUBSCRIBED] = ctx.session
+        self._sessions.add(session)
+        connection.exit_stack.callback(self._sessions.discard, session)
 
     async def publish(self, event: ServerEvent) -> None:
-        """Tell it. A connection of the handshake protocol hears of lists only: which resources it
-        subscribed to, the author's handler knows.
+        """Publish an event. A connection of the handshake protocol gets list changes only: the
+        author's handler knows the resources that it has subscribed to.
         """
         await self._bus.publish(event)
         if isinstance(event, ResourceUpdated):
             return
-        for session in self._hearers:
-            # One that has not been read yet says as much as two.
-            if session not in self._telling:
-                task = asyncio.ensure_future(_tell(session, event))
-                self._telling[session] = task
-                task.add_done_callback(lambda _, key=session: self._telling.pop(key, None))
+        for session in self._sessions:
+            # A notification that is not sent yet covers this change too.
+            if session not in self._notifications:
+                task = asyncio.ensure_future(_notify(session, event))
+                self._notifications[session] = task
+                task.add_done_callback(lambda _, key=session: self._notifications.pop(key, None))
 
 
-async def _tell(session: ServerSession, event: ServerEvent) -> None:
+async def _notify(session: ServerSession, event: ServerEvent) -> None:
     await session.send_notification(event_to_notification(event, {}))
 
 
@@ -73,15 +70,15 @@ _LEVELS: Final[tuple[LoggingLevel, ...]] = get_args(LoggingLevel)
 async def set_level(
     ctx: ServerRequestContext[Any, Any], params: SetLevelRequestParams
 ) -> EmptyResult:
-    """Answer `logging/setLevel`, which holds for the connection. Only the handshake protocol has
-    it; a client of the stateless one names a level with each request.
+    """Answer `logging/setLevel`, which applies to the connection. A client of the stateless
+    protocol sends a level with each request instead.
     """
     connection_of(ctx).state[_LEAST] = params.level
     return EmptyResult()
 
 
-def wants(ctx: ServerRequestContext[Any, Any], level: LoggingLevel) -> bool:
-    """Whether the client wants messages of that level with this request."""
+def wants_log(ctx: ServerRequestContext[Any, Any], level: LoggingLevel) -> bool:
+    """Whether the client wants log messages of this level with this request."""
     if level not in allowed_log_levels(ctx.protocol_version, ctx.meta):
         return False
     least = connection_of(ctx).state.get(_LEAST, _LEVELS[0])

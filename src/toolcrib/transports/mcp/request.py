@@ -1,4 +1,4 @@
-"""The request of an MCP client, for handlers that want to talk back while they run."""
+"""The current MCP request, for handlers that log, sample or elicit while they run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from toolcrib.transports.mcp.notifications import wants
+from toolcrib.transports.mcp.notifications import wants_log
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -50,23 +50,23 @@ class McpRequest:
 
     @property
     def session(self) -> ServerSession:
-        """The SDK's session: what else the protocol knows is there."""
+        """The session of the SDK, with the rest of the protocol."""
         return self.context.session
 
     def answer(self, result: CallToolResult | InputRequiredResult) -> None:
-        """Answer the client with this, once the handler has returned. What the handler returns is
-        what the ledger keeps.
+        """Set the answer to the client, sent once the handler has returned. The ledger records the
+        value that the handler returns.
         """
         self.reply = result
 
     def require(self, needed: ClientCapabilities) -> None:
-        """Go on only if the client has said that it can do this. If not, the call fails, and in the
-        stateless protocol its answer is the error that names what is missing.
+        """Fail the call unless the client has these capabilities. In the stateless protocol the
+        answer is the error that names the missing ones.
         """
         if self.session.check_client_capability(needed):
             return
         missing = needed.model_dump(by_alias=True, mode="json", exclude_none=True)
-        message = f"the client cannot do what this call needs: {', '.join(missing)}"
+        message = f"the client lacks capabilities that this call needs: {', '.join(missing)}"
         error = MCPError(
             MISSING_REQUIRED_CLIENT_CAPABILITY, message, {"requiredCapabilities": missing}
         )
@@ -77,9 +77,9 @@ class McpRequest:
     async def log(self, level: LoggingLevel, data: Any, logger: str | None = None) -> None:
         """Send a log message with this request, if the client wants messages of that level."""
         context = self.context
-        if wants(context, level):
-            said = LoggingMessageNotificationParams(level=level, data=data, logger=logger)
-            message = LoggingMessageNotification(params=said)
+        if wants_log(context, level):
+            params = LoggingMessageNotificationParams(level=level, data=data, logger=logger)
+            message = LoggingMessageNotification(params=params)
             await context.session.send_notification(message, context.request_id)
 
     async def sample(self, params: CreateMessageRequestParams) -> CreateMessageResult:

@@ -1,8 +1,5 @@
-"""What a call came to, as MCP tells it.
-
-Pictures, sounds and files of another server's answer, given on as they came.
-
-Results that were too long to be sent whole, as resources.
+"""Results of calls in the form of MCP: text, structured content, the content blocks of mounted
+tools, and artifacts as resources.
 """
 
 from __future__ import annotations
@@ -26,18 +23,26 @@ from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
+    from mcp.server.context import HandlerResult, ServerRequestContext
+    from mcp_types import PaginatedRequestParams, ReadResourceRequestParams
 
     from toolcrib.runtime.messages import CallResult
+    from toolcrib.runtime.runtime import Runtime
+    from toolcrib.transports.mcp.client_sessions import ClientSessions
+
+    ReadResource = Callable[
+        ["ServerRequestContext[Any, Any]", ReadResourceRequestParams], Awaitable[HandlerResult]
+    ]
 
 
 _BLOCK: Final = TypeAdapter[ContentBlock](ContentBlock)
 
 
-def parts_of(value: Any, text: str) -> list[dict[str, Any]] | None:
-    """The parts that a mounted tool's value is made of; None when it is something else.
+def content_blocks(value: Any, text: str) -> list[dict[str, Any]] | None:
+    """The content blocks of a mounted tool's value; None when the value is something else.
 
-    `text` is what a model reads of the result. Where that says more than the parts do, or less
-    because it was cut, it takes the place of those that are text.
+    `text` is the result for a model. Where it differs from the text blocks, because it was cut or
+    replaced, it takes their place.
     """
     written = _written(value)
     if written is None:
@@ -50,7 +55,7 @@ def parts_of(value: Any, text: str) -> list[dict[str, Any]] | None:
 
 
 def _written(value: Any) -> list[dict[str, Any]] | None:
-    """What stands under `content`, if nothing else stands there and all of it has a type."""
+    """The list under `content`, if that is the only key and every item has a type."""
     if not isinstance(value, dict) or list(cast("dict[str, Any]", value)) != ["content"]:
         return None
     found: Any = cast("dict[str, Any]", value)["content"]
@@ -61,7 +66,7 @@ def _written(value: Any) -> list[dict[str, Any]] | None:
 
 
 def _block(part: dict[str, Any]) -> ContentBlock | None:
-    """One part; None for one that was left out because it was too large."""
+    """One block; None for a block that was left out because it was too large."""
     try:
         return _BLOCK.validate_python(part)
     except ValidationError:
@@ -73,18 +78,18 @@ def _plain(block: ContentBlock) -> dict[str, Any]:
 
 
 CALL_META: Final = "toolcrib/call"
-"""Where a result says in `_meta` which call it is of, and why it failed or waits."""
+"""The key in `_meta` for the call id of a result, and why the call failed or waits."""
 ARTIFACTS: Final = "toolcrib://artifacts/"
-"""Where results are read that were too long to be sent whole."""
+"""The URI prefix of results that were too long to send in full."""
 
-_NO_OBJECT: Final = "`{}` gave a result that is not what it promises; nothing of it is passed on."
+_INVALID_RESULT: Final = "The result of `{}` does not match its output schema and was withheld."
 
 
-def told(
+def call_result(
     result: CallResult, output: Draft202012Validator | None, *, is_mounted: bool = False
 ) -> dict[str, Any]:
-    """The result of `tools/call`. What is structured is what the tool's output schema says, or
-    there is none. The parts of another server's answer are given on as parts.
+    """The result of `tools/call`. Structured content matches the output schema of the tool. The
+    content blocks of a mounted tool are passed on.
     """
     if result.status == "completed":
         return _completed(result, output, is_mounted)
@@ -95,8 +100,8 @@ def told(
     return error(result.text, facts)
 
 
-def told_waiting(result: CallResult) -> dict[str, Any]:
-    """A result that says what a call waits for, and what to do."""
+def waiting_result(result: CallResult) -> dict[str, Any]:
+    """The result of a waiting call: its approval request, and what to do."""
     text = (
         f"Waiting for approval {result.approval_id}: `{result.tool}` has not run, because a "
         "person has to approve this call first. Once they have decided, call it again with the "
@@ -106,7 +111,7 @@ def told_waiting(result: CallResult) -> dict[str, Any]:
 
 
 def error(text: str, facts: dict[str, Any]) -> dict[str, Any]:
-    """A result that says why there is none."""
+    """An error result."""
     return {
         "resultType": "complete",
         "content": [{"type": "text", "text": text}],
@@ -116,7 +121,7 @@ def error(text: str, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def meta_of(result: CallResult) -> dict[str, Any]:
-    """Which call a result is of."""
+    """The ids of the call of a result."""
     facts: dict[str, Any] = {"call_id": result.call_id, "status": result.status}
     if result.approval_id is not None:
         facts["approval_id"] = result.approval_id
@@ -130,21 +135,21 @@ def _completed(
 ) -> dict[str, Any]:
     value: Any = result.value
     if output is not None and not output.is_valid(value):
-        # A hook or a person may have put something else in the result's place.
+        # A hook or a person may have replaced the result.
         facts = {**meta_of(result), "failure": {"kind": "invalid_result"}}
-        return error(_NO_OBJECT.format(result.tool), facts)
-    parts = parts_of(value, result.text) if is_mounted else None
+        return error(_INVALID_RESULT.format(result.tool), facts)
+    parts = content_blocks(value, result.text) if is_mounted else None
     content = parts or [{"type": "text", "text": result.text}]
     if result.artifact_id is not None:
         content.append(_link(result.artifact_id))
-    made: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "resultType": "complete",
         "content": content,
         "_meta": {CALL_META: meta_of(result)},
     }
     if isinstance(value, dict) and parts is None:
-        made["structuredContent"] = cast("dict[str, Any]", value)
-    return made
+        answer["structuredContent"] = cast("dict[str, Any]", value)
+    return answer
 
 
 def _link(artifact_id: str) -> dict[str, Any]:
@@ -152,31 +157,19 @@ def _link(artifact_id: str) -> dict[str, Any]:
         "type": "resource_link",
         "uri": f"{ARTIFACTS}{artifact_id}",
         "name": artifact_id,
-        "description": "The whole result",
+        "description": "The full result",
         "mimeType": "text/plain",
     }
 
 
-if TYPE_CHECKING:
-    from mcp.server.context import HandlerResult, ServerRequestContext
-    from mcp_types import PaginatedRequestParams, ReadResourceRequestParams
-
-    from toolcrib.runtime.runtime import Runtime
-    from toolcrib.transports.mcp.client_sessions import ClientSessions
-
-    ReadResource = Callable[
-        ["ServerRequestContext[Any, Any]", ReadResourceRequestParams], Awaitable[HandlerResult]
-    ]
-
-
 class ArtifactReader:
-    """Answers `resources/read` for artifacts of the client's own session, and passes on the rest
-    to the author's handler.
+    """Answers `resources/read` for the artifacts of the client's own session. Other resources go to
+    the handler in `others`.
     """
 
-    def __init__(self, runtime: Runtime, seats: ClientSessions) -> None:
+    def __init__(self, runtime: Runtime, clients: ClientSessions) -> None:
         self._runtime = runtime
-        self._seats = seats
+        self._clients = clients
         self.others: ReadResource | None = None
 
     async def __call__(
@@ -193,13 +186,13 @@ class ArtifactReader:
         raise MCPError(INVALID_PARAMS, "Resource not found", {"uri": params.uri})
 
     async def _read(self, ctx: ServerRequestContext[Any, Any], artifact_id: str) -> str | None:
-        store, seat = self._runtime.store, await self._seats.of(ctx)
-        seat.who.check("read", "resources/read")
-        return await ask_store(store, store.artifact, seat.session_id, artifact_id)
+        store, client = self._runtime.store, await self._clients.of(ctx)
+        client.who.check("read", "resources/read")
+        return await ask_store(store, store.artifact, client.session_id, artifact_id)
 
 
 async def no_resources(
     ctx: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
 ) -> ListResourcesResult:
-    """Artifacts are found by the links in results, so that there is nothing to list."""
+    """Answer `resources/list`: artifacts are linked in results and not listed."""
     return ListResourcesResult(resources=[])

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from toolcrib.runtime.principal import Principal
 from toolcrib.transports.mcp.client_sessions import ClientSessions
 from toolcrib.transports.mcp.elicitation import ElicitedApprovals
-from toolcrib.transports.mcp.errors import without_details
+from toolcrib.transports.mcp.errors import hide_details
 from toolcrib.transports.mcp.notifications import Notifications, set_level
 from toolcrib.transports.mcp.options import McpOptions
 from toolcrib.transports.mcp.results import ArtifactReader, no_resources
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound=BaseModel)
 
 LOCAL: Final = Principal("local", frozenset({"read", "call"}), "mcp")
-"""Whoever starts the process and talks to it on stdio. They may call, and not approve."""
+"""The client on stdio, which started the process. It may call, and not approve."""
 STATE_SECONDS: Final = 86_400.0
-"""How long a form may lie with a client. After that the call still waits, and is asked anew."""
+"""How long the state of a form is valid. After that the call still waits, with a new form."""
 
 
 class McpServer:
-    """Serves the tools of a runtime to MCP clients, of the handshake protocol (up to 2025-11-25)
-    and of the stateless one (2026-07-28).
+    """Serves the tools of a runtime to MCP clients of the handshake protocol (up to 2025-11-25) and
+    of the stateless protocol (2026-07-28).
 
-    Every call goes through the runtime: validated, gated, recorded. `sdk` is the server of the
-    official SDK, for whatever else it can be told.
+    Every call goes through the runtime. `sdk` is the server of the official SDK, for further
+    configuration.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class McpServer:
     ) -> None:
         self.runtime = runtime
         self.options = options = options or McpOptions()
-        self._seats = ClientSessions(runtime, who, options.session)
-        self._telling = Notifications()
-        self._listing = ToolListHandler(runtime, self._seats, self._telling)
-        self._artifacts = ArtifactReader(runtime, self._seats)
+        self._clients = ClientSessions(runtime, who, options.session)
+        self._notifications = Notifications()
+        self._tool_lists = ToolListHandler(runtime, self._clients, self._notifications)
+        self._artifacts = ArtifactReader(runtime, self._clients)
         self._endpoint: McpEndpoint | None = None
-        approving = ElicitedApprovals(runtime, options.approve_by_elicitation)
+        approvals = ElicitedApprovals(runtime, options.approve_by_elicitation)
         self.sdk: Server[Any] = _Sdk(
             options.name,
             version=options.version,
@@ -67,19 +67,19 @@ class McpServer:
             instructions=options.instructions,
             cache_hints={"tools/list": CacheHint(options.list_ttl_ms, "private")},
             lifespan=self._lifespan,
-            get_tool_input_schema=self._listing.input_schema,
-            on_list_tools=cast("Any", self._listing),
+            get_tool_input_schema=self._tool_lists.input_schema,
+            on_list_tools=cast("Any", self._tool_lists),
             on_call_tool=cast(
-                "Any", ToolCallHandler(runtime, self._seats, self._listing, approving)
+                "Any", ToolCallHandler(runtime, self._clients, self._tool_lists, approvals)
             ),
             on_list_resources=no_resources,
             on_read_resource=cast("Any", self._artifacts),
-            on_subscriptions_listen=self._telling.listen,
+            on_subscriptions_listen=self._notifications.listen,
         )
         # The SDK warns of the parameter for it: the stateless protocol has no such method.
         self.sdk.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
         sealed = RequestStateBoundary(self._state_security(), default_audience=options.name)
-        self.sdk.middleware += [sealed, without_details]
+        self.sdk.middleware += [sealed, hide_details]
 
     def add_request_handler(
         self,
@@ -87,8 +87,8 @@ class McpServer:
         params_type: type[P],
         handler: Callable[[ServerRequestContext[Any, Any], P], Awaitable[HandlerResult]],
     ) -> None:
-        """Answer a method of the protocol with the SDK's own types: resources, prompts,
-        completions. What the method makes possible is told to clients.
+        """Answer a method of the protocol, with the types of the SDK: resources, prompts,
+        completions. Clients see the capability that comes with the method.
         """
         if method == "resources/read":
             self._artifacts.others = cast("Any", handler)
@@ -97,12 +97,12 @@ class McpServer:
         self.sdk.add_request_handler(method, params_type, handler)
 
     async def publish(self, event: ServerEvent) -> None:
-        """Tell clients that a list, or a resource, is not what it was."""
-        await self._telling.publish(event)
+        """Notify clients that a list or a resource has changed."""
+        await self._notifications.publish(event)
 
     async def serve_stdio(self, pipes: Pipes | None = None) -> None:
-        """Start the runtime and serve one client on stdin and stdout until it leaves or the process
-        is asked to stop, then close the runtime. `pipes` come from `claim_pipes`.
+        """Start the runtime and serve one client on stdin and stdout until it disconnects or the
+        process gets a stop signal, then close the runtime. `pipes` come from `claim_pipes`.
         """
         from toolcrib.transports.mcp.stdio import serve_stdio
         from toolcrib.transports.pipes import claim_pipes
@@ -126,12 +126,12 @@ class McpServer:
             await self._endpoint.close(self.runtime.config.drain_seconds)
 
     def end_listening(self) -> None:
-        """Let every `subscriptions/listen` end as it should."""
-        self._telling.listen.close()
+        """End every `subscriptions/listen` with its result."""
+        self._notifications.listen.close()
 
     @asynccontextmanager
     async def _lifespan(self, _: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
-        with self._listing.following():
+        with self._tool_lists.following():
             yield {}
 
     def _state_security(self) -> RequestStateSecurity:
@@ -140,12 +140,12 @@ class McpServer:
             security = RequestStateSecurity.ephemeral(ttl=STATE_SECONDS)
         else:
             security = RequestStateSecurity(keys=keys, ttl=STATE_SECONDS)
-        security.bind_principal = lambda ctx: self._seats.who_asks(ctx).name
+        security.bind_principal = lambda ctx: self._clients.principal_of_request(ctx).name
         return security
 
 
 class _Sdk(Server[Any]):
-    """The SDK's server, which says that it tells of changed lists however it is run."""
+    """The server of the SDK, which always announces list-changed notifications."""
 
     def create_initialization_options(
         self,
@@ -153,7 +153,7 @@ class _Sdk(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        told = notification_options or NotificationOptions(
+        options = notification_options or NotificationOptions(
             prompts_changed=True, resources_changed=True, tools_changed=True
         )
-        return super().create_initialization_options(told, experimental_capabilities, extensions)
+        return super().create_initialization_options(options, experimental_capabilities, extensions)

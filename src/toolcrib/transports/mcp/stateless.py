@@ -1,4 +1,4 @@
-"""Requests of the stateless protocol over HTTP: most are answered once, and need no stream."""
+"""Requests of the stateless protocol over HTTP: most are answered with one JSON document."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _STREAMED: Final = (
     b'"io.modelcontextprotocol/logLevel"',
     b'"subscriptions/listen"',
 )
-"""What a request holds that asks for more than its answer. Somewhere else in it, the same words
-only cost a stream that nobody needed.
+"""The keys of a request that may get more than one message. As text elsewhere in the body they only
+cost a stream that was not needed.
 """
 
 _WATCH: Final = "toolcrib.watch"
 
 WATCH_AFTER_SECONDS: Final = 0.05
-"""When to begin to look whether a client is still there."""
+"""When to start to watch for a disconnect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Body:
     content: bytes
 
     def replayed(self, receive: Receive) -> Receive:
-        """What gives the body once more, and then whatever comes."""
+        """A `receive` that repeats the body first."""
         first = [self.content]
 
         async def replay() -> Message:
@@ -54,18 +54,18 @@ class Body:
 
 
 def is_stateless(scope: Scope) -> bool:
-    """Whether a request says that it is of the stateless protocol, or of one that nobody knows."""
+    """Whether a request declares the stateless protocol, or an unknown version."""
     version = next((value for name, value in scope["headers"] if name == _VERSION), None)
     return version is not None and version not in _HANDSHAKE
 
 
-def wants_stream(body: Body) -> bool:
-    """Whether anything but the answer may have to be sent."""
+def needs_stream(body: Body) -> bool:
+    """Whether the request may get more than its answer."""
     return any(each in body.content for each in _STREAMED)
 
 
 def watch_of(ctx: ServerRequestContext[Any, Any]) -> ClientWatch | None:
-    """What looks after the client of a request, where its task is kept; None where it is not."""
+    """The watch of a request whose task the server keeps; None for others."""
     return None if ctx.request is None else ctx.request.scope.get(_WATCH)
 
 
@@ -78,8 +78,8 @@ async def answer_once(
     *,
     is_kept: bool = False,
 ) -> None:
-    """Answer with one JSON document. A client that hangs up before has cancelled the request.
-    `is_kept` says that nobody else cancels the task that answers.
+    """Answer with one JSON document. A client that disconnects before cancels the request.
+    `is_kept` says that the server does not cancel the task of the request.
     """
     watch = ClientWatch(receive)
     if is_kept:
@@ -91,14 +91,14 @@ async def answer_once(
             raise
         watch.take_back()
     finally:
-        # Else the request and all that it holds would be a circle, which only the collector ends.
+        # Otherwise the request would be a reference cycle, left to the garbage collector.
         scope.pop(_WATCH, None)
         watch.end()
 
 
 class ClientWatch:
-    """Cancels the task that answers when the client leaves, or does `on_leave` in its place. It
-    begins to look after a while: most answers are there before, and a task beside each of them
+    """Cancels the task of a request when the client disconnects, or calls `on_leave` instead. It
+    starts to watch after a delay: most requests end before, and a second task for each of them
     would cost as much as a call.
     """
 
@@ -115,7 +115,7 @@ class ClientWatch:
         self.has_left = False
 
     def end(self) -> None:
-        """The answer is given."""
+        """Stop to watch: the request is answered."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -123,7 +123,7 @@ class ClientWatch:
             self._leaving.cancel()
 
     def take_back(self) -> None:
-        """The task was cancelled by this alone, and has ended what it did."""
+        """Clear the cancellation that this watch has caused."""
         self._task.uncancel()
 
     def _begin(self) -> None:

@@ -1,6 +1,5 @@
-"""MCP on stdin and stdout.
-
-Messages of MCP as lines, and which requests are not answered yet.
+"""MCP on stdin and stdout. Unlike the transport of the SDK it bounds messages and open requests,
+answers invalid lines, and drains when the process stops.
 """
 
 from __future__ import annotations
@@ -31,15 +30,23 @@ from toolcrib.serving.stop_signals import on_stop_signals
 from toolcrib.transports.pipes import Lines, Pipes, PipeWriter, chunks
 from toolcrib.transports.stdio import FLUSH_SECONDS
 
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+    from toolcrib.transports.mcp.server import McpServer
+
+    Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+    Outgoing = MemoryObjectReceiveStream[SessionMessage]
+
 _CANCELLED: Final = "notifications/cancelled"
 
 
-MOST_IN_FLIGHT: Final = 1_000
-"""How many requests may wait for an answer: a client that asks and does not read is held up."""
+MAX_IN_FLIGHT: Final = 1_000
+"""How many requests may be unanswered: a client that does not read its answers is refused."""
 
 
 class InvalidLine(Exception):
-    """A line is no message, or one that is not taken; `answer` says so to the client."""
+    """A line is not a valid message, or is refused; `answer` is the error for the client."""
 
     def __init__(self, code: int, message: str, request_id: RequestId | None = None) -> None:
         super().__init__(message)
@@ -47,27 +54,29 @@ class InvalidLine(Exception):
         self.answer = JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
 
 
-def read_message(line: bytes, most_bytes: int) -> JSONRPCMessage:
-    """The message of a line. Raises `InvalidLine`."""
-    if len(line) > most_bytes:
-        raise InvalidLine(INVALID_REQUEST, f"a message has at most {most_bytes} bytes here")
+def read_message(line: bytes, max_bytes: int) -> JSONRPCMessage:
+    """Parse a line. Raises `InvalidLine`."""
+    if len(line) > max_bytes:
+        raise InvalidLine(
+            INVALID_REQUEST, f"the message has more than {max_bytes} bytes, the maximum"
+        )
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError as error:
         is_json = all(each["type"] != "json_invalid" for each in error.errors())
         if is_json:
-            text = "the line is not a message of JSON-RPC 2.0"
+            text = "the line is not a JSON-RPC 2.0 message"
             raise InvalidLine(INVALID_REQUEST, text) from None
         raise InvalidLine(PARSE_ERROR, "the line is not JSON") from None
 
 
 def as_line(message: JSONRPCMessage) -> bytes:
-    """A message as it is written."""
+    """A message as a line."""
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
 class RequestsInFlight:
-    """The requests of a client that wait for an answer."""
+    """The unanswered requests of a client."""
 
     def __init__(self) -> None:
         self._ids: set[Any] = set()
@@ -75,19 +84,19 @@ class RequestsInFlight:
         self.is_empty.set()
 
     def begin(self, message: JSONRPCMessage) -> None:
-        """A message came in. Raises `InvalidLine` when there are too many."""
+        """Register an incoming message. Raises `InvalidLine` when too many requests are open."""
         if isinstance(message, JSONRPCRequest):
-            if len(self._ids) >= MOST_IN_FLIGHT:
-                text = f"{MOST_IN_FLIGHT} requests wait for their answers, and no more may"
+            if len(self._ids) >= MAX_IN_FLIGHT:
+                text = f"{MAX_IN_FLIGHT} requests are unanswered; read their answers first"
                 raise InvalidLine(INTERNAL_ERROR, text, message.id)
             self._ids.add(message.id)
             self.is_empty.clear()
         elif isinstance(message, JSONRPCNotification) and message.method == _CANCELLED:
-            # What is cancelled is never answered.
+            # A cancelled request is never answered.
             self._drop((message.params or {}).get("requestId"))
 
     def end(self, message: JSONRPCMessage) -> None:
-        """A message went out."""
+        """Register an outgoing message."""
         if isinstance(message, JSONRPCResponse | JSONRPCError):
             self._drop(message.id)
 
@@ -97,18 +106,9 @@ class RequestsInFlight:
             self.is_empty.set()
 
 
-if TYPE_CHECKING:
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-
-    from toolcrib.transports.mcp.server import McpServer
-
-    Incoming = MemoryObjectSendStream[SessionMessage | Exception]
-    Outgoing = MemoryObjectReceiveStream[SessionMessage]
-
-
 async def serve_stdio(server: McpServer, pipes: Pipes) -> None:
-    """Start the runtime and serve one client until it ends its input, leaves, or the process is
-    asked to stop; then answer what is in flight, cancel what lasts, and close the runtime.
+    """Start the runtime and serve one client until it ends its input, disconnects, or the process
+    gets a stop signal; then answer open requests and close the runtime.
     """
     await server.runtime.start()
     try:
@@ -134,7 +134,7 @@ class _Connection:
         running = asyncio.ensure_future(sdk.run(reads, writes, sdk.create_initialization_options()))
         with on_stop_signals(self._stopped.set):
             await asyncio.wait([running, writing], return_when=asyncio.FIRST_COMPLETED)
-        # Without a reader of what we write, there is nobody left to serve.
+        # A client that does not read any more has left.
         reading.cancel()
         await asyncio.wait([running], timeout=FLUSH_SECONDS)
         running.cancel()
@@ -145,7 +145,7 @@ class _Connection:
     async def _read(
         self, incoming: Incoming, answers: MemoryObjectSendStream[SessionMessage]
     ) -> None:
-        """Pass on what comes until there is no more, then wait until it is answered."""
+        """Pass on messages until the end of the input, then wait for their answers."""
         most = self._server.runtime.config.max_payload_bytes
         async with incoming, answers:
             taking = asyncio.ensure_future(self._take(incoming, answers, most))
@@ -153,7 +153,7 @@ class _Connection:
             await asyncio.wait([taking, stopping], return_when=asyncio.FIRST_COMPLETED)
             self._server.end_listening()
             drain = self._server.runtime.config.drain_seconds
-            # Not while the client is heard no more: it may have to answer a form first.
+            # The client is still read meanwhile: it may have to answer a form first.
             await wait_at_most(self._in_flight.is_empty, drain)
             await _ended(taking, stopping, is_cancelled=True)
 
@@ -184,7 +184,7 @@ class _Connection:
             await incoming.send(SessionMessage(message))
 
     async def _write(self, outgoing: Outgoing) -> None:
-        """Ends when the client does not read any more; the messages left are for nobody."""
+        """Write messages until the client stops reading; the remaining ones are dropped."""
         out = PipeWriter(self._pipes.writes)
         with suppress(OSError):
             async with outgoing:

@@ -1,10 +1,5 @@
-"""`tools/call`: one call, governed like every other.
-
-What a running call says of its progress, for the client that asked to hear of it.
-
-Ids of calls from which it shows what was called, so that a retry finds the call that waits.
-
-Calls that wait from an earlier connection: a client that comes back finds them again.
+"""`tools/call`: one governed call, with progress, approval by elicitation, and calls that wait from
+an earlier connection.
 """
 
 from __future__ import annotations
@@ -33,9 +28,9 @@ from toolcrib.transports.mcp.client_sessions import (
     fingerprint_of,
     new_call_id,
 )
-from toolcrib.transports.mcp.elicitation import answer_in, asked_in
+from toolcrib.transports.mcp.elicitation import answer_in, shown_in
 from toolcrib.transports.mcp.request import HERE, McpRequest
-from toolcrib.transports.mcp.results import CALL_META, meta_of, told, told_waiting
+from toolcrib.transports.mcp.results import CALL_META, call_result, meta_of, waiting_result
 from toolcrib.transports.mcp.stateless import ClientWatch, watch_of
 
 if TYPE_CHECKING:
@@ -50,111 +45,123 @@ if TYPE_CHECKING:
 
 
 def wants_progress(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Whether the client gave a token to tell progress by."""
+    """Whether the client sent a progress token."""
     return progress_token_from_params(ctx.params) is not None
 
 
 @asynccontextmanager
-async def told_progress(
-    runtime: Runtime, ctx: ServerRequestContext[Any, Any], seat: ClientSession, call_id: str
+async def reported_progress(
+    runtime: Runtime, ctx: ServerRequestContext[Any, Any], client: ClientSession, call_id: str
 ) -> AsyncGenerator[None]:
-    """Tell the progress of a call that is made in this block; all of it, before the block ends."""
-    session = await runtime.service.get_session(OneSession(session_id=seat.session_id), seat.who)
-    reader = runtime.service.follow(seat.session_id, session.last_seq)
-    telling = asyncio.ensure_future(_tell(reader, ctx, call_id))
+    """Report the progress of a call that runs in the block, completely before the block ends."""
+    session = await runtime.service.get_session(
+        OneSession(session_id=client.session_id), client.who
+    )
+    reader = runtime.service.follow(client.session_id, session.last_seq)
+    reporting = asyncio.ensure_future(_report(reader, ctx, call_id))
     try:
         yield
         reader.close()
-        await telling
+        await reporting
     finally:
         reader.close()
-        telling.cancel()
+        reporting.cancel()
 
 
-async def _tell(reader: EventReader, ctx: ServerRequestContext[Any, Any], call_id: str) -> None:
-    told = float("-inf")
+async def _report(reader: EventReader, ctx: ServerRequestContext[Any, Any], call_id: str) -> None:
+    reported = float("-inf")
     async for event in reader:
         if event.kind != ToolProgress.kind or event.data["call_id"] != call_id:
             continue
         data = event.data
-        # The protocol wants numbers that grow.
-        if data["current"] > told:
-            told = data["current"]
-            await ctx.session.report_progress(told, data["total"], data["message"])
+        # The protocol requires increasing numbers.
+        if data["current"] > reported:
+            reported = data["current"]
+            await ctx.session.report_progress(reported, data["total"], data["message"])
 
 
 class PendingCalls:
-    """Looks through the inbox for the same call of the same principal, in a session of MCP that is
-    over, or whose client has gone without a word. Only what waits is ever looked for, so that
-    other calls cost nothing.
+    """Finds a waiting call of the same principal with the same fingerprint, in an MCP session that
+    has ended or whose client has disconnected. Only waiting calls are searched, so other calls
+    cost nothing.
     """
 
-    def __init__(self, runtime: Runtime, seats: ClientSessions) -> None:
+    def __init__(self, runtime: Runtime, clients: ClientSessions) -> None:
         self._runtime = runtime
-        self._seats = seats
+        self._clients = clients
 
-    async def take(self, seat: ClientSession, sign: str) -> ClientSession | None:
-        """The seat where the call waits, its session open again; None when there is none."""
+    async def take(self, client: ClientSession, fingerprint: str) -> ClientSession | None:
+        """The client session where the call waits, opened again; None when there is none."""
         service = self._runtime.service
-        for each in (await service.list_approvals(ListApprovals(is_all=True), seat.who)).approvals:
-            if each.state in OPEN_STATES and fingerprint_of(each.call_id) == sign:
-                found = self._idle(each, seat, sign) or await self._opened(each, seat)
+        for each in (
+            await service.list_approvals(ListApprovals(is_all=True), client.who)
+        ).approvals:
+            if each.state in OPEN_STATES and fingerprint_of(each.call_id) == fingerprint:
+                found = self._idle(each, client, fingerprint) or await self._opened(each, client)
                 if found is not None:
-                    found.waiting[sign] = PendingCall(each.call_id, each.approval_id)
+                    found.waiting[fingerprint] = PendingCall(each.call_id, each.approval_id)
                     return found
         return None
 
-    async def leave(self, seat: ClientSession) -> None:
-        """Let go of the session; what waits in it goes on waiting."""
-        if seat in self._seats:
+    async def leave(self, client: ClientSession) -> None:
+        """Close the session again; its calls go on waiting."""
+        if client in self._clients:
             return
         with suppress(Refused):
-            await self._runtime.ask("session.close", {"session_id": seat.session_id}, seat.who)
+            await self._runtime.ask("session.close", {"session_id": client.session_id}, client.who)
 
-    def _idle(self, filed: ApprovalFacts, seat: ClientSession, sign: str) -> ClientSession | None:
-        """The seat of another connection that nobody asks about this call at now. Many clients
-        leave without ending their session, which then stays for a while.
+    def _idle(
+        self, filed: ApprovalFacts, client: ClientSession, fingerprint: str
+    ) -> ClientSession | None:
+        """The open session of another connection that does not request this call now. Many clients
+        disconnect without ending their session, which then stays open for a while.
         """
-        for other in self._seats:
-            is_theirs = other.is_passing and other.who == seat.who and other is not seat
-            if is_theirs and other.session_id == filed.session_id and sign not in other.answering:
+        for other in self._clients:
+            is_theirs = (
+                other.ends_with_connection and other.who == client.who and other is not client
+            )
+            if (
+                is_theirs
+                and other.session_id == filed.session_id
+                and fingerprint not in other.answering
+            ):
                 return other
         return None
 
-    async def _opened(self, filed: ApprovalFacts, seat: ClientSession) -> ClientSession | None:
+    async def _opened(self, filed: ApprovalFacts, client: ClientSession) -> ClientSession | None:
         asked = OneSession(session_id=filed.session_id)
         try:
-            facts = await self._runtime.service.get_session(asked, seat.who)
+            facts = await self._runtime.service.get_session(asked, client.who)
             owner = facts.metadata.get("transport"), facts.metadata.get("principal")
-            if facts.state != "closed" or owner != ("mcp", seat.who.name):
+            if facts.state != "closed" or owner != ("mcp", client.who.name):
                 return None
-            again = {"session_id": filed.session_id, "capabilities": list(seat.abilities)}
-            await self._runtime.ask("session.resume", again, seat.who)
+            again = {"session_id": filed.session_id, "capabilities": list(client.capabilities)}
+            await self._runtime.ask("session.resume", again, client.who)
         except Refused:
-            # Another process works in it, or somebody deleted it.
+            # Another process has the session open, or it was deleted.
             return None
-        return ClientSession(filed.session_id, seat.who, abilities=seat.abilities)
+        return ClientSession(filed.session_id, client.who, capabilities=client.capabilities)
 
 
 CALL_ID_META: Final = "toolcrib/call_id"
-"""Where a client may name its call in `_meta`, or the one that waits."""
+"""The key in `_meta` under which a client may send a call id, new or waiting."""
 
 
 class ToolCallHandler:
-    """Answers `tools/call`. Failures are results; what is not done at all is an error."""
+    """Answers `tools/call`. A failed call is a result; a refused one is an error."""
 
     def __init__(
         self,
         runtime: Runtime,
-        seats: ClientSessions,
-        listing: ToolListHandler,
-        approving: ElicitedApprovals,
+        clients: ClientSessions,
+        tool_lists: ToolListHandler,
+        approvals: ElicitedApprovals,
     ) -> None:
         self._runtime = runtime
-        self._seats = seats
-        self._listing = listing
-        self._approving = approving
-        self._earlier = PendingCalls(runtime, seats)
+        self._clients = clients
+        self._tool_lists = tool_lists
+        self._approvals = approvals
+        self._pending = PendingCalls(runtime, clients)
         self._cancelling: set[asyncio.Future[Any]] = set()
 
     async def __call__(
@@ -169,154 +176,168 @@ class ToolCallHandler:
             HERE.reset(here)
 
     async def _answer(self, request: McpRequest) -> HandlerResult:
-        seat = await self._seats.of(request.context)
+        client = await self._clients.of(request.context)
         try:
-            return await self._answer_at(seat, request)
+            return await self._answer_at(client, request)
         except Refused as refused:
             if refused.kind != "not_found":
                 raise
-        # Somebody closed the session; the client need not know that there was one.
-        self._seats.forget(request.context, seat)
-        return await self._answer_at(await self._seats.of(request.context), request)
+        # The session was closed elsewhere; the client does not know of sessions.
+        self._clients.forget(request.context, client)
+        return await self._answer_at(await self._clients.of(request.context), request)
 
-    async def _answer_at(self, seat: ClientSession, request: McpRequest) -> HandlerResult:
+    async def _answer_at(self, client: ClientSession, request: McpRequest) -> HandlerResult:
         params = request.params
-        sign = call_fingerprint(params.name, params.arguments or {})
-        earlier = await self._earlier.take(seat, sign) if sign in seat.earlier else None
+        fingerprint = call_fingerprint(params.name, params.arguments or {})
+        earlier = (
+            await self._pending.take(client, fingerprint)
+            if fingerprint in client.pending_earlier
+            else None
+        )
         if earlier is not None:
-            return await self._answer_earlier(seat, earlier, request, sign)
-        seat.answering.add(sign)
+            return await self._answer_earlier(client, earlier, request, fingerprint)
+        client.answering.add(fingerprint)
         try:
-            return await self._answer_here(seat, request, sign)
+            return await self._answer_here(client, request, fingerprint)
         finally:
-            seat.answering.discard(sign)
+            client.answering.discard(fingerprint)
 
     async def _answer_here(
-        self, seat: ClientSession, request: McpRequest, sign: str
+        self, client: ClientSession, request: McpRequest, fingerprint: str
     ) -> HandlerResult:
         params = request.params
-        asked = asked_in(params.request_state)
-        if asked is None:
-            call_id, answered = await self._call_id(params, seat, sign), None
+        shown = shown_in(params.request_state)
+        if shown is None:
+            call_id, answered = await self._call_id(params, client, fingerprint), None
         else:
-            call_id, answered = asked.call_id, asked.approval_id
-            if self._approving.may_ask(request.context, seat):
-                await self._approving.decide(seat, asked, answer_in(params))
-        result = await self._run(seat, request, call_id)
-        if result.status == "waiting" and seat.is_passing and sign not in seat.waiting:
-            earlier = await self._earlier.take(seat, sign)
+            call_id, answered = shown.call_id, shown.approval_id
+            if self._approvals.may_ask(request.context, client):
+                await self._approvals.decide(client, shown, answer_in(params))
+        result = await self._run(client, request, call_id)
+        if (
+            result.status == "waiting"
+            and client.ends_with_connection
+            and fingerprint not in client.waiting
+        ):
+            earlier = await self._pending.take(client, fingerprint)
             if earlier is not None:
-                withdrawn = {"session_id": seat.session_id, "call_id": result.call_id}
-                await self._runtime.ask("tools.cancel", withdrawn, seat.who)
-                return await self._answer_earlier(seat, earlier, request, sign)
-        return await self._settle(seat, request, result, sign, answered)
+                withdrawn = {"session_id": client.session_id, "call_id": result.call_id}
+                await self._runtime.ask("tools.cancel", withdrawn, client.who)
+                return await self._answer_earlier(client, earlier, request, fingerprint)
+        return await self._settle(client, request, result, fingerprint, answered)
 
     async def _answer_earlier(
-        self, seat: ClientSession, earlier: ClientSession, request: McpRequest, sign: str
+        self, client: ClientSession, earlier: ClientSession, request: McpRequest, fingerprint: str
     ) -> HandlerResult:
-        """Go on with the call that has waited for longer; nobody need be asked a second time."""
+        """Continue with the call that has waited longer, so that nobody is asked twice."""
         try:
             return await self._answer_at(earlier, request)
         finally:
-            still_waits = sign in earlier.waiting
-            (seat.earlier.add if still_waits else seat.earlier.discard)(sign)
-            await self._earlier.leave(earlier)
+            still_waits = fingerprint in earlier.waiting
+            (client.pending_earlier.add if still_waits else client.pending_earlier.discard)(
+                fingerprint
+            )
+            await self._pending.leave(earlier)
 
     async def _settle(
         self,
-        seat: ClientSession,
+        client: ClientSession,
         request: McpRequest,
         result: CallResult,
-        sign: str,
+        fingerprint: str,
         answered: str | None,
     ) -> HandlerResult:
-        """Have what waits decided if that can be, and say what came of it."""
+        """Have a waiting call decided if the client can, and return the result."""
         while result.status == "waiting":
-            assert result.approval_id is not None, "what waits, waits for an approval"
-            seat.waiting[sign] = PendingCall(result.call_id, result.approval_id)
+            assert result.approval_id is not None, "a waiting call has an approval request"
+            client.waiting[fingerprint] = PendingCall(result.call_id, result.approval_id)
             if result.approval_id == answered:
-                return told_waiting(result)
+                return waiting_result(result)
             answered = result.approval_id
-            question = await self._ask(seat, request, result)
+            question = await self._ask(client, request, result)
             if question is not None:
                 return question
-            result = await self._run(seat, request, result.call_id)
-        seat.waiting.pop(sign, None)
-        return self._told(result, request, await self._listing.of(seat))
+            result = await self._run(client, request, result.call_id)
+        client.waiting.pop(fingerprint, None)
+        return self._result(result, request, await self._tool_lists.of(client))
 
-    async def _call_id(self, params: CallToolRequestParams, seat: ClientSession, sign: str) -> str:
-        """That of the call that the client names, or of the same call if it waits."""
+    async def _call_id(
+        self, params: CallToolRequestParams, client: ClientSession, fingerprint: str
+    ) -> str:
+        """The call id that the client sent, that of the same call if it waits, or a new one."""
         given = params.meta.get(CALL_ID_META) if params.meta else None
         if isinstance(given, str):
             return given
-        known = seat.waiting.get(sign)
+        known = client.waiting.get(fingerprint)
         if known is not None:
             asked = OneApproval(approval_id=known.approval_id)
-            facts = await self._runtime.service.get_approval(asked, seat.who)
+            facts = await self._runtime.service.get_approval(asked, client.who)
             if facts.state in OPEN_STATES:
                 return known.call_id
-        return new_call_id(sign)
+        return new_call_id(fingerprint)
 
     async def _ask(
-        self, seat: ClientSession, request: McpRequest, result: CallResult
+        self, client: ClientSession, request: McpRequest, result: CallResult
     ) -> HandlerResult | None:
-        """Have the person at the client decide; None when somebody has, else what to answer."""
-        ctx, approving = request.context, self._approving
+        """Ask the person at the client; None when decided, else the answer to send."""
+        ctx, approvals = request.context, self._approvals
         assert result.approval_id is not None
-        if not approving.may_ask(ctx, seat):
-            return told_waiting(result)
+        if not approvals.may_ask(ctx, client):
+            return waiting_result(result)
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            question = await approving.input_required(seat, result.approval_id)
-            return question or told_waiting(result)
-        is_decided = await approving.elicit(ctx, seat, result.approval_id)
-        return None if is_decided else told_waiting(result)
+            question = await approvals.input_required(client, result.approval_id)
+            return question or waiting_result(result)
+        is_decided = await approvals.elicit(ctx, client, result.approval_id)
+        return None if is_decided else waiting_result(result)
 
-    async def _run(self, seat: ClientSession, request: McpRequest, call_id: str) -> CallResult:
+    async def _run(self, client: ClientSession, request: McpRequest, call_id: str) -> CallResult:
         params, runtime = request.params, self._runtime
         asked = {
-            "session_id": seat.session_id,
+            "session_id": client.session_id,
             "name": params.name,
             "arguments": params.arguments or {},
             "call_id": call_id,
         }
         watch = watch_of(request.context)
         if watch is not None:
-            return await self._run_here(watch, seat, asked)
+            return await self._run_here(watch, client, asked)
         try:
             if not wants_progress(request.context):
-                return await runtime.ask("tools.call", asked, seat.who)
-            async with told_progress(runtime, request.context, seat, call_id):
-                return await runtime.ask("tools.call", asked, seat.who)
+                return await runtime.ask("tools.call", asked, client.who)
+            async with reported_progress(runtime, request.context, client, call_id):
+                return await runtime.ask("tools.call", asked, client.who)
         except asyncio.CancelledError:
-            self._cancel(seat, call_id)
+            self._cancel(client, call_id)
             raise
 
     async def _run_here(
-        self, watch: ClientWatch, seat: ClientSession, asked: dict[str, Any]
+        self, watch: ClientWatch, client: ClientSession, asked: dict[str, Any]
     ) -> CallResult:
-        """Run the call in the task of its request. With tasks of their own, the calls of many
-        clients are all half done at once, and the garbage collector goes through them every time.
+        """Run the call in the task of its request. With a task per call, the calls of many clients
+        are all in progress at once, and every garbage collection visits them.
         """
-        watch.on_leave = partial(self._cancel, seat, asked["call_id"])
+        watch.on_leave = partial(self._cancel, client, asked["call_id"])
         try:
-            return await self._runtime.ask_inline("tools.call", asked, seat.who)
+            return await self._runtime.ask_inline("tools.call", asked, client.who)
         finally:
             watch.on_leave = None
 
-    def _cancel(self, seat: ClientSession, call_id: str) -> None:
-        """Stop a call that the client gave up. Not awaited: whoever is cancelled cannot wait."""
-        asked = {"session_id": seat.session_id, "call_id": call_id}
-        cancelling = asyncio.ensure_future(self._runtime.ask("tools.cancel", asked, seat.who))
+    def _cancel(self, client: ClientSession, call_id: str) -> None:
+        """Cancel the call of a cancelled request, without awaiting in its cancelled task."""
+        asked = {"session_id": client.session_id, "call_id": call_id}
+        cancelling = asyncio.ensure_future(self._runtime.ask("tools.cancel", asked, client.who))
         self._cancelling.add(cancelling)
         cancelling.add_done_callback(self._cancelled)
 
     def _cancelled(self, done: asyncio.Future[Any]) -> None:
         self._cancelling.discard(done)
         if not done.cancelled():
-            # A session that was closed meanwhile has ended its calls itself.
+            # A session that was closed meanwhile has ended its calls.
             done.exception()
 
-    def _told(self, result: CallResult, request: McpRequest, offering: ToolList) -> HandlerResult:
+    def _result(
+        self, result: CallResult, request: McpRequest, tool_list: ToolList
+    ) -> HandlerResult:
         failure = result.failure
         if failure is not None and failure.kind == "not_found":
             facts = {**meta_of(result), "failure": asdict(failure)}
@@ -327,5 +348,5 @@ class ToolCallHandler:
                 raise reply
         elif reply is not None and result.status == "completed":
             return reply
-        is_mounted = result.tool in offering.mounted
-        return told(result, offering.outputs.get(result.tool), is_mounted=is_mounted)
+        is_mounted = result.tool in tool_list.mounted
+        return call_result(result, tool_list.outputs.get(result.tool), is_mounted=is_mounted)

@@ -1,7 +1,4 @@
-"""`tools/list`, made ready once for each session until its tools change.
-
-The tools of a session as MCP tells them.
-"""
+"""`tools/list`: the tools of a session in the form of MCP, cached until they change."""
 
 from __future__ import annotations
 
@@ -35,50 +32,50 @@ if TYPE_CHECKING:
 
 
 TOOL_META: Final = "toolcrib/tool"
-"""Where a tool says in `_meta` which one it is exactly."""
+"""The key in `_meta` for the identity of a tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolList:
-    """The tools of one session, ready to be sent, and what the typed ones promise to give."""
+    """The tools of one session in the form of MCP, with validators for their typed results."""
 
     tools: list[dict[str, Any]]
     outputs: Mapping[str, Draft202012Validator]
     mounted: frozenset[str] = frozenset()
-    """Tools of other MCP servers, whose results may be parts as MCP writes them."""
+    """The tools of mounted MCP servers, whose results may be content blocks."""
 
 
-def tool_list(told: Tools, registry: HostToolRegistry, session_id: str) -> ToolList:
-    """Make it of what `tools.list` gives; the registry knows the types of results."""
-    tools: list[dict[str, Any]] = []
+def build_tool_list(tools: Tools, registry: HostToolRegistry, session_id: str) -> ToolList:
+    """The tool list of a session. The registry has the result types of its tools."""
+    listed: list[dict[str, Any]] = []
     outputs: dict[str, Draft202012Validator] = {}
-    for facts in told.tools:
+    for facts in tools.tools:
         schema = facts.output_schema
         if schema is None:
             definition = registry.get(facts.name, session_id=session_id)
             schema = output_schema(definition.typed if definition else None)
             if schema is not None:
                 outputs[facts.name] = Draft202012Validator(schema)
-        # The protocol knows structured content that is an object, and no other.
+        # Structured content is an object in the protocol; other results have no schema.
         is_told = schema is not None and schema.get("type") == "object"
-        tools.append(_tool(facts, schema if is_told else None))
-    mounted = frozenset(facts.name for facts in told.tools if is_mounted(facts.source))
-    return ToolList(tools, outputs, mounted)
+        listed.append(_tool(facts, schema if is_told else None))
+    mounted = frozenset(facts.name for facts in tools.tools if is_mounted(facts.source))
+    return ToolList(listed, outputs, mounted)
 
 
 def is_mounted(source: str) -> bool:
-    """Whether a tool is of another MCP server."""
+    """Whether a source is a mounted MCP server."""
     return source.startswith(("mcp:", "client-mcp:"))
 
 
 def output_schema(tool: Tool[Any, Any] | None) -> dict[str, Any] | None:
-    """The schema of a typed result that is an object; the protocol has no other kind."""
+    """The JSON Schema of a tool's typed result; None unless it is an object."""
     if tool is None or tool.result_type is None:
         return None
     try:
         schema = TypeAdapter(tool.result_type).json_schema(mode="serialization")
     except (PydanticSchemaGenerationError, PydanticUserError):
-        # A type that renders itself need not be one that JSON Schema can tell.
+        # A type that renders itself need not have a JSON Schema.
         return None
     return schema if schema.get("type") == "object" else None
 
@@ -114,12 +111,14 @@ def _identity(facts: ToolFacts) -> dict[str, Any]:
 
 
 class ToolListHandler:
-    """Answers `tools/list`, and knows what the tools promise to give."""
+    """Answers `tools/list`, and tells clients when the tools change."""
 
-    def __init__(self, runtime: Runtime, seats: ClientSessions, telling: Notifications) -> None:
+    def __init__(
+        self, runtime: Runtime, clients: ClientSessions, notifications: Notifications
+    ) -> None:
         self._runtime = runtime
-        self._seats = seats
-        self._telling = telling
+        self._clients = clients
+        self._notifications = notifications
         self._publishing: set[asyncio.Future[None]] = set()
         self._schemas: dict[str, tuple[HostToolDefinition, dict[str, Any] | None]] = {}
         self._followers = 0
@@ -130,25 +129,25 @@ class ToolListHandler:
     ) -> dict[str, Any]:
         """Answer one request."""
         if params is not None and params.cursor is not None:
-            raise MCPError(INVALID_PARAMS, "there is one page of tools; leave the cursor out")
-        self._seats.who_asks(ctx).check("read", "tools/list")
-        self._telling.hear(ctx)
-        found = await self.of(await self._seats.of(ctx))
+            raise MCPError(INVALID_PARAMS, "tools/list has one page; leave the cursor out")
+        self._clients.principal_of_request(ctx).check("read", "tools/list")
+        self._notifications.subscribe(ctx)
+        found = await self.of(await self._clients.of(ctx))
         return {"resultType": "complete", "tools": found.tools}
 
-    async def of(self, seat: ClientSession) -> ToolList:
-        """The tools of a seat."""
-        found = seat.offering
+    async def of(self, client: ClientSession) -> ToolList:
+        """The tool list of a client session."""
+        found = client.tool_list
         if found is None:
-            asked = ListTools(session_id=seat.session_id)
-            told = await self._runtime.service.list_tools(asked, seat.who)
-            found = tool_list(told, self._runtime.registry, seat.session_id)
-            seat.offering = found
+            params = ListTools(session_id=client.session_id)
+            tools = await self._runtime.service.list_tools(params, client.who)
+            found = build_tool_list(tools, self._runtime.registry, client.session_id)
+            client.tool_list = found
         return found
 
     def input_schema(self, name: str) -> dict[str, Any] | None:
-        """The schema of a tool's arguments, if headers have to repeat some of them. That is looked
-        for once: to walk a schema takes as long as a call.
+        """The parameter schema of a tool whose arguments are repeated in headers; None for others.
+        It is cached: walking a schema takes as long as a call.
         """
         found = self._runtime.registry.get(name)
         if found is None:
@@ -161,11 +160,11 @@ class ToolListHandler:
 
     @contextmanager
     def following(self) -> Generator[None]:
-        """Hear of changes for as long as somebody is served."""
+        """Watch the registry while any client is served."""
         loop = asyncio.get_running_loop()
 
         def hear(_: object) -> None:
-            # In whichever thread changes the registry, and after the sessions were told.
+            # Called in the thread that changes the registry, after the sessions have changed.
             if not loop.is_closed():
                 loop.call_soon_threadsafe(self._changed)
 
@@ -181,8 +180,8 @@ class ToolListHandler:
                 self._end = None
 
     def _changed(self) -> None:
-        for seat in self._seats:
-            seat.offering = None
-        publishing = asyncio.ensure_future(self._telling.publish(ToolsListChanged()))
+        for client in self._clients:
+            client.tool_list = None
+        publishing = asyncio.ensure_future(self._notifications.publish(ToolsListChanged()))
         self._publishing.add(publishing)
         publishing.add_done_callback(self._publishing.discard)

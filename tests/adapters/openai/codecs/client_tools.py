@@ -5,9 +5,9 @@ from typing import Any
 from tests.adapters.openai.response_samples import fixture
 from toolcrib import Executor, Outcome, Session
 from toolcrib.adapters.openai.codecs.apply_patch import OpenAIApplyPatchCodec
+from toolcrib.adapters.openai.codecs.handler_shell import OpenAIHandlerShellCodec
 from toolcrib.adapters.openai.codecs.legacy_shell import OpenAILegacyShellCodec
-from toolcrib.adapters.openai.codecs.local_shell import OpenAILocalShellCodec
-from toolcrib.adapters.openai.codecs.tool_search import OpenAILocalToolSearchCodec
+from toolcrib.adapters.openai.codecs.tool_search import OpenAIHandlerToolSearchCodec
 from toolcrib.adapters.tool_calls import ClientCall, ClientCodec
 from toolcrib.toolkits.apply_patch import ApplyPatchConfig, apply_patch_tool
 from toolcrib.tools.provider_tools import ProviderTool
@@ -27,9 +27,9 @@ from toolcrib.tools.tool_search import (
 )
 
 PATCH = OpenAIApplyPatchCodec()
-SHELL = OpenAILocalShellCodec()
+SHELL = OpenAIHandlerShellCodec()
 LEGACY = OpenAILegacyShellCodec()
-SEARCH = OpenAILocalToolSearchCodec()
+SEARCH = OpenAIHandlerToolSearchCodec()
 
 ITEMS = {item["call_id"]: item for item in fixture("client_calls")}
 

@@ -11,8 +11,8 @@ from tests.adapters.openai.response_samples import recordings
 from tests.adapters.pydantic_ai.codecs.recorded_items import Items, column, replayed
 from toolcrib.adapters.codec import Codec, Invocation
 from toolcrib.adapters.json_fields import mapping_of, mappings_of, text_of
-from toolcrib.adapters.openai.items import message_text
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_codecs
+from toolcrib.adapters.pydantic_ai.parts import text_in
 from toolcrib.adapters.tool_declarations import undeclared
 from toolcrib.tools.code_interpreter import CodeInterpreterResult
 from toolcrib.tools.provider_tools import HostedTool
@@ -118,7 +118,7 @@ def test_spans_slice_to_the_cited_text(path: Path) -> None:
     blocks = {text_of(each, "text") for each in on_the_wire(path) if each.get("citations")}
     streamed = column(path) == "anthropic" and not blocks
     for step in replayed(path):
-        text = message_text(step)
+        text = text_in(step)
         for codec, tool in codecs_of(path):
             output = codec.parse_output(step, tool)
             for citation in getattr(output, "citations", ()):

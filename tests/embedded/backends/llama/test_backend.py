@@ -21,9 +21,13 @@ from toolcrib.embedded import (
     ProposedCall,
     Truncation,
 )
-from toolcrib.embedded.backends.llama.backend import MOST_TOKENS, LlamaBackend, propose_with
-from toolcrib.embedded.backends.llama.model import Completion
-from toolcrib.embedded.weights.catalog import SMALL, model_folder
+from toolcrib.embedded.backends.llama.backend import (
+    MAX_TOKENS,
+    Completion,
+    LlamaBackend,
+    propose_with,
+)
+from toolcrib.embedded.model_files import SMALL, model_folder
 from toolcrib.errors import BackendFailed, UsageError
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -114,12 +118,12 @@ async def test_a_text_that_had_to_stop_is_cut() -> None:
     assert writer.asked[0][1] == 7
     whole = Writer('{"answer": "x"}')
     await whole.propose(request(max_output_tokens=10**6))
-    assert whole.asked[0][1] == MOST_TOKENS
+    assert whole.asked[0][1] == MAX_TOKENS
 
 
 async def test_what_is_no_json_fails() -> None:
     """The form is enforced; where it is not, nothing is guessed."""
-    with pytest.raises(BackendFailed, match="no JSON"):
+    with pytest.raises(BackendFailed, match="invalid JSON"):
         await Writer("hello").propose(request())
 
 

@@ -12,7 +12,7 @@ from toolcrib.embedded.backends.llama.constraint import (
     LONGEST_ANSWER,
     LONGEST_CODE,
     LONGEST_TEXT,
-    MOST_MEMBERS,
+    MAX_MEMBERS,
     bounded,
     constraint_for,
 )
@@ -90,7 +90,7 @@ def test_texts_and_lists_are_bounded_at_any_depth() -> None:
     )
     members = schema["properties"]
     assert schema["$defs"]["Name"] == {"type": "string", "maxLength": LONGEST_TEXT}
-    assert members["names"]["maxItems"] == MOST_MEMBERS
+    assert members["names"]["maxItems"] == MAX_MEMBERS
     assert members["short"]["maxLength"] == 5
     assert members["either"]["anyOf"][0]["maxLength"] == LONGEST_TEXT
     assert members["kind"] == {"type": "string", "enum": ["a", "b"]}

@@ -21,7 +21,7 @@ from toolcrib.embedded.backends.llama.transcript import (
     guide_for,
     messages_for,
 )
-from toolcrib.embedded.weights.catalog import DEFAULT, SMALL
+from toolcrib.embedded.model_files import DEFAULT, SMALL
 
 PARAMETERS = {
     "type": "object",

@@ -1,7 +1,4 @@
-"""The provider's search for tools, on the Responses API.
-
-A search for tools that runs here, on the Responses API.
-"""
+"""Tool search on the Responses API: run by the provider, or by a handler of this process."""
 
 from __future__ import annotations
 
@@ -127,7 +124,7 @@ def _found(output: RawItem, namespace: str | None = None) -> Iterator[FoundTool]
             )
 
 
-class OpenAILocalToolSearchCodec(ClientCodec):
+class OpenAIHandlerToolSearchCodec(ClientCodec):
     """Speaks for `tool_search` on the client. The answer has no place for a text: when the search
     failed it has no tools and is incomplete.
     """

@@ -1,11 +1,16 @@
-"""The local backend."""
+"""The llama.cpp backend: one step of a small model per request."""
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from toolcrib.embedded.backend import (
@@ -19,7 +24,6 @@ from toolcrib.embedded.backend import (
     Truncation,
 )
 from toolcrib.embedded.backends.llama.constraint import constraint_for
-from toolcrib.embedded.backends.llama.model import Completion, LlamaModel
 from toolcrib.embedded.backends.llama.transcript import (
     FULL,
     ChatMessage,
@@ -27,20 +31,115 @@ from toolcrib.embedded.backends.llama.transcript import (
     guide_for,
     messages_for,
 )
-from toolcrib.embedded.weights.catalog import DEFAULT, find_model
-from toolcrib.errors import BackendFailed
+from toolcrib.embedded.model_files import DEFAULT, find_model
+from toolcrib.errors import BackendFailed, UsageError
 
-MOST_TOKENS: Final = 1024
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A text of the model, and its token usage."""
+
+    text: str
+    is_cut: bool
+    input_tokens: int
+    output_tokens: int
+
+
+class LlamaModel:
+    """One model, loaded with the first text. It writes one text at a time."""
+
+    def __init__(self, path: Path, *, threads: int | None = None, context: int = 8192) -> None:
+        self._path = path
+        self._threads = threads or max(1, min(4, (os.cpu_count() or 2)))
+        self._context = context
+        self._server: Any = None
+        self._lock = threading.Lock()
+
+    async def write(
+        self, messages: Sequence[dict[str, str]], schema: dict[str, Any], most_tokens: int
+    ) -> Completion:
+        """Write a text that fits the schema. Raises `BackendFailed`.
+
+        Cancelling the wait does not stop the model.
+        """
+        return await asyncio.to_thread(self._write, list(messages), schema, most_tokens)
+
+    def close(self) -> None:
+        """Unload the model."""
+        with self._lock:
+            self._server = None
+
+    def _write(
+        self, messages: list[dict[str, str]], schema: dict[str, Any], most_tokens: int
+    ) -> Completion:
+        request: dict[str, Any] = {
+            "messages": messages,
+            "temperature": 0,
+            "max_tokens": most_tokens,
+            "cache_prompt": True,
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "step", "schema": schema, "strict": True},
+            },
+        }
+        with self._lock:
+            answer = self._loaded().handle_chat_completions(request)
+        return _written(answer)
+
+    def _loaded(self) -> Any:
+        if self._server is None:
+            # Threads that wait by spinning are many times slower on a busy machine.
+            os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+            try:
+                llama: Any = importlib.import_module("xllamacpp")
+            except ImportError:
+                raise UsageError(
+                    "the local model needs xllamacpp; run: pip install 'toolcrib[llama]'"
+                ) from None
+            self._server = llama.Server(self._params(llama))
+        return self._server
+
+    def _params(self, llama: Any) -> Any:
+        params = llama.CommonParams()
+        params.model.path = str(self._path)
+        params.n_ctx = self._context
+        params.n_parallel = 1
+        params.use_jinja = True
+        params.warmup = False
+        params.verbosity = -1
+        params.cpuparams.n_threads = self._threads
+        params.cpuparams_batch.n_threads = self._threads
+        return params
+
+
+def _written(answer: Any) -> Completion:
+    read: Any = json.loads(answer) if isinstance(answer, str | bytes) else answer
+    facts = cast(dict[str, Any], read) if isinstance(read, dict) else {}
+    if "choices" not in facts:
+        raise BackendFailed(
+            "the local model did not answer; the conversation may be too long for it"
+        )
+    choice: Any = facts["choices"][0]
+    usage: Any = facts.get("usage") or {}
+    return Completion(
+        str(choice["message"].get("content") or ""),
+        choice.get("finish_reason") == "length",
+        int(usage.get("prompt_tokens", 0)),
+        int(usage.get("completion_tokens", 0)),
+    )
+
+
+MAX_TOKENS: Final = 1024
 
 Write: TypeAlias = Callable[[list[ChatMessage], dict[str, Any], int], Awaitable[Completion]]
-"""Takes messages, the schema that the text must fit, and the most tokens."""
+"""Writes a text: takes messages, the schema of the text, and the token limit."""
 
 
 class LlamaBackend:
-    """A GGUF model in this process, by the name of a known one or by a path.
+    """A GGUF model in this process, by its name in the catalog or by a path.
 
-    It proposes one call at a time. A call that it has made already with the same arguments is not
-    made again: it has to answer then.
+    It proposes one call at a time. If it repeats a call with the same arguments, it must answer
+    instead: small models otherwise loop.
     """
 
     is_scripted = False
@@ -60,25 +159,25 @@ class LlamaBackend:
 
     @property
     def name(self) -> str:
-        """The model's name, as clients ask for it."""
+        """The model name that clients send in a request."""
         return self._name
 
     async def aclose(self) -> None:
-        """Let go of the model."""
+        """Unload the model."""
         self._engine.close()
 
     def propose(self, request: BackendRequest) -> AsyncIterator[BackendOutput]:
-        """One step: a call, or an answer."""
+        """Propose one call, or answer."""
         return propose_with(self._engine.write, request, self._guide)
 
 
 async def propose_with(
     write: Write, request: BackendRequest, guide: PromptGuide = FULL
 ) -> AsyncIterator[BackendOutput]:
-    """One step, by whatever writes texts that fit a schema."""
+    """Propose one call, or answer, with any function that writes texts for a schema."""
     tools = [] if request.tool_choice == "none" else list(request.tools)
     may_answer = request.tool_choice != "required" or not tools
-    most = min(request.max_output_tokens or MOST_TOKENS, MOST_TOKENS)
+    most = min(request.max_output_tokens or MAX_TOKENS, MAX_TOKENS)
     messages = messages_for(request, guide)
     schema = constraint_for(tools, request.output, may_answer=may_answer)
     written = await write(messages, schema, most)
@@ -96,7 +195,7 @@ def _piece(written: Completion) -> BackendOutput:
         step = cast(dict[str, Any], json.loads(written.text))
     except ValueError:
         if not written.is_cut:
-            raise BackendFailed("the local model wrote something that is no JSON") from None
+            raise BackendFailed("the local model wrote invalid JSON") from None
         return Truncation("max_output_tokens")
     if "tool" in step:
         return ProposedCall(str(step["tool"]), json.dumps(step.get("arguments", {})))
@@ -107,7 +206,7 @@ def _piece(written: Completion) -> BackendOutput:
 
 
 def _made(request: BackendRequest) -> set[tuple[str, str]]:
-    """The calls since the user spoke."""
+    """The calls since the last message of the user."""
     calls: set[tuple[str, str]] = set()
     for turn in request.history:
         if isinstance(turn, BackendMessage) and turn.role == "user":
@@ -118,7 +217,7 @@ def _made(request: BackendRequest) -> set[tuple[str, str]]:
 
 
 def _key(call: BackendCall | ProposedCall) -> tuple[str, str]:
-    """A call by its name and its arguments, however they are written."""
+    """The name and the normalized arguments of a call."""
     with suppress(ValueError):
         return call.name, json.dumps(json.loads(call.arguments), sort_keys=True)
     return call.name, call.arguments

@@ -1,7 +1,7 @@
-"""What a small model may write: one JSON object, a call or an answer, and nothing else.
+"""The JSON schema of one step of a small model: one call or one answer.
 
-Small models do not keep to a form by themselves, and do not stop in a long text. So every text is
-bounded, and the form is enforced while they write.
+Small models do not keep to a format and do not end a long text by themselves. So the schema is
+enforced while they write, and every text and list in it is bounded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from toolcrib.embedded.backend import BackendTool, OutputFormat
 LONGEST_ANSWER: Final = 1500
 LONGEST_TEXT: Final = 400
 LONGEST_CODE: Final = 2000
-MOST_MEMBERS: Final = 16
+MAX_MEMBERS: Final = 16
 _DROPPED: Final = frozenset({"title", "description", "examples", "default", "$schema", "format"})
 
 
@@ -52,7 +52,7 @@ def _answer_form(output: OutputFormat) -> dict[str, Any]:
 
 
 def bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema in which every text and every list has an end."""
+    """A copy of a schema with bounds on every text and every list."""
     found: dict[str, Any] = {}
     for key, value in schema.items():
         if key in _DROPPED:
@@ -67,7 +67,7 @@ def bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
     if found.get("type") == "string" and "enum" not in found and "const" not in found:
         found["maxLength"] = min(found.get("maxLength", LONGEST_TEXT), LONGEST_TEXT)
     if found.get("type") == "array":
-        found["maxItems"] = min(found.get("maxItems", MOST_MEMBERS), MOST_MEMBERS)
+        found["maxItems"] = min(found.get("maxItems", MAX_MEMBERS), MAX_MEMBERS)
     if found.get("type") == "object":
         found.setdefault("additionalProperties", False)
     return found

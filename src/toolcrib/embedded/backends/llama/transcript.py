@@ -1,6 +1,4 @@
-"""A conversation as a small model reads it best: one worked example of the form, then its own.
-
-What a small model is told before its work: rules, and a worked example of the form.
+"""The chat messages for a small model: rules, a worked example, then the conversation.
 
 The smaller the model, the more an example of small talk makes it talk where it should call.
 """
@@ -37,12 +35,12 @@ class PromptGuide:
 
 
 def by_user(text: str) -> ChatMessage:
-    """What comes from outside: the user's words, and results."""
+    """A message to the model: the user's words, or a result."""
     return {"role": "user", "content": text}
 
 
 def by_model(text: str) -> ChatMessage:
-    """A step of the model's."""
+    """A step of the model."""
     return {"role": "assistant", "content": text}
 
 
@@ -108,7 +106,7 @@ Greetings, thanks, opinions and small talk need no tool: answer them at once."""
 )
 
 LARGE_ENOUGH: Final = 800_000_000
-"""Bytes of a model's file from which on it gets the full guide."""
+"""The file size from which a model gets the full guide."""
 
 
 def guide_for(size: int) -> PromptGuide:
@@ -122,32 +120,34 @@ LONGEST_REMINDER: Final = 600
 
 def messages_for(request: BackendRequest, guide: PromptGuide = FULL) -> list[ChatMessage]:
     """The messages of one step."""
-    told = [request.instructions] if request.instructions else []
+    instructions = [request.instructions] if request.instructions else []
     if not request.tools and not any(isinstance(each, BackendCall) for each in request.history):
         rules = 'Answer with one JSON object: {"answer": ...}.'
-        return [_system([rules, *told]), *_said(request.history)]
+        return [_system([rules, *instructions]), *_said(request.history)]
     example = _system([guide.rules, f"Tools:\n{guide.tools}"])
     own = "\n".join(_signature(tool) for tool in request.tools)
     ready = f"A new conversation begins, with other tools.\nTools:\n{own}"
     return [
         example,
         *guide.examples,
-        {"role": "system", "content": "\n\n".join([ready, *told])},
+        {"role": "system", "content": "\n\n".join([ready, *instructions])},
         *_said(request.history),
         *(_reminded(request.history) if guide.reminds else ()),
     ]
 
 
-def _reminded(turns: Sequence[BackendInput]) -> list[ChatMessage]:
-    """After a result a small model has lost sight of what was asked."""
-    asked = [
-        turn.text for turn in turns if isinstance(turn, BackendMessage) and turn.role == "user"
+def _reminded(history: Sequence[BackendInput]) -> list[ChatMessage]:
+    """Repeat the question after a result: a small model has lost sight of it."""
+    questions = [
+        entry.text
+        for entry in history
+        if isinstance(entry, BackendMessage) and entry.role == "user"
     ]
-    if not asked or not isinstance(turns[-1], BackendCallResult):
+    if not questions or not isinstance(history[-1], BackendCallResult):
         return []
-    told = f"The user asked: {asked[-1][-LONGEST_REMINDER:]}"
+    reminder = f"The user asked: {questions[-1][-LONGEST_REMINDER:]}"
     rule = "If that needs another call, make it. Else answer that with the words of the results."
-    return [by_user(f"{told}\n{rule}")]
+    return [by_user(f"{reminder}\n{rule}")]
 
 
 def _system(parts: Sequence[str]) -> ChatMessage:
@@ -176,7 +176,7 @@ def _said(turns: Sequence[BackendInput]) -> list[ChatMessage]:
 
 
 def _signature(tool: BackendTool) -> str:
-    """A tool in a line, as a programmer would write it."""
+    """A tool as a one-line signature."""
     properties = cast(dict[str, Any], tool.parameters.get("properties", {}))
     required = set(tool.parameters.get("required", ()))
     shown = [

@@ -1,4 +1,4 @@
-"""The shell in a container, on the Responses API."""
+"""The shell in a container of the provider, on the Responses API."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CALL: Final = "shell_call"
 OUTPUT: Final = "shell_call_output"
 
 
-class OpenAIShellCodec(Codec[ContainerShellConfig, ShellResult]):
+class OpenAIContainerShellCodec(Codec[ContainerShellConfig, ShellResult]):
     """Speaks for `shell` in a container. A call and its output are two items with one `call_id`."""
 
     kind = KIND

@@ -1,4 +1,4 @@
-"""The shell whose commands run here, on the Responses API."""
+"""The shell whose commands a handler of this process runs, on the Responses API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from toolcrib.tools.shell import (
 )
 
 
-class OpenAILocalShellCodec(ClientCodec):
+class OpenAIHandlerShellCodec(ClientCodec):
     """Speaks for `shell` with a local environment."""
 
     kind: ClassVar[str] = KIND

@@ -117,7 +117,7 @@ async def test_calls_in_flight_are_bounded_and_can_be_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One too many is refused; what ends the others is not."""
-    monkeypatch.setattr(server, "MOST_LONG", 1)
+    monkeypatch.setattr(server, "MAX_LONG", 1)
     async with wired_desk(shop()) as at:
         session_id = await at.open()
         call = {"session_id": session_id, "name": "endless", "call_id": "one"}

@@ -12,7 +12,7 @@ from toolcrib.runtime.event_reader import Envelope
 from toolcrib.runtime.messages import PromptResult
 from toolcrib.transports.acp.prompts import response_to
 from toolcrib.transports.acp.tool_calls import kind_by_name, locations_of, title_of
-from toolcrib.transports.acp.updates import MOST_SHOWN, Transcript, answer_in, thought_in, words_of
+from toolcrib.transports.acp.updates import MAX_SHOWN, Transcript, answer_in, thought_in, words_of
 
 GREET = {"name": "greet"}
 
@@ -23,7 +23,7 @@ def told(*events: tuple[str, dict[str, Any]], is_replay: bool = False) -> list[A
     return [
         update
         for kind, data in events
-        for update in transcript.tell(Envelope("s", 1, kind, 0.0, data), is_replay=is_replay)
+        for update in transcript.updates_for(Envelope("s", 1, kind, 0.0, data), is_replay=is_replay)
     ]
 
 
@@ -98,12 +98,12 @@ def test_output_is_shown_from_its_end() -> None:
     """A tool that says a lot does not fill the editor."""
     *_, last = told(
         ("call.started", {"call_id": "c", "tool": GREET}),
-        ("tool.output", {"call_id": "c", "chunk": "a" * MOST_SHOWN}),
+        ("tool.output", {"call_id": "c", "chunk": "a" * MAX_SHOWN}),
         ("tool.output", {"call_id": "c", "chunk": "the end"}),
     )
 
     shown = last.content[0].content.text
-    assert len(shown) == MOST_SHOWN
+    assert len(shown) == MAX_SHOWN
     assert shown.endswith("the end")
 
 

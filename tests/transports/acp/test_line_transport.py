@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from toolcrib.transports.acp.line_transport import MOST_FRAMES, LineTransport
+from toolcrib.transports.acp.line_transport import MAX_FRAMES, LineTransport
 from toolcrib.transports.pipes import Pipes
 
 LARGE = "x" * 300_000
@@ -63,18 +63,18 @@ async def test_for_who_does_not_read_no_more_is_made() -> None:
 
         async def make() -> None:
             nonlocal made
-            for number in range(2 * MOST_FRAMES):
+            for number in range(2 * MAX_FRAMES):
                 await both.transport.send({"number": number, "text": "x" * 200})
                 made = number + 1
 
         making = asyncio.ensure_future(make())
-        for _ in range(3 * MOST_FRAMES):
+        for _ in range(3 * MAX_FRAMES):
             await asyncio.sleep(0)
-        assert MOST_FRAMES / 2 < made < 2 * MOST_FRAMES
+        assert MAX_FRAMES / 2 < made < 2 * MAX_FRAMES
 
-        heard = [(await both.hear())["number"] for _ in range(2 * MOST_FRAMES)]
+        heard = [(await both.hear())["number"] for _ in range(2 * MAX_FRAMES)]
         await making
-        assert heard == list(range(2 * MOST_FRAMES))
+        assert heard == list(range(2 * MAX_FRAMES))
 
 
 async def test_answers_to_nothing_are_dropped() -> None:

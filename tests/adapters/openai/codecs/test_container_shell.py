@@ -18,7 +18,7 @@ from tests.adapters.openai.response_samples import (
 )
 from tests.adapters.openai.typed_items import faults
 from tests.adapters.openai.typed_tools import adapter_for
-from toolcrib.adapters.openai.codecs.shell import OpenAIShellCodec
+from toolcrib.adapters.openai.codecs.container_shell import OpenAIContainerShellCodec
 from toolcrib.tools.code_interpreter import AutoContainer, ExistingContainer, NetworkPolicy
 from toolcrib.tools.shell import (
     CommandOutput,
@@ -30,7 +30,7 @@ from toolcrib.tools.shell import (
     container_shell_tool,
 )
 
-CODEC = OpenAIShellCodec()
+CODEC = OpenAIContainerShellCodec()
 TOOL = container_shell_tool()
 
 
