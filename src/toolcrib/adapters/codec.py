@@ -1,6 +1,6 @@
-"""The seam between neutral hosted tools and one provider's wire.
+"""Codecs: one kind of hosted tool on one provider's wire.
 
-How a provider says that a call of its own failed.
+`HostedToolCodec` is the least that an adapter takes; `Codec` is the base of those that ship.
 """
 
 from __future__ import annotations
@@ -123,17 +123,17 @@ _FAILED: Final = frozenset({"failed", "incomplete", "cancelled"})
 
 
 def failure_of(item: RawItem) -> str | None:
-    """What went wrong, with the provider's code where there is one; None when nothing did."""
-    status, told = text_of(item, "status"), _told(item)
-    if status not in _FAILED and not told:
+    """Why the provider failed, with its code where there is one; None when it did not."""
+    status, reasons = text_of(item, "status"), _reasons(item)
+    if status not in _FAILED and not reasons:
         return None
-    ended = status if status in _FAILED else "failed"
-    return ": ".join([f"{text_of(item, 'type') or 'the call'} {ended}", *told])
+    outcome = status if status in _FAILED else "failed"
+    return ": ".join([f"{text_of(item, 'type') or 'the call'} {outcome}", *reasons])
 
 
-def _told(item: RawItem) -> list[str]:
+def _reasons(item: RawItem) -> list[str]:
     """The code and the message of an item's `error`, which may be an object or a text."""
     error = mapping_of(item, "error")
     code = error.get("code") or error.get("type")
-    found = [str(code) if isinstance(code, str | int) else "", text_of(error, "message")]
-    return [each for each in [*found, text_of(item, "error")] if each]
+    code_text = str(code) if isinstance(code, str | int) else ""
+    return list(filter(None, (code_text, text_of(error, "message"), text_of(item, "error"))))

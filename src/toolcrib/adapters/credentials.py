@@ -1,4 +1,4 @@
-"""What servers are reached with, kept out of everything that is written down.
+"""Credentials, hidden in everything that is written down.
 
 The provider, a server or the model may repeat a credential anywhere: in an item, in an error, in
 the answer. The application gets what came; records, events and errors get it hidden.
@@ -22,7 +22,7 @@ class Credentials:
     def __init__(self, secrets: Iterable[str]) -> None:
         self._secrets = tuple(dict.fromkeys(filter(None, secrets)))
         self._scrubber = Scrubber(list(self._secrets)) if self._secrets else None
-        self._searched = [each for each in self._secrets if len(each) >= SHORTEST_PART]
+        self._searched = [secret for secret in self._secrets if len(secret) >= SHORTEST_PART]
 
     def hide(self, data: Any) -> Any:
         """JSON data, or a text, without them."""
@@ -35,7 +35,7 @@ class Credentials:
         try:
             plain = from_json(to_json(value))
         except (PydanticSerializationError, ValueError):
-            # Nobody can say what it holds.
+            # A value that is not JSON may hold a secret anywhere.
             return None
         shown = self._scrubber.scrub(plain)
         return value if shown == plain else shown
@@ -48,8 +48,8 @@ class Credentials:
         try:
             yield
         except PromptEvaluationError as error:
-            told = [str(each) for each in _chain(error)]
-            if told != self.hide(told):
+            texts = [str(link) for link in _chain(error)]
+            if texts != self.hide(texts):
                 error.args = tuple(self.hide(list(error.args)))
                 error.__cause__ = error.__context__ = None
             raise
@@ -70,13 +70,13 @@ class Credentials:
         return next((size for size in sizes if self._begins_with(text[-size:])), 0)
 
     def _begins_with(self, end: str) -> bool:
-        return any(each.startswith(end) and each != end for each in self._searched)
+        return any(secret.startswith(end) and secret != end for secret in self._searched)
 
     def _across(self, text: str, place: int) -> Generator[int]:
         """Where those begin that lie on both sides of a place."""
-        for each in self._searched:
-            reach = len(each) - 1
-            start = text.find(each, max(0, place - reach), place + reach)
+        for secret in self._searched:
+            reach = len(secret) - 1
+            start = text.find(secret, max(0, place - reach), place + reach)
             if start >= 0:
                 yield start
 
@@ -99,8 +99,8 @@ class Pieces:
 
     def rest(self) -> str:
         """What was held back, when nothing follows it."""
-        held, self._held = self._held, ""
-        return self._credentials.hide(held)
+        text, self._held = self._held, ""
+        return self._credentials.hide(text)
 
 
 def _chain(error: BaseException | None) -> Generator[BaseException]:

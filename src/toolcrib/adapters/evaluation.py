@@ -17,7 +17,6 @@ from toolcrib.adapters.answer import (
     structured,
 )
 from toolcrib.adapters.credentials import Credentials
-from toolcrib.adapters.governance import record_withheld
 from toolcrib.adapters.history import (
     Conversation,
     History,
@@ -41,13 +40,14 @@ from toolcrib.adapters.loop import Turn, announced
 from toolcrib.adapters.nested_prompts import PromptScope, around, evaluating
 from toolcrib.adapters.response import PromptResponse
 from toolcrib.errors import CallFailed, OutputMismatch, PromptEvaluationError
-from toolcrib.ledger.events import PromptAnswered, PromptResumed, PromptStarted
+from toolcrib.ledger.events import PromptAnswered, PromptResumed, PromptStarted, ToolWithheld
 from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
 from toolcrib.session.turns import call_here, turn_here
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem
+    from toolcrib.adapters.governance import WithheldTool
     from toolcrib.adapters.model_client import ModelClient
     from toolcrib.adapters.options import TurnOptions
     from toolcrib.adapters.turn_tools import TurnTools
@@ -104,12 +104,12 @@ class Evaluation(Generic[O]):
         )
 
     async def start(self) -> PromptResponse[O]:
-        """Ask from the beginning."""
+        """Evaluate the prompt from the beginning."""
         with self._credentials.hidden_in_errors():
             return await self._start()
 
     async def resume(self) -> PromptResponse[O]:
-        """Go on where the session's ledger says that this prompt stopped."""
+        """Continue where the session's ledger says that this prompt stopped."""
         with self._credentials.hidden_in_errors():
             return await self._resume()
 
@@ -180,7 +180,7 @@ class Evaluation(Generic[O]):
         return entered
 
     async def _plan(self) -> None:
-        """Find out what must be prepared. Nothing has been written down or sent yet."""
+        """Find out what must be prepared. Nothing has been recorded or sent yet."""
 
     async def _prepare(self, turn: int) -> None:
         """Prepare what the first request needs."""
@@ -241,7 +241,7 @@ class Evaluation(Generic[O]):
                 transport=caller.transport if caller else None,
             )
         )
-        await record_withheld(session, turn, self._tools.withheld)
+        await _record_withheld(session, turn, self._tools.withheld)
 
     async def _record_resumption(self, started: PromptStarted) -> None:
         session, caller = self._session, self._tools.executor.governance.caller
@@ -329,6 +329,21 @@ class Evaluation(Generic[O]):
             prompt_name=self._prompt.name,
             phase="parse",
             request_id=ids[-1] if ids else None,
+        )
+
+
+async def _record_withheld(session: Session, turn: int, withheld: Sequence[WithheldTool]) -> None:
+    """Write down which provider-run tools were not offered, and why."""
+    for withheld_tool in withheld:
+        await session.record(
+            ToolWithheld(
+                session_id=session.session_id,
+                at=session.clock(),
+                turn=turn,
+                tool=withheld_tool.tool,
+                reason=withheld_tool.reason,
+                replaced_by=withheld_tool.replaced_by,
+            )
         )
 
 

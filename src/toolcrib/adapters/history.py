@@ -10,9 +10,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from toolcrib.adapters.items import Item, ReplyItem, TextContent, UserMessage, tool_calls
+from toolcrib.adapters.items import (
+    Item,
+    ReplyItem,
+    TextContent,
+    ToolCallEnd,
+    UserMessage,
+    tool_calls,
+)
 from toolcrib.adapters.response import Usage
-from toolcrib.adapters.tool_calls import ToolCallEnd
 from toolcrib.errors import InvalidState
 from toolcrib.ledger.events import Event, ModelResponded, PromptAnswered, PromptStarted, ToolInvoked
 from toolcrib.ledger.record import events

@@ -23,9 +23,9 @@ from toolcrib.adapters.items import (
     ReplyItem,
     ToolCallItem,
     UnknownItem,
+    is_sound_id,
     tool_calls,
 )
-from toolcrib.adapters.tool_calls import is_sound_id
 from toolcrib.adapters.type_fit import as_declared
 from toolcrib.approval.decision import Actor
 from toolcrib.calls.provider_calls import ProviderCall, in_provider_call, record_provider_call

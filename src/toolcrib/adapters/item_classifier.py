@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.adapters.items import ContextItem, HostedCallItem, UnknownItem
@@ -43,8 +43,8 @@ class ItemClassifier:
     """Reads the items of a turn. Declared tools come first; the provider may also send calls of
     tools that the prompt does not declare: hosted ones are recorded, others are answered.
 
-    `readers` are for calls that wait for an answer, `stand_ins` for hosted tools that the prompt
-    does not declare.
+    `readers` are for calls that wait for an answer, `fallbacks` (by item type) for such calls of
+    tools that the prompt does not declare, `stand_ins` for hosted tools that it does not declare.
     """
 
     def __init__(
@@ -53,11 +53,13 @@ class ItemClassifier:
         readers: Sequence[CallReader],
         stand_ins: Sequence[HostedDeclaration],
         item_format: ItemFormat,
+        fallbacks: Mapping[str, CallReader] | None = None,
     ) -> None:
         self._hosted = hosted
         self._readers: dict[str, list[CallReader]] = {}
         for reader in readers:
             self._readers.setdefault(reader.call_type, []).append(reader)
+        self._fallbacks = fallbacks or {}
         self._stand_ins = stand_ins
         self.format = item_format
 
@@ -70,7 +72,8 @@ class ItemClassifier:
         declared = _owner(self._hosted, raw)
         if declared is not None:
             return self.format.hosted_call(raw, declared)
-        readers = self._readers.get(text_of(raw, "type"), ())
+        kind = text_of(raw, "type")
+        readers = [*self._readers.get(kind, ()), *filter(None, (self._fallbacks.get(kind),))]
         if readers and not self.format.is_answered(raw, raws):
             for reader in readers:
                 if reader.is_call(raw, raws):

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from toolcrib.calls.executor import MAX_ID_CHARS
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem
-    from toolcrib.adapters.tool_calls import CallReader, ToolCallEnd
+    from toolcrib.adapters.tool_calls import CallReader
     from toolcrib.adapters.tool_declarations import HostedDeclaration
+    from toolcrib.calls.outcome import Outcome
     from toolcrib.calls.validate import RawArguments
+    from toolcrib.ledger.events import ToolInvoked
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,28 @@ class ToolOutputItem:
     failure: str | None
     """The kind of failure; None when the call succeeded."""
     raw: RawItem = field(hash=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEnd:
+    """How a call ended, as its answer tells the model. From the ledger, `value` is JSON."""
+
+    text: str
+    success: bool
+    value: Any = None
+    failure: str | None = None
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> ToolCallEnd:
+        """The end of a call that this process ran."""
+        failure = outcome.failure.kind if outcome.failure else None
+        return cls(outcome.text, outcome.ok, outcome.value, failure)
+
+    @classmethod
+    def recorded(cls, event: ToolInvoked) -> ToolCallEnd:
+        """The end of a call that is in the ledger."""
+        failure = event.failure.kind if event.failure else None
+        return cls(event.message, event.success, event.value, failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +211,8 @@ Item: TypeAlias = ReplyItem | UserMessage | ToolOutputItem
 def tool_calls(items: Iterable[ReplyItem]) -> list[ToolCallItem]:
     """The calls among the items that wait for an answer of this process, in order."""
     return [item for item in items if isinstance(item, ToolCallItem)]
+
+
+def is_sound_id(call_id: str) -> bool:
+    """Whether a ledger can keep the id of a call. Ids are the provider's to choose."""
+    return 0 < len(call_id) <= MAX_ID_CHARS and call_id.isprintable()

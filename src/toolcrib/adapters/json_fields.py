@@ -1,4 +1,4 @@
-"""Reading provider items without trusting them.
+"""Fields of a provider's JSON, read without trusting it.
 
 SDKs give objects of the wrong class for types they do not know, and nothing about an item is
 certain but its `type`. So everything is read from plain JSON, and nothing here raises.
@@ -19,8 +19,8 @@ def plain(item: Any) -> dict[str, Any]:
     if not callable(dump):
         return {}
     # What the SDK did not expect is no reason to warn whoever asked.
-    found = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    dumped = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+    return cast("dict[str, Any]", dumped) if isinstance(dumped, dict) else {}
 
 
 def text_of(item: Mapping[str, Any], key: str) -> str:
@@ -63,8 +63,10 @@ def mappings_of(item: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     value = item.get(key)
     if not isinstance(value, Sequence) or isinstance(value, str):
         return []
-    found = cast("Sequence[Any]", value)
-    return [dict(cast("Mapping[str, Any]", each)) for each in found if isinstance(each, Mapping)]
+    dumped = cast("Sequence[Any]", value)
+    return [
+        dict(cast("Mapping[str, Any]", member)) for member in dumped if isinstance(member, Mapping)
+    ]
 
 
 def texts_of(item: Mapping[str, Any], key: str) -> list[str]:
@@ -72,7 +74,7 @@ def texts_of(item: Mapping[str, Any], key: str) -> list[str]:
     value = item.get(key)
     if not isinstance(value, Sequence) or isinstance(value, str):
         return []
-    return [each for each in cast("Sequence[Any]", value) if isinstance(each, str)]
+    return [member for member in cast("Sequence[Any]", value) if isinstance(member, str)]
 
 
 def json_object_of(item: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -14,9 +14,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolcrib.adapters.credentials import Credentials, Pieces
 from toolcrib.adapters.history import LOST
-from toolcrib.adapters.items import ReplyItem, ToolCallItem, tool_calls
+from toolcrib.adapters.items import (
+    ReplyItem,
+    ToolCallEnd,
+    ToolCallItem,
+    is_sound_id,
+    tool_calls,
+)
 from toolcrib.adapters.nested_prompts import deadline_here
-from toolcrib.adapters.tool_calls import ToolCallEnd, is_sound_id
 from toolcrib.calls.outcome import run_all
 from toolcrib.errors import EvaluationPhase, PromptEvaluationError, UsageError
 from toolcrib.ledger.events import (

@@ -1,7 +1,7 @@
-"""Prompts within prompts: what a prompt that a call evaluates takes from the one around it.
+"""Prompts that a tool call evaluates inside another prompt.
 
-Unless it is told otherwise it is governed the same, its tokens count against the budgets of both,
-and it ends with the call.
+By default a nested prompt has the governance of the outer one, its tokens count against the budgets
+of both, and it ends with the call.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class PromptScope:
 
     def spend(self, usage: Usage) -> None:
         """Count what one request cost, here and in every prompt around."""
-        each: PromptScope | None = self
-        while each is not None:
-            each.tokens += usage.total_tokens
-            each = each.outer
+        scope: PromptScope | None = self
+        while scope is not None:
+            scope.tokens += usage.total_tokens
+            scope = scope.outer
 
     def check(self, steps: int) -> None:
         """Raise, before another request is made, once a limit of this prompt is reached, or one
@@ -54,9 +54,9 @@ _here: Final[ContextVar[PromptScope | None]] = ContextVar("toolcrib_evaluating",
 
 def around(session: Session) -> PromptScope | None:
     """The evaluation whose call, in this session, the running code is part of."""
-    found = _here.get()
-    is_around = found is not None and found.session is session and call_here(session) is not None
-    return found if is_around else None
+    scope = _here.get()
+    is_around = scope is not None and scope.session is session and call_here(session) is not None
+    return scope if is_around else None
 
 
 @contextmanager

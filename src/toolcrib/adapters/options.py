@@ -1,7 +1,4 @@
-"""How a prompt is evaluated: what the caller may say, and what a turn makes of it.
-
-How much a prompt may cost before it is stopped.
-"""
+"""Options of an evaluation: what the caller may set, and the budget of a prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every adapter does alike: blocking or not, from the start or from where a prompt stopped."""
+"""Behaviour shared by all adapters: blocking and async evaluation, and resuming a prompt."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class PromptAdapter(ABC):
         """
         call = call_here()
         session = session or (call.session if call else Session())
-        with _heard_by(session, options.get("bus")):
+        with _published_to(session, options.get("bus")):
             evaluation = await self._open(prompt, session, options)
             return self._answered(await evaluation.start())
 
@@ -83,7 +83,7 @@ class PromptAdapter(ABC):
         """Go on where a prompt stopped, to wait or with an error, in this process or another: what
         was asked and what ran is taken from the session's ledger and not repeated.
         """
-        with _heard_by(session, options.get("bus")):
+        with _published_to(session, options.get("bus")):
             evaluation = await self._open(prompt, session, options)
             return self._answered(await evaluation.resume())
 
@@ -107,14 +107,14 @@ class PromptAdapter(ABC):
         options: Options,
         profile: ProviderProfile,
     ) -> TurnTools:
-        """The tools of a prompt, ready. Unless it is told otherwise, a prompt that a call
-        evaluates is governed like the one around it.
+        """The tools of a prompt, ready. A nested prompt without governance of its own has that of
+        the outer one.
         """
-        given, outer = options.get("governance"), around(session)
-        is_inherited = given is None and outer is not None
-        governance = given or (outer.governance if outer else Governance())
+        own, outer = options.get("governance"), around(session)
+        is_inherited = own is None and outer is not None
+        governance = own or (outer.governance if outer else Governance())
         if outer is not None and governance.caller is None:
-            # Whoever asked the prompt around this one asks this one too.
+            # The caller of the outer prompt is the caller of this one too.
             governance = replace(governance, caller=outer.governance.caller)
         return open_turn(
             rendered,
@@ -128,12 +128,12 @@ class PromptAdapter(ABC):
         )
 
     def _answered(self, response: PromptResponse[O]) -> PromptResponse[O]:
-        """See a response on its way out."""
+        """The response as the caller gets it; an adapter may log what it holds."""
         return response
 
 
 def check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse a misspelt word: history or a tool would go where nobody meant it to."""
+    """Refuse a misspelt option: history or a tool would go where nobody meant it to."""
     if value not in choices:
         raise UsageError(f"{option} must be one of {', '.join(choices)}, not {value!r}")
 
@@ -152,8 +152,8 @@ def render(prompt: Prompt[O]) -> PromptRequest[O]:
 
 
 @contextmanager
-def _heard_by(session: Session, bus: EventBus | None) -> Generator[None]:
-    """Let a bus hear the session's events meanwhile, unless it hears them already."""
+def _published_to(session: Session, bus: EventBus | None) -> Generator[None]:
+    """Publish the session's events to a bus meanwhile, unless it gets them already."""
     own = session.bus
     if bus is None or bus is own or bus.publish in own.subscribers.get(Event, ()):
         yield

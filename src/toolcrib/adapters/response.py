@@ -1,4 +1,4 @@
-"""What comes back from a prompt."""
+"""The response to a prompt, and the tokens it used."""
 
 from __future__ import annotations
 

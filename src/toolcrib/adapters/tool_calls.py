@@ -1,9 +1,7 @@
-"""Calls that the model asks us to run, in whatever item, and the items that answer them.
+"""Calls that the model asks this process to run: read from an item, answered with an item.
 
-Calls whose shape the provider owns and that run here: read from an item, answered with one.
-
-The turn stalls until such an item is answered, so every readable one gets an answer, if only that
-the call failed. Between the two the call takes the same path as any other.
+A turn stalls until such an item is answered, so every readable one gets an answer, if only that the
+call failed. `ClientCodec` is for tools that the provider defines and this process runs.
 """
 
 from __future__ import annotations
@@ -16,23 +14,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, cast
 from pydantic_core import to_json
 
 from toolcrib.adapters.codec import Contribution, RawItem
-from toolcrib.adapters.items import ToolCallItem, ToolOutputItem
+from toolcrib.adapters.items import ToolCallEnd, ToolCallItem, ToolOutputItem
 from toolcrib.adapters.json_fields import maybe_text, text_of
-from toolcrib.calls.executor import MAX_ID_CHARS
 from toolcrib.tools.provider_tools import ProviderTool
 from toolcrib.tools.secrets import SECRET
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from toolcrib.calls.outcome import Outcome
-    from toolcrib.ledger.events import ToolInvoked
     from toolcrib.tools.redaction import Redactor
 
 
 AnyProviderTool = ProviderTool[Any, Any, Any]
 
 UNFINISHED = frozenset({"in_progress", "incomplete"})
-"""A call that broke off in the middle says only part of what it means to do."""
+"""A call that was cut off has only part of its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +37,7 @@ class ClientCall:
     call_id: str
     tool_name: str
     arguments: dict[str, Any] = field(hash=False, repr=False)
-    """What the executor validates; whatever the item lacks is lacking here too."""
+    """Not validated: fields that the item lacks are missing here too."""
     item: RawItem = field(hash=False, repr=False)
     """The item itself, verbatim."""
 
@@ -57,26 +52,26 @@ class ClientItems(ABC):
 
     @abstractmethod
     def arguments(self, item: RawItem) -> dict[str, Any]:
-        """The arguments of the call. Never raises: what is missing is for the executor to say."""
+        """The arguments of the call. Never raises: the executor refuses what is missing."""
 
     @abstractmethod
     def output(
         self, call: ClientCall, text: str, *, success: bool, value: Any, failure: str | None
     ) -> dict[str, Any]:
-        """What the answer says besides its type and whose it is."""
+        """The fields of the answer besides its type and the id of its call."""
 
     def is_call(self, item: RawItem) -> bool:
-        """Whether the item waits for an answer of ours."""
+        """Whether the item is a call that waits for an answer."""
         return text_of(item, "type") == self.call_type
 
     def id_of(self, item: RawItem) -> str:
-        """What the answer must name; empty when the item cannot be answered."""
+        """The id that the answer must name; empty when the item cannot be answered."""
         return text_of(item, "call_id")
 
     def call(self, item: RawItem, tool_name: str) -> ClientCall | None:
-        """The call of an item; None when the item is none of ours or cannot be answered.
+        """The call of an item; None when the item is no such call or cannot be answered.
 
-        A call that broke off has no arguments, so that it fails instead of running by halves.
+        A call that was cut off has no arguments, so that it fails instead of running by halves.
         """
         call_id = self.id_of(item)
         if not self.is_call(item) or not call_id:
@@ -86,8 +81,8 @@ class ClientItems(ABC):
 
     def calls(self, items: Sequence[RawItem], tool_name: str) -> list[ClientCall]:
         """Every call among the items, in order."""
-        found = (self.call(item, tool_name) for item in items)
-        return [call for call in found if call is not None]
+        calls = (self.call(item, tool_name) for item in items)
+        return [call for call in calls if call is not None]
 
     def redacted(self, item: RawItem, redactor: Redactor) -> RawItem:
         """The item without secret arguments. Only the provider says where those are in it, so all
@@ -112,14 +107,14 @@ class ClientItems(ABC):
 
 
 class ClientCodec(ClientItems):
-    """Speaks for a kind of tool that the provider defines and this process runs."""
+    """The codec of a kind of tool that the provider defines and this process runs."""
 
     kind: ClassVar[str]
     provider: ClassVar[str]
     config_type: ClassVar[type[Any]]
-    """The type of configuration that tells tools of this kind."""
+    """The type of configuration by which tools of this kind are recognised."""
     params_type: ClassVar[type[Any] | None] = None
-    """What a call is asked, where the provider alone says so: a tool must take it."""
+    """The arguments of a call, where the provider defines them: a tool must take them."""
 
     @abstractmethod
     def serialize(self, tool: AnyProviderTool) -> dict[str, Any]:
@@ -134,43 +129,16 @@ class ClientCodec(ClientItems):
         return {"type": self.serialize(tool)["type"]}
 
     def speaks_for(self, tool: Tool[Any, Any]) -> bool:
-        """Whether this codec is the one for a tool."""
+        """Whether a tool is of this codec's kind."""
         if not isinstance(tool, ProviderTool) or tool.handler is None:
             return False
-        found = cast("AnyProviderTool", tool)
-        return found.provider == self.provider and isinstance(found.config, self.config_type)
+        bound = cast("AnyProviderTool", tool)
+        return bound.provider == self.provider and isinstance(bound.config, self.config_type)
 
 
 def present(item: RawItem, *keys: str) -> dict[str, Any]:
     """The members of an object that are there and not null, whatever their types."""
     return {key: item[key] for key in keys if item.get(key) is not None}
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCallEnd:
-    """How a call ended, as far as its answer tells. Read back from a ledger, `value` is JSON."""
-
-    text: str
-    success: bool
-    value: Any = None
-    failure: str | None = None
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> ToolCallEnd:
-        """The end of a call that this process ran."""
-        failure = outcome.failure.kind if outcome.failure else None
-        return cls(outcome.text, outcome.ok, outcome.value, failure)
-
-    @classmethod
-    def recorded(cls, event: ToolInvoked) -> ToolCallEnd:
-        """The end of a call that is in the ledger."""
-        failure = event.failure.kind if event.failure else None
-        return cls(event.message, event.success, event.value, failure)
-
-
-def is_sound_id(call_id: str) -> bool:
-    """Whether a ledger can keep the id of a call. Ids are the provider's to choose."""
-    return 0 < len(call_id) <= MAX_ID_CHARS and call_id.isprintable()
 
 
 class CallReader(Protocol):

@@ -1,8 +1,7 @@
-"""The tools of a prompt as the Responses API takes them, and back from its names to ours.
+"""The declarations of a prompt's tools: functions, hosted tools and client-run tools.
 
-Names that a provider takes, derived from tools' own where those are too wide.
-
-Provider-run tools, however they were declared, as the one form that codecs take.
+Hosted tools of every declaration style become the `HostedTool` that codecs take, and tool names
+that a provider would refuse get a derived name on the wire.
 """
 
 from __future__ import annotations
@@ -171,9 +170,9 @@ class HostedDeclaration:
 
     def _call_types(self) -> frozenset[str]:
         """A codec of the least kind need not say how its calls come: by the provider's habit."""
-        told: frozenset[str] | None = getattr(self.codec, "call_types", None)
-        if told is not None:
-            return frozenset(told)
+        call_types: frozenset[str] | None = getattr(self.codec, "call_types", None)
+        if call_types is not None:
+            return frozenset(call_types)
         wire_type = self.codec.serialize(self.tool).get("type", self.tool.kind)
         return frozenset({f"{self.tool.kind}_call", f"{wire_type}_call"})
 

@@ -6,11 +6,11 @@ A hosted tool that the provider cannot run is replaced by its fallback, where it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolcrib.adapters.credentials import Credentials
-from toolcrib.adapters.governance import Governance, WithheldTool, why_withheld
+from toolcrib.adapters.governance import Governance, WithheldTool
 from toolcrib.adapters.hosted_calls import HostedCalls
 from toolcrib.adapters.item_classifier import ItemClassifier
 from toolcrib.adapters.support import options_of
@@ -25,13 +25,15 @@ from toolcrib.adapters.tool_declarations import (
     declare,
 )
 from toolcrib.adapters.type_fit import check_arguments, check_declared
+from toolcrib.approval.policy import Policy, default_verdict
+from toolcrib.approval.rule import Rule, Subject, Verdict
 from toolcrib.calls.call import Call
 from toolcrib.calls.executor import Executor
 from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.tools.fallback import AnyFallback, as_fallback, local_tool
-from toolcrib.tools.mcp import mcp_gate
+from toolcrib.tools.mcp import McpConfig, mcp_gate
 from toolcrib.tools.prepared_tool import PreparedTool, prepare
-from toolcrib.tools.provider_tools import HostedTool, ProviderTool
+from toolcrib.tools.provider_tools import HostedTool, ProviderTool, kind_of
 
 if TYPE_CHECKING:
     from toolcrib.prompt.rendered_prompt import RenderedPrompt
@@ -110,7 +112,7 @@ class PromptExecutor(Executor):
     ) -> None:
         hooks = governance.hooks
         if is_inherited and hooks is not None:
-            # Whoever gave them may have had tools in mind that this prompt does not have.
+            # They may name tools that this prompt does not have.
             hooks = hooks.only({tool.ref.name: tool for tool in tools})
         super().__init__(
             session,
@@ -214,6 +216,72 @@ def open_turn(
     )
     withheld = tuple(selection.withheld)
     return TurnTools(provider, executor, declared, classifier, credentials, hosted, withheld)
+
+
+def why_withheld(
+    tool: PreparedTool, session: Session, governance: Governance, provider: str
+) -> str | None:
+    """The reason not to offer a tool that this provider runs; None when it may be offered."""
+    is_asked = _asks_each_time(tool)
+    if tool.ref.name in session.need_user_approve_tools and not is_asked:
+        return "the session asks before this tool runs, and nobody can be asked on the provider"
+    subject = Subject(
+        tool=tool.ref,
+        arguments={},
+        is_read_only=tool.tool.is_read_only,
+        requires_approval=tool.tool.requires_approval,
+        kind=kind_of(tool.tool),
+        provider=provider,
+    )
+    policy = governance.policy
+    if policy is not None and not is_asked:
+        policy = _wary(policy)
+    of_kind = _against_kind(policy, subject) if policy else None
+    if of_kind is not None and not (is_asked and of_kind.effect == "ask"):
+        return f"{of_kind.reason} It is of the kind {subject.kind}."
+    verdict = policy.judge(subject) if policy else default_verdict(subject)
+    match verdict.effect:
+        case "allow":
+            return None
+        case "deny":
+            return verdict.reason
+        case "ask" if is_asked:
+            return None
+        case "ask":
+            return (
+                f"{verdict.reason} Nobody can be asked on the provider; an allow rule that names "
+                "the tool would offer it."
+            )
+
+
+def _against_kind(policy: Policy, subject: Subject) -> Verdict | None:
+    """What forbids the kind of a tool by name, or asks about it: another name does not let it
+    through.
+    """
+    if subject.kind in (None, subject.tool.name):
+        return None
+    strict = tuple(rule for rule in policy.rules if rule.effect != "allow")
+    named = replace(subject.tool, name=subject.kind)
+    subject = replace(subject, tool=named, requires_approval=False)
+    verdict = replace(policy, rules=strict, unmatched="allow").judge(subject)
+    return None if verdict.effect == "allow" else verdict
+
+
+def _asks_each_time(tool: PreparedTool) -> bool:
+    """Whether the provider stops before every call, so that the session can decide about it."""
+    config = getattr(tool.tool, "config", None)
+    return isinstance(config, McpConfig) and config.require_approval == "always"
+
+
+def _wary(policy: Policy) -> Policy:
+    """The policy for calls whose arguments nobody sees before they run: what it forbids or asks
+    about for some arguments, it forbids or asks about for all.
+    """
+    return replace(policy, rules=tuple(_without_arguments(rule) for rule in policy.rules))
+
+
+def _without_arguments(rule: Rule) -> Rule:
+    return rule if rule.effect == "allow" or not rule.arguments else replace(rule, arguments={})
 
 
 class _Selection:

@@ -1,6 +1,6 @@
-"""Provider-run calls in the types that their tool was declared with.
+"""Provider-run calls in the types that their tool declares.
 
-Whether types can hold what a provider's calls tell, tried out with samples of all they tell.
+Whether a type can hold the calls of a kind is tried with samples before anything is sent.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _PLAIN: Final[Mapping[Any, Any]] = {
 
 
 def adapter_of(wanted: Any) -> TypeAdapter[Any] | None:
-    """What makes a value of a type from what is told; None for types that only Python knows."""
+    """The adapter that builds values of a type; None for types that pydantic does not know."""
     try:
         return _adapter(wanted)
     except (PydanticUserError, NameError, TypeError):
@@ -61,26 +61,26 @@ def _adapter(wanted: Any) -> TypeAdapter[Any]:
     return TypeAdapter(wanted)
 
 
-def told_names(told: type[Any]) -> set[str]:
-    """What can be read off a value of this type: its fields, and what it works out from them."""
-    listed = fields(told) if is_dataclass(told) else ()
-    derived = (name for name, member in vars(told).items() if isinstance(member, property))
-    return {*(each.name for each in listed), *derived}
+def provided_names(provided: type[Any]) -> set[str]:
+    """The names that can be read from a value of this type: its fields and its properties."""
+    listed = fields(provided) if is_dataclass(provided) else ()
+    derived = (name for name, member in vars(provided).items() if isinstance(member, property))
+    return {*(member.name for member in listed), *derived}
 
 
-def misfit(wanted: type[Any], told: type[Any]) -> str | None:
-    """Which field cannot hold what is told under its name, and why; None when all can."""
+def misfit(wanted: type[Any], provided: type[Any]) -> str | None:
+    """Which field cannot hold what comes under its name, and why; None when all can."""
     for name, hint in _hints(wanted).items():
-        for sample in _samples_of(told, name):
+        for sample in _samples_of(provided, name):
             why = _refusal(hint, sample)
             if why is not None:
                 return f"{name!r} must take {sample!r} and the like, but: {why}"
     return None
 
 
-def arguments_of(told: type[Any]) -> Iterator[dict[str, Any]]:
-    """Arguments as calls may have them: all that there are, with each sort of each."""
-    sorts = {name: _present(_samples_of(told, name)) for name in _hints(told)}
+def arguments_of(provided: type[Any]) -> Iterator[dict[str, Any]]:
+    """Arguments as calls may have them: all fields, with every sample of each."""
+    sorts = {name: _present(_samples_of(provided, name)) for name in _hints(provided)}
     whole = {name: samples[0] for name, samples in sorts.items() if samples}
     for name, samples in sorts.items():
         for sample in samples:
@@ -102,26 +102,26 @@ def _refusal(hint: Any, sample: Any) -> str | None:
     return None
 
 
-def _samples_of(told: type[Any], name: str) -> list[Any]:
-    """Values of every sort that is told under a name; none where any may be."""
+def _samples_of(provided: type[Any], name: str) -> list[Any]:
+    """Sample values of every type under a name; none where any value may come."""
     if name in ITEM:
         return [{"type": "call"}]
-    member = vars(told).get(name)
+    member = vars(provided).get(name)
     if isinstance(member, property):
         return list(_samples(get_type_hints(member.fget).get("return", Any)))
-    return list(_samples(_hints(told).get(name, Any)))
+    return list(_samples(_hints(provided).get(name, Any)))
 
 
 def _samples(hint: Any) -> Iterator[Any]:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        for each in arguments:
-            yield from _samples(each)
+        for argument in arguments:
+            yield from _samples(argument)
     elif origin is Literal:
         yield from arguments
     elif origin in (tuple, list):
-        members = [each for each in arguments if each is not ...]
-        yield origin(sample for each in members for sample in _samples(each))
+        members = [argument for argument in arguments if argument is not ...]
+        yield origin(sample for member in members for sample in _samples(member))
     elif origin is not None and issubclass(origin, Mapping):
         yield {}
     elif hint in _PLAIN:
@@ -130,38 +130,38 @@ def _samples(hint: Any) -> Iterator[Any]:
         yield _filled(hint)
 
 
-def _filled(made: type[Any]) -> Any:
-    hints = _hints(made)
+def _filled(cls: type[Any]) -> Any:
+    hints = _hints(cls)
     required = [
-        each.name
-        for each in fields(made)
-        if each.init and each.default is MISSING and each.default_factory is MISSING
+        member.name
+        for member in fields(cls)
+        if member.init and member.default is MISSING and member.default_factory is MISSING
     ]
-    return made(**{name: next(_samples(hints[name]), None) for name in required})
+    return cls(**{name: next(_samples(hints[name]), None) for name in required})
 
 
 def _hints(of: type[Any]) -> dict[str, Any]:
-    """The types of the fields; of those that cannot be resolved, none."""
+    """The types of the fields; empty when they cannot be resolved."""
     try:
         hints = get_type_hints(of, include_extras=True)
     except NameError:
         return {}
-    return {each.name: hints[each.name] for each in fields(of) if each.init}
+    return {member.name: hints[member.name] for member in fields(of) if member.init}
 
 
 logger = logging.getLogger(__name__)
 
 
 def check_declared(tool: Tool[Any, Any], codec: HostedToolCodec[Any, Any]) -> None:
-    """Refuse types that ask for what no call of this kind tells, or that cannot hold what it does.
-    Raises `UsageError`.
+    """Refuse types with required fields that no call of this kind has, or that cannot hold its
+    values. Raises `UsageError`.
     """
     for part in ("params_type", "result_type"):
         wanted: type[Any] | None = getattr(tool, part)
-        told: type[Any] | None = getattr(codec, part, None)
-        if told is None or wanted is None or wanted is told or not is_dataclass(wanted):
+        provided: type[Any] | None = getattr(codec, part, None)
+        if provided is None or wanted is None or wanted is provided or not is_dataclass(wanted):
             continue
-        known = told_names(told) | ITEM
+        known = provided_names(provided) | ITEM
         lacking = sorted(_required(wanted) - known)
         if lacking:
             raise UsageError(
@@ -169,7 +169,7 @@ def check_declared(tool: Tool[Any, Any], codec: HostedToolCodec[Any, Any]) -> No
                 f"{codec.kind} does not tell; give that field a default, or use what there is: "
                 f"{', '.join(sorted(known))}"
             )
-        wrong = misfit(wanted, told)
+        wrong = misfit(wanted, provided)
         if wrong is not None:
             raise UsageError(
                 f"tool {tool.name!r}: the {part} {wanted.__name__} does not fit what a call of "
@@ -178,14 +178,14 @@ def check_declared(tool: Tool[Any, Any], codec: HostedToolCodec[Any, Any]) -> No
 
 
 def check_arguments(tool: AnyProviderTool, codec: ClientCodec) -> None:
-    """Refuse a tool of ours that cannot take the calls of a kind whose shape the provider owns: all
-    of them would fail. Raises `UsageError`.
+    """Refuse a client-run tool that cannot take the arguments that the provider defines: every call
+    would fail. Raises `UsageError`.
     """
-    told = codec.params_type
-    if told is None or tool.params_type is told:
+    provided = codec.params_type
+    if provided is None or tool.params_type is provided:
         return
     params = prepare(tool).params
-    for arguments in arguments_of(told):
+    for arguments in arguments_of(provided):
         try:
             params.parse(to_json(arguments))
         except ValueError as error:
@@ -210,28 +210,28 @@ def as_declared(tool: Tool[Any, Any], invocation: Invocation) -> Invocation:
     return replace(invocation, params=params, value=value, message=message)
 
 
-def _cast(wanted: type[Any] | None, found: Any, invocation: Invocation) -> Any:
-    if wanted is None or not is_dataclass(wanted) or isinstance(found, wanted):
-        return found
+def _cast(wanted: type[Any] | None, value: Any, invocation: Invocation) -> Any:
+    if wanted is None or not is_dataclass(wanted) or isinstance(value, wanted):
+        return value
     adapter = adapter_of(wanted)
     make: Callable[..., Any] = wanted
     try:
-        told = _told(found, fields(wanted), invocation)
-        return make(**told) if adapter is None else adapter.validate_python(told)
+        provided = _members(value, fields(wanted), invocation)
+        return make(**provided) if adapter is None else adapter.validate_python(provided)
     except (TypeError, ValueError):
-        # What the provider tells is not enough, or not right, for the type: better it than nothing.
-        return found
+        # The values do not fit the type: the provider's own value is better than none.
+        return value
 
 
-def _told(found: Any, wanted: Sequence[Field[Any]], invocation: Invocation) -> dict[str, Any]:
-    """What there is for the fields of a type."""
-    names = [each.name for each in wanted if each.init]
+def _members(value: Any, wanted: Sequence[Field[Any]], invocation: Invocation) -> dict[str, Any]:
+    """The values for the fields of a type."""
+    names = [member.name for member in wanted if member.init]
     item = {name: dict(invocation.raw) for name in names if name in ITEM}
-    if isinstance(found, dict):
-        members = cast("dict[str, Any]", found)
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
         return item | {name: members[name] for name in names if name in members}
-    known = told_names(cast("type[Any]", type(found)))
-    return item | {name: getattr(found, name) for name in names if name in known}
+    known = provided_names(cast("type[Any]", type(value)))
+    return item | {name: getattr(value, name) for name in names if name in known}
 
 
 def _rendered(value: Any, message: str) -> str:
@@ -246,7 +246,7 @@ def _rendered(value: Any, message: str) -> str:
 
 def _required(wanted: Any) -> set[str]:
     return {
-        each.name
-        for each in fields(wanted)
-        if each.init and each.default is MISSING and each.default_factory is MISSING
+        member.name
+        for member in fields(wanted)
+        if member.init and member.default is MISSING and member.default_factory is MISSING
     }

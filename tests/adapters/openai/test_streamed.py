@@ -29,7 +29,7 @@ BODIES = [response(*ITEMS), *(response(*fixture(name)) for name in fixture_names
 def body_of(events: Iterable[Json]) -> Json:
     streamed = Streamed()
     for event in events:
-        streamed.hear(event)
+        streamed.add(event)
     return streamed.body()
 
 

@@ -99,12 +99,16 @@ def classifier_of(declared: ToolDeclarations, profile: ProviderProfile) -> ItemC
         for hosted in declared.hosted
         if hosted.is_mcp
     ]
-    readers += [ClientCallReader(codec, codec.kind) for codec in profile.client_codecs]
-    readers.append(_ANY_APPROVALS)
-    return ItemClassifier(declared.hosted, readers, profile.stand_ins, RESPONSES_FORMAT)
+    return ItemClassifier(
+        declared.hosted, readers, profile.stand_ins, RESPONSES_FORMAT, _UNDECLARED_CALLS
+    )
 
 
-_ANY_APPROVALS: Final = ClientCallReader(OpenAIMcpApprovals(), "mcp")
+_UNDECLARED_CALLS: Final[Mapping[str, CallReader]] = {
+    **{codec.call_type: ClientCallReader(codec, codec.kind) for codec in default_client_codecs()},
+    OpenAIMcpApprovals.call_type: ClientCallReader(OpenAIMcpApprovals(), "mcp"),
+}
+"""Readers for calls of tools that OpenAI defines and a prompt does not declare."""
 
 
 def _approvals(hosted: HostedDeclaration) -> OpenAIMcpApprovals:

@@ -1,6 +1,6 @@
-"""OpenAI's code interpreter, bound to that provider.
+"""`OpenAICodeInterpreterTool`: the code interpreter, bound to OpenAI.
 
-Reads a container as a dict in the words of OpenAI's API.
+Its container may be given as a dict in the words of OpenAI's API.
 """
 
 from __future__ import annotations
@@ -73,22 +73,22 @@ def read_mounts(name: str, container: Mapping[str, Any]) -> tuple[HostMount, ...
 
 def check_mounts(name: str, mounts: Iterable[Any]) -> tuple[HostMount, ...]:
     """The mounts as a tuple; what is no mount is refused when the tool is declared."""
-    found = tuple(mounts)
-    for mount in found:
+    checked = tuple(mounts)
+    for mount in checked:
         if not isinstance(mount, HostMount):
             raise InvalidTool(f"tool {name!r}: {mount!r} in host_mounts is not a HostMount")
-    return found
+    return checked
 
 
 def _read_mount(mount: Any) -> Any:
     """A mount from a dict; whatever else it is, it stays."""
     if not isinstance(mount, Mapping):
         return mount
-    given = cast("Mapping[str, Any]", mount)
+    options = cast("Mapping[str, Any]", mount)
     _refuse_unknown(
-        f"the mount of {given.get('host_path')!r}", given, frozenset(HostMount.__slots__)
+        f"the mount of {options.get('host_path')!r}", options, frozenset(HostMount.__slots__)
     )
-    fields = {key: _as_tuple(value) for key, value in given.items()}
+    fields = {key: _as_tuple(value) for key, value in options.items()}
     path = fields.pop("mount_path", None)
     return HostMount(
         host_path=fields.pop("host_path", None),
@@ -103,18 +103,18 @@ def _as_tuple(value: Any) -> Any:
 
 def _listed(name: str, key: str, container: Mapping[str, Any]) -> tuple[Any, ...]:
     """The members of a list; a lone text would be read letter by letter."""
-    found: Any = container.get(key)
-    match found:
+    value: Any = container.get(key)
+    match value:
         case None:
             return ()
         case list() | tuple():
-            return tuple(cast("list[Any]", found))
+            return tuple(cast("list[Any]", value))
         case _:
-            raise InvalidTool(f"tool {name!r}: container.{key} must be a list, not {found!r}")
+            raise InvalidTool(f"tool {name!r}: container.{key} must be a list, not {value!r}")
 
 
-def _refuse_unknown(owner: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
-    unknown = sorted(given.keys() - known)
+def _refuse_unknown(owner: str, options: Mapping[str, Any], known: frozenset[str]) -> None:
+    unknown = sorted(options.keys() - known)
     if unknown:
         raise InvalidTool(
             f"{owner} has unknown keys {', '.join(unknown)}; known are {', '.join(sorted(known))}"

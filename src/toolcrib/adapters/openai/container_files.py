@@ -1,6 +1,6 @@
-"""Files of the host in a code interpreter's container: planned, staged, and told to the model.
+"""Host files in a code interpreter's container: planned, uploaded, and announced to the model.
 
-An evaluation whose code interpreter needs files of the host.
+`StagedEvaluation` is the evaluation of a prompt whose code interpreter needs such files.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class Staging:
 
 def staged_in(happened: Iterable[Event], turn: int) -> FilesStaged | None:
     """What was staged for a turn, by its ledger."""
-    found = [each for each in happened if isinstance(each, FilesStaged) and each.turn == turn]
-    return found[-1] if found else None
+    staged = [event for event in happened if isinstance(event, FilesStaged) and event.turn == turn]
+    return staged[-1] if staged else None
 
 
 def staging_of(

@@ -1,28 +1,21 @@
-"""Containers that outlive one prompt: made, looked after, and replaced.
+"""Containers of the code interpreter: created, checked and replaced.
 
 A container expires after some minutes without use, and its files go with it. Nothing brings it
-back; a new one takes its place.
-
-The containers of a prompt: written to the log, and asked for beforehand if that is wanted.
+back; a new one takes its place. In a history that is sent again, runs in an expired container are
+told as text.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.items import Item, ModelMessage, ReasoningItem, UserMessage
 from toolcrib.adapters.json_fields import mappings_of, maybe_text, plain, text_of
-
-if TYPE_CHECKING:
-    pass
-
-import logging
-from typing import TYPE_CHECKING, TypeVar
-
 from toolcrib.adapters.openai.codecs.auto_container import wire_network
-from toolcrib.adapters.openai.request_errors import WHAT_TO_DO, is_container_gone, said
+from toolcrib.adapters.openai.request_errors import WHAT_TO_DO, error_text, is_container_gone
 from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
 from toolcrib.tools.code_interpreter import (
     AutoContainer,
@@ -72,11 +65,11 @@ async def create_container(
     if minutes is not None:
         options["expires_after"] = {"anchor": "last_active_at", "minutes": minutes}
     try:
-        made = plain(await client.containers.create(**options))
-        container = ExistingContainer(text_of(made, "id"), memory_limit)
+        created = plain(await client.containers.create(**options))
+        container = ExistingContainer(text_of(created, "id"), memory_limit)
     except Exception as error:
         raise _failed(
-            f"no container was made: {said(error, client)}", error, prompt_name
+            f"no container was made: {error_text(error, client)}", error, prompt_name
         ) from error
     logger.info("made container %s with %s of memory", container.id, memory_limit)
     return container
@@ -92,14 +85,14 @@ async def check_container(
     """
     wanted = ExistingContainer(container) if isinstance(container, str) else container
     try:
-        found = plain(await client.containers.retrieve(wanted.id))
+        reply = plain(await client.containers.retrieve(wanted.id))
     except Exception as error:
         raise _unanswered(wanted.id, error, client, prompt_name) from error
-    status = text_of(found, "status")
+    status = text_of(reply, "status")
     if status.lower() in _GONE:
         message = f"container {wanted.id} is {status}.{WHAT_TO_DO}"
         raise ContainerGone(message, prompt_name=prompt_name, phase="request")
-    memory: Any = maybe_text(found, "memory_limit") or wanted.memory_limit
+    memory: Any = maybe_text(reply, "memory_limit") or wanted.memory_limit
     if wanted.memory_limit not in (None, memory):
         raise PromptEvaluationError(
             f"container {wanted.id} was made with {memory} of memory, not {wanted.memory_limit}; "
@@ -143,10 +136,10 @@ async def renew_container(
 def _unanswered(
     container_id: str, error: Exception, client: Any, prompt_name: str
 ) -> PromptEvaluationError:
-    message = said(error, client)
+    message = error_text(error, client)
     if not is_container_gone(error):
-        told = f"the provider did not say how container {container_id} is: {message}"
-        return _failed(told, error, prompt_name)
+        fault = f"the status of container {container_id} could not be read: {message}"
+        return _failed(fault, error, prompt_name)
     return ContainerGone(
         f"container {container_id} cannot be used: {message}",
         prompt_name=prompt_name,
@@ -162,9 +155,6 @@ def _failed(message: str, error: Exception, prompt_name: str) -> PromptEvaluatio
         phase="request",
         request_id=getattr(error, "request_id", None),
     )
-
-
-O = TypeVar("O")  # noqa: E741
 
 
 async def ready_containers(

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.adapters.openai.request_errors import said
+from toolcrib.adapters.openai.request_errors import error_text
 from toolcrib.errors import DownloadFailed, UsageError
 from toolcrib.tools.code_interpreter import GeneratedFile
 from toolcrib.vfs.names import numbered, safe_name
@@ -111,7 +111,9 @@ class _Download:
                 os.unlink(name, dir_fd=self._here)
                 raise
         except Exception as error:
-            reason = str(error) if isinstance(error, UsageError) else said(error, self._client)
+            reason = (
+                str(error) if isinstance(error, UsageError) else error_text(error, self._client)
+            )
             raise DownloadFailed(
                 f"{file.filename!r} of container {file.container_id} was not saved: {reason}",
                 file=file,

@@ -1,11 +1,8 @@
-"""Which files of the host go to a container. Everything is checked before anything is sent.
+"""Host files that are uploaded to a container: their selection, their types and the upload.
 
-Which types of files are uploaded to OpenAI's containers.
-
-The provider's list is its own and changes. This one keeps what cannot be meant (keys, databases,
-programs) from leaving the host by a wide pattern, and an adapter can be given another.
-
-Uploads of host files: all of them, or none that stays.
+Everything is checked before anything is sent, and either all files are uploaded or none stays. The
+list of types keeps what cannot be meant (keys, databases, programs) from leaving the host by a wide
+pattern; an adapter can be given another list.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from typing import Any, Final
 from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.json_fields import plain, text_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
-from toolcrib.adapters.openai.request_errors import is_container_gone, said
+from toolcrib.adapters.openai.request_errors import error_text, is_container_gone
 from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
 from toolcrib.tools.code_interpreter import AutoContainer
 from toolcrib.tools.code_interpreter.types import MOST_FILES
@@ -103,17 +100,17 @@ class Plan:
 
 def plan_files(tool: OpenAICodeInterpreterTool, allowed: HostFiles) -> Plan:
     """Find the files of a tool's mounts. Raises `UsageError` when they cannot all be uploaded."""
-    found: dict[str, HostFile] = {}
+    files_by_name: dict[str, HostFile] = {}
     for mount in tool.host_mounts:
-        _add(found, mount, allowed.roots)
-    files = tuple((name, file) for name, file in found.items() if file.size)
+        _add(files_by_name, mount, allowed.roots)
+    files = tuple((name, file) for name, file in files_by_name.items() if file.size)
     refuse_other_types((name for name, _ in files), allowed.types, tool.name)
     _check_sizes(files)
     _check_count(tool, len(files))
-    return Plan(files, tuple(name for name, file in found.items() if not file.size))
+    return Plan(files, tuple(name for name, file in files_by_name.items() if not file.size))
 
 
-def _add(found: dict[str, HostFile], mount: HostMount, roots: Sequence[Path]) -> None:
+def _add(files_by_name: dict[str, HostFile], mount: HostMount, roots: Sequence[Path]) -> None:
     files = mounted_files(mount, roots)
     if not files:
         raise UsageError(
@@ -122,7 +119,7 @@ def _add(found: dict[str, HostFile], mount: HostMount, roots: Sequence[Path]) ->
         )
     for file in files:
         name = _shown(mount, file)
-        twin = found.setdefault(name, file)
+        twin = files_by_name.setdefault(name, file)
         if twin.place != file.place:
             raise UsageError(
                 f"two host mounts have a file at {name!r}; give them different mount_paths"
@@ -148,10 +145,10 @@ def _check_count(tool: OpenAICodeInterpreterTool, count: int) -> None:
     container = tool.container
     if not isinstance(container, AutoContainer):
         return
-    given = len(container.file_ids)
-    if given + count > MOST_FILES:
+    id_count = len(container.file_ids)
+    if id_count + count > MOST_FILES:
         raise UsageError(
-            f"host_mounts of {tool.name!r} hold {count} files, and {given} are given by id; a "
+            f"host_mounts of {tool.name!r} hold {count} files, and {id_count} are given by id; a "
             f"container is made with {MOST_FILES} at most. Narrow include_glob, pack the files "
             "into one archive, or copy them into an ExistingContainer"
         )
@@ -170,7 +167,7 @@ class Uploads:
     client: Any
     container_id: str | None
     prompt_name: str
-    made: list[str] = field(default_factory=list[str])
+    created: list[str] = field(default_factory=list[str])
     """The ids of everything uploaded so far."""
 
     async def run(
@@ -220,40 +217,40 @@ class Uploads:
         await asyncio.gather(*(lane() for _ in range(_AT_ONCE)))
         if errors:
             raise errors[0]
-        found = [staged[at] for at in range(len(files))]
-        self._refuse_collisions(found)
-        return found
+        in_order = [staged[at] for at in range(len(files))]
+        self._refuse_collisions(in_order)
+        return in_order
 
     async def _one(self, name: str, file: HostFile) -> StagedFile:
         try:
             with file.open() as opened:
-                found = await asyncio.to_thread(hashlib.file_digest, opened, "sha256")
+                digest = await asyncio.to_thread(hashlib.file_digest, opened, "sha256")
                 file_id, path = await self._send(PurePosixPath(name).name, opened)
                 if not file.is_unchanged(opened):
                     raise UsageError("it was changed meanwhile; try again")
         except Exception as error:
             raise self._refused(name, error) from error
-        return StagedFile(name, path, file_id, file.size, found.hexdigest())
+        return StagedFile(name, path, file_id, file.size, digest.hexdigest())
 
     async def _send(self, name: str, opened: BufferedReader) -> tuple[str, str]:
         """The id that a file got, and where it will lie."""
-        made = plain(
+        created = plain(
             await self.client.files.create(
                 file=(name, opened),
                 purpose=PURPOSE,
                 expires_after={"anchor": "created_at", "seconds": KEPT_SECONDS},
             )
         )
-        file_id = _told(made, "id")
-        self.made.append(file_id)
-        return file_id, await self._place(file_id, text_of(made, "filename") or name)
+        file_id = _required_text(created, "id")
+        self.created.append(file_id)
+        return file_id, await self._place(file_id, text_of(created, "filename") or name)
 
     async def _place(self, file_id: str, name: str) -> str:
         if self.container_id is None:
             # Nothing tells the place before the container is made, but this is how it is chosen.
             return f"/mnt/data/{file_id}-{name}"
         copied = await self.client.containers.files.create(self.container_id, file_id=file_id)
-        return _told(plain(copied), "path")
+        return _required_text(plain(copied), "path")
 
     def _refuse_collisions(self, staged: Sequence[StagedFile]) -> None:
         taken: dict[str, str] = {}
@@ -266,13 +263,13 @@ class Uploads:
                 )
 
     async def _undo(self) -> None:
-        for file_id in self.made:
+        for file_id in self.created:
             # What cannot be deleted now is deleted by the provider in time.
             with suppress(Exception):
                 await self.client.files.delete(file_id)
 
     def _refused(self, name: str, error: Exception) -> PromptEvaluationError:
-        reason = str(error) if isinstance(error, UsageError) else said(error, self.client)
+        reason = str(error) if isinstance(error, UsageError) else error_text(error, self.client)
         return self._failed(f"{name!r} could not be uploaded: {reason}", error)
 
     def _failed(self, message: str, error: Exception | None = None) -> PromptEvaluationError:
@@ -286,8 +283,8 @@ class Uploads:
         )
 
 
-def _told(made: RawItem, key: str) -> str:
-    found = text_of(made, key)
-    if not found:
+def _required_text(reply: RawItem, key: str) -> str:
+    text = text_of(reply, key)
+    if not text:
         raise UsageError(f"the provider's reply has no {key}")
-    return found
+    return text

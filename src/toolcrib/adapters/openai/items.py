@@ -23,6 +23,7 @@ from toolcrib.adapters.items import (
     PromptContent,
     ReasoningItem,
     TextContent,
+    ToolCallEnd,
     ToolCallItem,
     ToolOutputItem,
     UnknownItem,
@@ -38,7 +39,7 @@ from toolcrib.adapters.json_fields import (
     text_of,
 )
 from toolcrib.adapters.openai.codecs.unknown import OpenAIUnknownCodec, is_any_call, kind_of
-from toolcrib.adapters.tool_calls import ToolCallEnd, redacted_arguments, redacted_fields
+from toolcrib.adapters.tool_calls import redacted_arguments, redacted_fields
 from toolcrib.adapters.tool_declarations import HostedDeclaration, undeclared
 
 if TYPE_CHECKING:

@@ -1,10 +1,6 @@
-"""The way to the Responses API.
+"""The client of the Responses API: requests, replies and the SDK's connections.
 
-When a request to the Responses API is worth another try.
-
-One request to the Responses API: sent, retried, streamed or not, and read as plain JSON.
-
-The SDK's clients: made when first needed, one for each event loop.
+A reply is read as plain JSON, streamed or not: the SDK's classes may be older than the reply.
 """
 
 from __future__ import annotations
@@ -37,9 +33,9 @@ from toolcrib.adapters.model_client import (
 from toolcrib.adapters.openai.containers import retold
 from toolcrib.adapters.openai.request_errors import (
     asked_pause,
+    error_text,
     is_container_gone,
     is_passing,
-    said,
 )
 from toolcrib.adapters.openai.stream import Streamed, Watcher
 from toolcrib.adapters.response import Usage
@@ -81,17 +77,15 @@ class ResponsesClient:
         announcer: StreamAnnouncer | None,
         deadline: float | None,
     ) -> ModelReply:
-        """Send what is unsent until it is answered."""
+        """Send the unsent items until there is a reply."""
         try:
             reply = await self._send(conversation, announcer, deadline)
         except ContainerGone:
-            told = retold(conversation.unsent)
-            if told == conversation.unsent:
+            items = retold(conversation.unsent)
+            if items == conversation.unsent:
                 raise
-            logger.warning(
-                "%s: a container is gone; what ran in it is told as text", self.prompt_name
-            )
-            conversation.unsent = told
+            logger.warning("%s: a container is gone; runs in it are sent as text", self.prompt_name)
+            conversation.unsent = items
             reply = await self._send(conversation, announcer, deadline)
         body, content = reply.body, self._content(reply)
         return ModelReply(content, status_of(body, content.items), problem_in(body, content.items))
@@ -103,7 +97,7 @@ class ResponsesClient:
         reply = await self.wire.ask(
             self.requests.body(conversation),
             prompt_name=self.prompt_name,
-            on_event=watcher.hear if watcher else None,
+            on_event=watcher.add if watcher else None,
             deadline=deadline,
         )
         if announcer:
@@ -209,7 +203,7 @@ _OPTIONS: Final = {"max_retries": 0, "security": {"bearer_auth": True}}
 
 @dataclass(frozen=True, slots=True)
 class ResponsesReply:
-    """What one request came to."""
+    """The reply to one request."""
 
     body: dict[str, Any] = field(repr=False)
     """Not shown: the provider may repeat in it what it was sent."""
@@ -218,15 +212,15 @@ class ResponsesReply:
 
 @dataclass(slots=True)
 class _Attempt:
-    """One try at a request, and the id that the provider gave it, also when it breaks off."""
+    """The provider's id of the last attempt, kept also when that attempt fails."""
 
     request_id: str | None = None
 
 
 @dataclass(slots=True)
 class ResponsesEndpoint:
-    """The line to the provider. `client` is an `AsyncOpenAI`; retries are ours, not the SDK's,
-    because they must end with the prompt's deadline.
+    """The endpoint `/responses`. `client` is an `AsyncOpenAI`. Its own retries are switched off,
+    because retries must end with the prompt's deadline.
     """
 
     client: Any
@@ -280,11 +274,11 @@ class ResponsesEndpoint:
     def _explained(
         self, error: Exception, attempt: _Attempt, prompt_name: str
     ) -> PromptEvaluationError:
-        """A provider's error as ours: what was wrong, and the id to ask the provider about."""
+        """A provider's error as a `PromptEvaluationError`, with the id of the request."""
         request_id = attempt.request_id or getattr(error, "request_id", None)
         kind = ContainerGone if is_container_gone(error) else PromptEvaluationError
         return kind(
-            f"the provider did not answer: {said(error, self.client)}",
+            f"the provider did not answer: {error_text(error, self.client)}",
             prompt_name=prompt_name,
             phase="request",
             request_id=request_id,
@@ -293,12 +287,12 @@ class ResponsesEndpoint:
 
 def _read(content: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(content)
+        body = json.loads(content)
     except ValueError:
         raise ReplyBroken("the reply is not whole JSON: it was cut off, or is no reply") from None
-    if not isinstance(found, dict):
+    if not isinstance(body, dict):
         raise ReplyBroken("the reply is JSON, but no response")
-    return cast("dict[str, Any]", found)
+    return cast("dict[str, Any]", body)
 
 
 async def _collect(
@@ -309,7 +303,7 @@ async def _collect(
     try:
         async for raw in stream:
             event = plain(raw)
-            streamed.hear(event)
+            streamed.add(event)
             on_event(event)
     except json.JSONDecodeError:
         raise ReplyBroken("an event of the stream is not whole JSON") from None
@@ -321,16 +315,16 @@ class SdkClients:
     own. A client that was given is used everywhere and never closed.
     """
 
-    def __init__(self, given: Any, base_url: str | None, api_key: str | None) -> None:
-        self._given = given
+    def __init__(self, client: Any, base_url: str | None, api_key: str | None) -> None:
+        self._client = client
         self._base_url = base_url
         self._api_key = api_key
         self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
 
     def here(self) -> Any:
         """The client for the running loop."""
-        if self._given is not None:
-            return self._given
+        if self._client is not None:
+            return self._client
         loop = asyncio.get_running_loop()
         if loop not in self._made:
             self._made[loop] = self._make()

@@ -1,12 +1,7 @@
-"""The bodies of a turn's requests, from everything that is known of the turn.
+"""The bodies of a turn's requests.
 
-What is sent, as JSON: every item is encoded once, however often it is sent.
-
-The schema of a typed answer in the dialect that strict mode takes.
-
-A structured answer, as a request asks for it.
-
-Which tool the model must use, as a request says it.
+What all requests of a turn share is encoded once, and so is every item, however often it is sent.
+The schema of a structured answer is made strict where strict mode can express it.
 """
 
 from __future__ import annotations
@@ -102,26 +97,26 @@ class _Strict:
             raise NotStrict("a keyword that strict mode does not know")
         if "$ref" in node and len(node) > 1:
             return self._inlined(node)
-        made = {
-            # Any of them may be meant: that only one is, nobody could promise.
+        strict = {
+            # Strict mode has no `oneOf`; `anyOf` accepts at least the same values.
             "anyOf" if key == "oneOf" else key: self._member(key, value)
             for key, value in node.items()
             if key not in ("default", "discriminator")
         }
-        return self._closed(made) if node.get("type") == "object" else made
+        return self._closed(strict) if node.get("type") == "object" else strict
 
     def _member(self, key: str, value: Any) -> Any:
         if key in _VALUES:
             return value
         if isinstance(value, list):
             listed = cast("list[Any]", value)
-            return [self._member("", each) for each in listed]
+            return [self._member("", member) for member in listed]
         if not isinstance(value, dict):
             return value
-        found = cast("dict[str, Any]", value)
+        schema = cast("dict[str, Any]", value)
         if key in _NAMED:
-            return {name: self.node(each) for name, each in found.items()}
-        return self.node(found)
+            return {name: self.node(member) for name, member in schema.items()}
+        return self.node(schema)
 
     def _closed(self, node: dict[str, Any]) -> dict[str, Any]:
         if node.get("additionalProperties") not in (None, False):
@@ -137,9 +132,9 @@ class _Strict:
         if not beside or ref in self._inlining or target is None:
             return {"$ref": ref}
         self._inlining.add(ref)
-        made = self.node({**target, **beside})
+        inlined = self.node({**target, **beside})
         self._inlining.discard(ref)
-        return made
+        return inlined
 
 
 def output_format(output: OutputSchema[Any]) -> dict[str, Any]:
@@ -169,9 +164,9 @@ def choice_of(declared: ToolDeclarations, wanted: str, prompt_name: str) -> Any:
     for hosted in declared.hosted:
         if hosted.tool.name == wanted:
             return _hosted_choice(hosted)
-    for ours in declared.client_run:
-        if ours.tool.name == wanted:
-            return ours.codec.choice(ours.tool)
+    for client in declared.client_run:
+        if client.tool.name == wanted:
+            return client.codec.choice(client.tool)
     known = ", ".join(declared.offered) or "none"
     raise _unrenderable(
         f"tool_choice names {wanted!r}, which the prompt does not offer; it offers: {known}",
@@ -220,7 +215,7 @@ class Requests:
         self._declared = declared
         self._options = options
         self._outgoing = Outgoing()
-        with self._told():
+        with self._json_errors():
             shared = encoded(_shared(prompt, declared, options, history))
         self._shared = shared[1:-1]
 
@@ -231,14 +226,14 @@ class Requests:
             own["previous_response_id"] = conversation.last_response_id
         if self._declared.has_tools:
             own |= _tool_choice(self._declared, self._options, conversation, self._prompt_name)
-        with self._told():
+        with self._json_errors():
             members = [self._shared, b'"input":%b' % self._outgoing.to_json(conversation.unsent)]
         if own:
             members.append(encoded(own)[1:-1])
         return b"{%b}" % b",".join(members)
 
     @contextmanager
-    def _told(self) -> Generator[None]:
+    def _json_errors(self) -> Generator[None]:
         try:
             yield
         except (TypeError, ValueError, RecursionError) as error:

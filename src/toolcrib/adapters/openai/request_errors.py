@@ -20,7 +20,7 @@ WHAT_TO_DO: Final = (
 _GONE: Final = re.compile(r"\bcontainer\b[^.{}]{0,120}\b(?:expired|not found)\b", re.IGNORECASE)
 
 
-def said(error: Exception, client: Any) -> str:
+def error_text(error: Exception, client: Any) -> str:
     """What an error of the SDK says, without the client's key: servers between us and the provider
     may repeat what they were sent.
     """
@@ -42,9 +42,9 @@ def _error_text(error: Exception) -> str:
     text = ": ".join(filter(None, (text_of(body, "code"), text)))
     if is_container_gone(error):
         text += WHAT_TO_DO
-    asked = asked_pause(error)
-    if asked:
-        text += f" It asks to wait {asked:g} seconds."
+    pause = asked_pause(error)
+    if pause:
+        text += f" It asks to wait {pause:g} seconds."
     return f"HTTP {status}: {text}" if status else text
 
 
@@ -65,9 +65,9 @@ def is_passing(error: Exception) -> bool:
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
         return _is_lost_line(error)
-    told = _headers(error).get("x-should-retry")
-    if told in ("true", "false"):
-        return told == "true"
+    hint = _headers(error).get("x-should-retry")
+    if hint in ("true", "false"):
+        return hint == "true"
     # A quota does not refill while a prompt waits, though it is told like a rate limit.
     if getattr(error, "code", None) == "insufficient_quota":
         return False
@@ -102,8 +102,8 @@ def _until(value: str) -> float | None:
 
 
 def _headers(error: Exception) -> Mapping[str, str]:
-    found: Any = getattr(getattr(error, "response", None), "headers", None)
-    return {} if found is None else found
+    headers: Any = getattr(getattr(error, "response", None), "headers", None)
+    return {} if headers is None else headers
 
 
 def _is_lost_line(error: Exception) -> bool:

@@ -1,7 +1,4 @@
-"""The response that a stream of events comes to.
-
-Which events of a stream people want to see.
-"""
+"""Streams of the Responses API: the response they add up to, and the events that are announced."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ class Streamed:
     _done: dict[_Key, dict[str, Any]] = field(default_factory=dict[_Key, dict[str, Any]])
     _final: dict[str, Any] | None = None
 
-    def hear(self, event: dict[str, Any]) -> None:
+    def add(self, event: dict[str, Any]) -> None:
         """Take in one event. Raises `ReplyBroken` when it says that the stream broke off."""
         kind = text_of(event, "type")
         if kind == "response.output_item.done":
@@ -43,50 +40,50 @@ class Streamed:
             status = maybe_text(final, "status") or kind.removeprefix("response.")
             self._final = {**final, "status": status}
         elif kind == "error":
-            told = maybe_text(event, "message") or "it does not say why"
-            raise ReplyBroken(f"it broke off: {told}", code=text_of(event, "code"))
+            reported = maybe_text(event, "message") or "it does not say why"
+            raise ReplyBroken(f"it broke off: {reported}", code=text_of(event, "code"))
 
     def body(self) -> dict[str, Any]:
         """The whole response. Raises `ReplyBroken` when there is none yet."""
         if self._final is None:
             raise ReplyBroken("the connection ended before the response was complete")
-        return {**self._final, "output": _filled(self._final.get("output"), self._told())}
+        return {**self._final, "output": _filled(self._final.get("output"), self._reported())}
 
     def _add(self, item: dict[str, Any], place: int | None) -> None:
         # Some servers say everything twice.
         if item:
             self._done[place, text_of(item, "id") or repr(item)] = item
 
-    def _told(self) -> _Items:
+    def _reported(self) -> _Items:
         """The items in the order of the output, which they need not be told in."""
         if any(place is None for place, _ in self._done):
             return [*self._done.values()]
         return [self._done[key] for key in sorted(self._done, key=lambda key: key[0] or 0)]
 
 
-def _filled(output: Any, told: _Items) -> list[Any]:
+def _filled(output: Any, reported: _Items) -> list[Any]:
     """The items of the final response, with what only their own events told of them."""
     if not isinstance(output, list) or not output:
-        return [*told]
-    known = {item["id"]: item for item in told if isinstance(item.get("id"), str)}
-    items = [_merged(each, known) for each in cast("list[Any]", output)]
+        return [*reported]
+    known = {item["id"]: item for item in reported if isinstance(item.get("id"), str)}
+    items = [_merged(item, known) for item in cast("list[Any]", output)]
     # Some servers give an item another id in every event: only a response that is too short
     # can have left one out.
-    return items if len(items) >= len(told) else _with_lost(items, told)
+    return items if len(items) >= len(reported) else _with_lost(items, reported)
 
 
 def _merged(item: Any, known: dict[str, dict[str, Any]]) -> Any:
-    found = plain(item)
-    earlier = known.get(text_of(found, "id"), {})
-    missing = {key: value for key, value in earlier.items() if found.get(key) is None}
-    return {**found, **missing} if found else item
+    fields = plain(item)
+    earlier = known.get(text_of(fields, "id"), {})
+    missing = {key: value for key, value in earlier.items() if fields.get(key) is None}
+    return {**fields, **missing} if fields else item
 
 
-def _with_lost(items: Sequence[Any], told: _Items) -> list[Any]:
+def _with_lost(items: Sequence[Any], reported: _Items) -> list[Any]:
     """The items, and in their places those that only an event told of."""
     whole = [*items]
-    ids = {text_of(plain(each), "id") for each in items} - {""}
-    for place, item in enumerate(told):
+    ids = {text_of(plain(item), "id") for item in items} - {""}
+    for place, item in enumerate(reported):
         if text_of(item, "id") not in ids and item not in whole:
             whole.insert(place, item)
     return whole
@@ -98,7 +95,7 @@ class Watcher:
     def __init__(self, announcer: StreamAnnouncer) -> None:
         self._announcer = announcer
 
-    def hear(self, event: dict[str, Any]) -> None:
+    def add(self, event: dict[str, Any]) -> None:
         """Take in one event."""
         kind = maybe_text(event, "type") or ""
         if kind == "response.output_text.delta":

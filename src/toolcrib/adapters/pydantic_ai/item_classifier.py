@@ -14,6 +14,7 @@ from toolcrib.adapters.items import (
     ModelMessage,
     ReasoningItem,
     ReplyItem,
+    ToolCallEnd,
     ToolCallItem,
     ToolOutputItem,
     UnknownItem,
@@ -33,12 +34,7 @@ from toolcrib.adapters.pydantic_ai.parts import (
     read_message,
     without_text,
 )
-from toolcrib.adapters.tool_calls import (
-    CallReader,
-    ClientCallReader,
-    ToolCallEnd,
-    redacted_arguments,
-)
+from toolcrib.adapters.tool_calls import CallReader, ClientCallReader, redacted_arguments
 from toolcrib.adapters.tool_declarations import HostedDeclaration, ToolDeclarations, undeclared
 from toolcrib.adapters.turn_tools import ProviderProfile
 

@@ -1,4 +1,4 @@
-"""The shell in a container, on the Responses API."""
+"""The shell in a container of the provider, on the Responses API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shell whose commands run here, on the Responses API."""
+"""The shell whose commands a handler of this process runs, on the Responses API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first local shell on the Responses API."""
+"""The older local shell (`local_shell`) on the Responses API."""
 
 from __future__ import annotations
 

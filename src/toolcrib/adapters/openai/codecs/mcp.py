@@ -1,7 +1,4 @@
-"""Remote MCP servers on the Responses API.
-
-The question whether a remote MCP tool may be called, on the Responses API.
-"""
+"""Remote MCP servers on the Responses API, and the approval requests for their tools."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The provider's search for tools, on the Responses API.
-
-A search for tools that runs here, on the Responses API.
-"""
+"""Tool search on the Responses API: run by the provider, or by a handler of this process."""
 
 from __future__ import annotations
 
