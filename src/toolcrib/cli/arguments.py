@@ -27,7 +27,7 @@ def read_arguments(text: str) -> dict[str, Any]:
 def parse_arguments(
     words: Iterable[str], text: str | None, parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What was given, as JSON (`text`) or as words. Raises `typer.BadParameter` for what cannot be
+    """The arguments, as JSON (`text`) or as words. Raises `typer.BadParameter` for what cannot be
     read; whether it fits the schema is for the call to say.
     """
     words = list(words)
@@ -35,15 +35,15 @@ def parse_arguments(
         if words:
             raise typer.BadParameter("give the arguments as key=value or as --arguments, not both")
         return read_arguments(text)
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not name or not equals:
             raise typer.BadParameter(f"{word!r} is not key=value; or use --arguments '{{...}}'")
-        if name in given:
-            raise typer.BadParameter(f"{name!r} is given twice")
-        given[name] = _read(value, _types_of(parameters, name))
-    return given
+        if name in values:
+            raise typer.BadParameter(f"{name!r} is there twice; remove one")
+        values[name] = _read(value, _types_of(parameters, name))
+    return values
 
 
 def _types_of(parameters: Mapping[str, Any], name: str) -> frozenset[str]:
@@ -75,7 +75,7 @@ def _read(value: str, types: frozenset[str]) -> Any:
     if "string" in types and "null" not in types:
         return value
     try:
-        found = from_json(value, allow_inf_nan=False)
+        parsed = from_json(value, allow_inf_nan=False)
     except ValueError:
         return value
-    return value if "string" in types and found is not None else found
+    return value if "string" in types and parsed is not None else parsed

@@ -36,9 +36,9 @@ class LazyGroup(TyperGroup):
 
 def _typer(place: str) -> typer.Typer:
     module, _, name = place.partition(":")
-    found = getattr(import_module(module), name)
-    if isinstance(found, typer.Typer):
-        return found
+    command = getattr(import_module(module), name)
+    if isinstance(command, typer.Typer):
+        return command
     alone = typer.Typer(add_completion=False)
-    alone.command()(found)
+    alone.command()(command)
     return alone

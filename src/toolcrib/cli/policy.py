@@ -35,14 +35,14 @@ def check(
     Example: toolcrib policy check policy.yaml
     """
     policy = _load(file)
-    found = cautions(policy)
-    for caution in found:
+    warnings = cautions(policy)
+    for caution in warnings:
         show_note(_caution_text(file, caution), "yellow")
     if json:
-        show_json({"file": str(file), "rules": len(policy.rules), "warnings": found})
+        show_json({"file": str(file), "rules": len(policy.rules), "warnings": warnings})
     else:
-        show(f"{file}: {len(policy.rules)} rules, {len(found)} warnings")
-    if strict and found:
+        show(f"{file}: {len(policy.rules)} rules, {len(warnings)} warnings")
+    if strict and warnings:
         raise typer.Exit(1)
 
 

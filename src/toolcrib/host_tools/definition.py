@@ -1,4 +1,4 @@
-"""A tool as a host application defines it: a JSON Schema and a function of input and context."""
+"""A tool as a host application defines it: a JSON Schema and a function."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class HostToolDefinition:
     is_read_only: bool = False
     uses: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
-    """What the connected client must be able to do for the tool to be offered."""
+    """The capabilities that the connected client must have for the tool to be available."""
     deprecated: str | None = None
     factory: SessionFactory | None = None
     sandbox: SandboxOptions | Mapping[str, Any] | bool = field(default=False, hash=False)
@@ -150,25 +150,25 @@ class HostToolDefinition:
         return self._tool
 
     def handled_by(self, handler: ToolHandler) -> HostToolDefinition:
-        """The tool as it is in one session, with the handler that its factory made."""
+        """The tool of one session, with the handler that its factory made."""
         return replace(self, handler=handler, factory=None)
 
     def _check_maker(self) -> None:
         makers = ("handler", "factory", "typed")
-        given = [maker for maker in makers if getattr(self, maker) is not None]
-        if not given:
+        present = [maker for maker in makers if getattr(self, maker) is not None]
+        if not present:
             raise InvalidTool(
                 f"tool {self.name!r} has no handler; give it one, or a factory that makes one "
                 "for each session"
             )
-        if len(given) > 1:
-            raise InvalidTool(f"tool {self.name!r} has both {' and '.join(given)}; keep one")
+        if len(present) > 1:
+            raise InvalidTool(f"tool {self.name!r} has both {' and '.join(present)}; keep one")
         if self.factory is not None:
             self._check_factory(self.factory)
         if self.sandbox is not False and self.handler is None:
             raise InvalidTool(
                 f"tool {self.name!r}: only a handler of plain input can run in a sandbox, because "
-                f"nothing of this process is there; give it a handler in place of {given[0]}"
+                f"nothing of this process is there; give it a handler in place of {present[0]}"
             )
 
     def _check_factory(self, factory: SessionFactory) -> None:

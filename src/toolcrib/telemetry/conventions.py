@@ -5,7 +5,7 @@ open-telemetry/semantic-conventions-genai, where they live now (November 2026): 
 the duration metric with its buckets, and the agent's name on tool spans. All of them are in
 development; `error.type` is stable.
 
-What was said: arguments, results and texts. They are left out unless somebody asks for them.
+Content (arguments, results and texts) is left out unless it is requested.
 """
 
 from __future__ import annotations
@@ -117,10 +117,10 @@ CAPTURE_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _WANTED: Final = frozenset({"true", "1", "span_only", "span_and_event"})
 
 
-def is_content_wanted(asked: bool | None) -> bool:
+def is_content_wanted(capture_content: bool | None) -> bool:
     """What the program says; where it says nothing, what the environment says."""
-    if asked is not None:
-        return asked
+    if capture_content is not None:
+        return capture_content
     return os.environ.get(CAPTURE_VARIABLE, "").strip().lower() in _WANTED
 
 

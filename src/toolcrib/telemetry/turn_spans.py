@@ -1,13 +1,10 @@
 """Spans of prompts, and of the steps in which a model answers.
 
-A turn of an agent that is not ours says nothing when it ends without an answer. Such a turn is
-found to be over when its task is done, when another prompt starts, or at the latest when the
-instrumentation is closed.
+An agent of another framework publishes no event when its turn ends without an answer. Such a turn
+ends when its task is done, when another prompt starts, or when the instrumentation is closed.
 
-The span of one step: a model was asked and has answered.
-
-The provider may have run tools meanwhile. It rarely says for how long, so such calls are events
-on the step's span, and spans of their own only where their time is known.
+A provider rarely says how long its hosted calls took. They are events on the step's span, and
+spans of their own only where their duration is known.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class ScriptedOpenAI:
         self.requests.append(body)
         if not self._outputs:
             return Response(400, json={"error": {"message": "the script is over"}})
-        said = {
+        reply = {
             "id": f"resp_{len(self.requests)}",
             "object": "response",
             "status": "completed",
@@ -53,8 +53,8 @@ class ScriptedOpenAI:
             "output": list(self._outputs.popleft()),
         }
         if not body.get("stream"):
-            return Response(200, json=said)
-        event = json.dumps({"type": "response.completed", "response": said})
+            return Response(200, json=reply)
+        event = json.dumps({"type": "response.completed", "response": reply})
         headers = {"content-type": "text/event-stream"}
         return Response(200, text=f"event: response.completed\ndata: {event}\n\n", headers=headers)
 
