@@ -1,9 +1,8 @@
-"""Waiting for a turn to run: the parallel cap, threads, and tools that run one at a time.
+"""Admission: how many calls run at once, in threads, and of tools that run one call at a time.
 
 A call waits here before it starts, so that waiting costs it none of its tool's time limit and a
-crash meanwhile leaves nothing in doubt. A deadline is for the whole call and ends the wait.
-
-Tools that run one call at a time: who runs, who waits, and who would wait for ever.
+crash meanwhile leaves nothing in doubt. A deadline is for the whole call and ends the wait. Tools
+that call each other could wait for each other for ever; such a call ends instead.
 """
 
 from __future__ import annotations
@@ -69,11 +68,11 @@ class OneAtATime:
 
 def _is_within(call: Call, outer: Call) -> bool:
     """Whether `call` is `outer`, or was made by it, or by what it made."""
-    each: Call | None = call
-    while each is not None:
-        if each is outer:
+    ancestor: Call | None = call
+    while ancestor is not None:
+        if ancestor is outer:
             return True
-        each = each.parent
+        ancestor = ancestor.parent
     return False
 
 

@@ -81,10 +81,13 @@ class Execution:
             else:
                 call.succeed(await self._limited(call, self._limit(call, timeout)))
         except asyncio.CancelledError:
+            # Two things cancel this task: `cancel(call)`, which ends the call alone and is counted
+            # in `call.cancels`, and whoever awaits the call, whose cancellation must go on up.
             call.is_left_running = call.is_left_running or needs_thread(call)
             if not call.cancels:
                 raise
         except ControlFlow:
+            # A handler that turns its cancellation into a signal is cancelled all the same.
             if not call.cancels:
                 raise
         except SandboxUnavailable as error:

@@ -113,15 +113,19 @@ class Executor:
         Calls that wait for approval do not hold up the others. Raises `UsageError` before anything
         runs when one of the requests cannot be made.
         """
-        ready = [replace(each, arguments=encode_arguments(each.arguments)) for each in requests]
-        self._check_ids([each.call_id for each in ready if each.call_id is not None])
+        ready = [
+            replace(request, arguments=encode_arguments(request.arguments)) for request in requests
+        ]
+        self._check_ids([request.call_id for request in ready if request.call_id is not None])
 
         async def one(request: CallRequest) -> Outcome:
             return await self.call(
                 request.name, request.arguments, call_id=request.call_id, caller=request.caller
             )
 
-        return await run_all([lambda each=each: one(each) for each in ready], max_parallel)
+        return await run_all(
+            [lambda request=request: one(request) for request in ready], max_parallel
+        )
 
     async def call_nested(self, parent: Call, name: str, arguments: Mapping[str, Any]) -> Outcome:
         """Call a tool on behalf of a running call; used through `ToolContext.call_tool`."""

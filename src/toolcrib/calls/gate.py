@@ -19,10 +19,11 @@ from toolcrib.approval.edit import check_edit, restore_secrets
 from toolcrib.approval.policy import Explanation, Policy, default_verdict
 from toolcrib.approval.rule import Subject, Verdict
 from toolcrib.calls.call import CallSuspended
+from toolcrib.calls.freeze import digest, freeze
 from toolcrib.calls.records import open_call
 from toolcrib.calls.request import ASKED_BY_TOOL, IN_DOUBT, LISTED, is_about_doubt, request_for
 from toolcrib.calls.session_calls import calls_of
-from toolcrib.calls.validate import digest, freeze, parse_arguments
+from toolcrib.calls.validate import parse_arguments
 from toolcrib.errors import CallEnded, InvalidDecision
 from toolcrib.failures import Failure
 from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
@@ -149,6 +150,8 @@ class Gate:
         """Ask whoever can answer now; without a clear answer the call does not run."""
         session = self._session
         asked_at = session.clock()
+        # The request is filed already: if this process dies while the approver thinks, the call
+        # waits in the store and anybody can decide it.
         reply = await self._ask_approver(request)
         call.waited += max(0.0, session.clock() - asked_at)
         if reply is not None:
@@ -223,6 +226,7 @@ class Gate:
         """Act on a decision. It is used up in the same step as it enters the ledger."""
         session = self._session
         call.decided_by = decided.actor
+        # Before it is used up: a decision on another call than this one lets nothing run.
         _check_digest(call, decided)
         _check_edit(request, decided)
         await session.record(
@@ -248,6 +252,8 @@ class Gate:
             case Approve(arguments=edited):
                 if edited is not None:
                     self._edit(call, edited)
+                # The policy may have changed since the question, and edited arguments are new to
+                # it: a deny rule beats any yes.
                 self.refuse_denied(call, is_doubt=is_doubt)
                 _approve(call)
             case Deny(reason=reason):

@@ -140,7 +140,7 @@ async def run_pre_hooks(call: Call, chain: HookChain) -> None:
     An exception of a hook becomes the call's result: the tool does not run and the post hooks see
     it.
     """
-    given, context, name = call.arguments, call.context, call.name
+    raw_arguments, context, name = call.arguments, call.context, call.name
     try:
         for hook, is_global in chain.pre:
             # A copy for each: a hook that keeps it cannot change what the next one sees.
@@ -152,10 +152,10 @@ async def run_pre_hooks(call: Call, chain: HookChain) -> None:
                 if chain.timeout is not None or type(begun) is not _COROUTINE:
                     begun = _bounded(chain, begun, hook)
                 reply = await begun
-            except ApprovalRequired as asked:
+            except ApprovalRequired as needed:
                 # The hook asks and changes nothing. Later hooks still run, and what earlier ones
                 # rewrote stays: the approver must see exactly what will run.
-                call.approval_metadata = asked.metadata or call.approval_metadata or {}
+                call.approval_metadata = needed.metadata or call.approval_metadata or {}
             else:
                 _accept(call, before, reply, hook)
             if call.is_settled:
@@ -165,7 +165,7 @@ async def run_pre_hooks(call: Call, chain: HookChain) -> None:
     except Exception as error:
         call.fail(error)
         return
-    if call.arguments is not given:
+    if call.arguments is not raw_arguments:
         call.params = parse_arguments(call, call.arguments, after=" after its pre hooks")
 
 

@@ -1,9 +1,4 @@
-"""How a call ended, or that it waits.
-
-Several calls at once, answered in the order they were asked.
-
-What a call may cost.
-"""
+"""Requests, limits and outcomes: what goes into an executor and what comes out of it."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.calls.call import CallSuspended
 from toolcrib.calls.execute import cancelled
+from toolcrib.calls.freeze import freeze
 from toolcrib.calls.hooks import HookChain, run_post_hooks, run_pre_hooks
 from toolcrib.calls.nested_calls import check_nesting
 from toolcrib.calls.outcome import NOTHING, Outcome
@@ -25,7 +26,7 @@ from toolcrib.calls.records import (
 )
 from toolcrib.calls.redaction import shown_failure
 from toolcrib.calls.shape import shape
-from toolcrib.calls.validate import freeze, validate
+from toolcrib.calls.validate import validate
 from toolcrib.errors import ApprovalRequired, CallEnded, ControlFlow, ModelRetry, ToolTimeout
 from toolcrib.failures import Failure
 from toolcrib.session.turns import CALL_HERE
@@ -72,18 +73,24 @@ class Path:
         return self._conclude(call, self._walk_on(call, decision))
 
     async def _walk(self, call: Call) -> None:
+        # 1. resolve
         if call.parent is not None:
             check_nesting(call, call.parent, self._limits.max_depth)
         tool = self._table.resolve(call)
         if tool.ref.place != "local":
             self._execution.check_place(call)
+        # 2. validate
         validate(call, self._limits.max_arguments_bytes)
+        # 3. pre hooks
         chain = self._chains.get(call.name)
         if chain is not None or tool.wants_context:
             call.context = self._make_context(call)
         if chain is not None and chain.has_pre:
             await run_pre_hooks(call, chain)
+        # 4. freeze: nothing after this line changes the arguments, except an edit by an approver,
+        # which goes through validate and freeze again.
         freeze(call)
+        # 5. decide
         if not call.is_settled and self._gate.must_decide(call):
             await self._gate.get().decide(call)
         await self._perform(call, chain)
@@ -98,8 +105,9 @@ class Path:
         await self._perform(call, chain)
 
     async def _perform(self, call: Call, chain: HookChain | None) -> None:
+        # 6. start and 7. execute, once more after each approval that the handler asked for
         while not call.is_settled:
-            asked = None
+            approval: ApprovalRequired | None = None
             try:
                 if self._admission.is_free_for(call):
                     durable = record_start(call)
@@ -110,12 +118,14 @@ class Path:
                     await self._attempt_in_turn(call)
             except ApprovalRequired as needed:
                 # The handler found out now that it needs a yes; with it, it is tried again.
-                asked = needed
-            if asked is not None:
+                approval = needed
+            if approval is not None:
                 # Out of the slot: whoever takes long to answer holds up no other call.
-                await self._ask(call, asked)
+                await self._ask(call, approval)
+        # 8. post hooks
         if chain is not None and chain.has_post:
             await run_post_hooks(call, chain)
+        # 9. shape
         shape(call, self._limits.max_result_chars, self._table)
 
     async def _attempt_in_turn(self, call: Call) -> None:
@@ -130,12 +140,12 @@ class Path:
                 await durable
             await self._execution.execute(call)
 
-    async def _ask(self, call: Call, asked: ApprovalRequired) -> None:
+    async def _ask(self, call: Call, needed: ApprovalRequired) -> None:
         if call.is_approved:
             call.fail(RuntimeError(f"{call.name} asked for approval again after it was given"))
             return
         settle_start(call)
-        call.approval_metadata = asked.metadata or {}
+        call.approval_metadata = needed.metadata or {}
         await self._gate.get().ask_for_handler(call)
 
     async def _conclude(self, call: Call, work: Awaitable[None]) -> Outcome:
@@ -149,6 +159,7 @@ class Path:
             except ModelRetry as retry:
                 call.error = retry
                 end(call, Failure("tool_error", str(retry), error_type="ModelRetry"))
+            # 10. finish
             outcome = _finished(call)
             durable = record_finish(call)
             if durable is not None:
@@ -184,8 +195,8 @@ def _leave(call: Call, error: BaseException) -> None:
         return
     if isinstance(error, Exception) and not isinstance(error, asyncio.CancelledError):
         # A signal may stand for one of another library, which says more.
-        told = (isinstance(error, ControlFlow) and error.__cause__) or error
-        name = type(told).__name__
+        cause = (isinstance(error, ControlFlow) and error.__cause__) or error
+        name = type(cause).__name__
         end(call, Failure("tool_error", f"The call was left by {name}.", error_type=name))
     else:
         end(call, cancelled(call))

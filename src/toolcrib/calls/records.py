@@ -1,9 +1,8 @@
-"""What a call's records say: as events for subscribers, as JSON for the ledger.
+"""Stages six and ten, start and finish: the records that a call leaves in the ledger.
 
-A ledger is written for every call, so its JSON is put together from parts that are JSON already
-(the tool's reference, the arguments, the rendered value) instead of being encoded from an event.
-
-Stages six and ten: what the ledger keeps of a call.
+"Started" is in the ledger before the handler runs, so that a crash leaves no call unknown; one
+`tool.invoked` follows, whatever the end was. A record is built as an event for subscribers and as
+JSON for the ledger, both from the same facts.
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
+from toolcrib.calls.freeze import digest
 from toolcrib.calls.redaction import scrub, shown_arguments, shown_value
 from toolcrib.calls.session_calls import calls_of
-from toolcrib.calls.validate import digest
 from toolcrib.ledger.encoding import encode_facts
 from toolcrib.ledger.events import CallStarted, CallUnrecorded, ToolInvoked
 from toolcrib.store.store import (

@@ -11,8 +11,8 @@ from pydantic_core import from_json, to_json
 
 from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.approval.rule import Verdict
+from toolcrib.calls.freeze import digest
 from toolcrib.calls.redaction import scrub, shown_arguments
-from toolcrib.calls.validate import digest
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call

@@ -36,57 +36,57 @@ class Resumption:
         self, call_ids: Iterable[str] | None, deadline: float | None = None
     ) -> list[Outcome]:
         """Go on with the given open calls, or with all of them."""
-        held = await self._hold(None if call_ids is None else set(call_ids))
-        return await run_all([lambda call=call: self._take_up(call, deadline) for call in held])
+        taken = await self._claim_all(None if call_ids is None else set(call_ids))
+        return await run_all([lambda call=call: self._take_up(call, deadline) for call in taken])
 
     async def resume_one(self, call_id: str, name: str, deadline: float | None = None) -> Outcome:
         """Go on with one open call, which must be of the tool `name`."""
-        found = await self._hold_one(call_id)
-        if found.tool.name != name:
+        open_call = await self._claim_one(call_id)
+        if open_call.tool.name != name:
             self._calls.claimed.discard(call_id)
-            raise UsageError(f"call {call_id!r} is of {found.tool.name!r}, not of {name!r}")
-        return await self._take_up(found, deadline)
+            raise UsageError(f"call {call_id!r} is of {open_call.tool.name!r}, not of {name!r}")
+        return await self._take_up(open_call, deadline)
 
     async def withdraw(self, call_id: str) -> Outcome:
         """End a call that waits, as cancelled."""
-        found = await self._hold_one(call_id)
-        return await self._go_on(found, self._withdrawn)
+        open_call = await self._claim_one(call_id)
+        return await self._go_on(open_call, self._withdrawn)
 
-    async def _hold(self, wanted: set[str] | None) -> list[OpenCall]:
+    async def _claim_all(self, wanted: set[str] | None) -> list[OpenCall]:
         """Claim open calls, and give them as they are now that nobody else can work on them."""
         claimed = {
             call.call_id
             for call in await self._open_calls()
             if (wanted is None or call.call_id in wanted) and self._claim(call)
         }
-        held: list[OpenCall] = []
+        taken: list[OpenCall] = []
         try:
             # Whoever had a call until we claimed it may have ended it since it was first read.
             for call in await self._open_calls() if claimed else ():
                 if call.call_id in claimed and call.state != "started":
-                    held.append(call)
+                    taken.append(call)
         finally:
-            unheld = claimed - {call.call_id for call in held}
-            self._calls.claimed.difference_update(unheld)
-        return held
+            unclaimed = claimed - {call.call_id for call in taken}
+            self._calls.claimed.difference_update(unclaimed)
+        return taken
 
-    async def _hold_one(self, call_id: str) -> OpenCall:
-        held = await self._hold({call_id})
-        if held:
-            return held[0]
+    async def _claim_one(self, call_id: str) -> OpenCall:
+        taken = await self._claim_all({call_id})
+        if taken:
+            return taken[0]
         if call_id in self._calls.claimed:
             raise UsageError(f"call {call_id!r} is being worked on already")
         raise UsageError(f"no call {call_id!r} waits in session {self._session.session_id}")
 
-    async def _withdrawn(self, call: Call, found: OpenCall) -> None:
-        if found.state == "in_doubt":
+    async def _withdrawn(self, call: Call, open_call: OpenCall) -> None:
+        if open_call.state == "in_doubt":
             raise CallEnded(
                 "in_doubt", f"`{call.name}` may have taken effect; it is not run again."
             )
         raise CallEnded("cancelled", f"The call of `{call.name}` was cancelled while it waited.")
 
     async def _open_calls(self) -> list[OpenCall]:
-        # A session that was just opened may still be writing down what it found in doubt.
+        # A session that was just opened may still be writing down what it open_call in doubt.
         await self._session.ledger.flush()
         return await ask_store(self._session.store, self._session.open_calls)
 
@@ -97,64 +97,64 @@ class Resumption:
         claimed.add(call.call_id)
         return True
 
-    def _take_up(self, found: OpenCall, deadline: float | None) -> Awaitable[Outcome]:
-        return self._go_on(found, self._settle, deadline)
+    def _take_up(self, open_call: OpenCall, deadline: float | None) -> Awaitable[Outcome]:
+        return self._go_on(open_call, self._settle, deadline)
 
     async def _go_on(
         self,
-        found: OpenCall,
+        open_call: OpenCall,
         settle: Callable[[Call, OpenCall], Awaitable[None]],
         deadline: float | None = None,
     ) -> Outcome:
-        call = self._reopen(found, deadline)
+        call = self._reopen(open_call, deadline)
         try:
-            outcome = await self._path.go_on(call, settle(call, found))
+            outcome = await self._path.go_on(call, settle(call, open_call))
         finally:
-            self._calls.claimed.discard(found.call_id)
+            self._calls.claimed.discard(open_call.call_id)
         if outcome.status != "waiting":
-            self._calls.waiting.discard(found.call_id)
+            self._calls.waiting.discard(open_call.call_id)
         return outcome
 
-    def _reopen(self, found: OpenCall, deadline: float | None) -> Call:
+    def _reopen(self, open_call: OpenCall, deadline: float | None) -> Call:
         session = self._session
         call = Call(
-            found.call_id,
-            found.tool.name,
-            found.arguments,
+            open_call.call_id,
+            open_call.tool.name,
+            open_call.arguments,
             session,
-            created_at=found.created_at,
-            caller=Caller(found.principal, found.transport, found.is_by_model),
+            created_at=open_call.created_at,
+            caller=Caller(open_call.principal, open_call.transport, open_call.is_by_model),
             deadline=deadline,
         )
-        call.approval_id = found.approval_id
-        call.attempt = found.attempt
-        call.was_edited = found.was_edited
-        call.depth = found.depth
-        call.parent_call_id = found.parent_call_id
-        call.turn = found.turn
-        call.waited = max(0.0, session.clock() - found.created_at)
-        tool = self._table.get(found.tool.name)
-        if tool is not None and tool.ref == found.tool:
+        call.approval_id = open_call.approval_id
+        call.attempt = open_call.attempt
+        call.was_edited = open_call.was_edited
+        call.depth = open_call.depth
+        call.parent_call_id = open_call.parent_call_id
+        call.turn = open_call.turn
+        call.waited = max(0.0, session.clock() - open_call.created_at)
+        tool = self._table.get(open_call.tool.name)
+        if tool is not None and tool.ref == open_call.tool:
             call.resolve(tool)
         else:
             # Another version may not know which of the arguments are secret.
-            call.frozen_ref = found.tool
-            call.digest_cache = found.digest
+            call.frozen_ref = open_call.tool
+            call.digest_cache = open_call.digest
         return call
 
-    async def _settle(self, call: Call, found: OpenCall) -> None:
+    async def _settle(self, call: Call, open_call: OpenCall) -> None:
         """Decide whether the call runs. Whatever is not clear here ends it."""
         from toolcrib.calls.request import is_about_doubt
 
-        await self._check_tool(call, found)
-        self._check_caller(call, found)
+        await self._check_tool(call, open_call)
+        self._check_caller(call, open_call)
         call.params = parse_arguments(call, call.arguments)
-        filed = await self._filed(found)
+        filed = await self._filed(open_call)
         is_asked_about_doubt = filed is not None and is_about_doubt(filed.request)
         is_open = filed is not None and filed.state != "used"
-        if found.decided is not None:
-            self._gate.get().apply(call, found.decided, is_doubt=is_asked_about_doubt)
-        elif found.state == "in_doubt" and not (is_open and is_asked_about_doubt):
+        if open_call.decided is not None:
+            self._gate.get().apply(call, open_call.decided, is_doubt=is_asked_about_doubt)
+        elif open_call.state == "in_doubt" and not (is_open and is_asked_about_doubt):
             await self._doubt(call)
         elif filed is not None and is_open:
             await self._gate.get().go_on(call, filed.request, filed.decided)
@@ -164,17 +164,17 @@ class Resumption:
                 f"The request to approve `{call.name}` is gone; the model has to call again.",
             )
 
-    async def _filed(self, found: OpenCall) -> FiledApproval | None:
-        if found.approval_id is None:
+    async def _filed(self, open_call: OpenCall) -> FiledApproval | None:
+        if open_call.approval_id is None:
             return None
         session = self._session
-        return await ask_store(session.store, session.store.approval, found.approval_id)
+        return await ask_store(session.store, session.store.approval, open_call.approval_id)
 
-    def _check_caller(self, call: Call, found: OpenCall) -> None:
+    def _check_caller(self, call: Call, open_call: OpenCall) -> None:
         """End a nested call: the one that made it died with its process and cannot take it."""
-        if found.depth == 0:
+        if open_call.depth == 0:
             return
-        if found.state == "in_doubt":
+        if open_call.state == "in_doubt":
             raise CallEnded("in_doubt", f"`{call.name}` was interrupted, and so was its caller.")
         raise CallEnded(
             "cancelled", f"The caller of `{call.name}` was interrupted while it waited."
@@ -186,18 +186,18 @@ class Resumption:
         if not call.tool.tool.is_idempotent:
             await self._gate.get().ask_about_doubt(call)
 
-    async def _check_tool(self, call: Call, found: OpenCall) -> None:
+    async def _check_tool(self, call: Call, open_call: OpenCall) -> None:
         """A decision was about one version of one tool; nothing else may run in its name."""
         if call.prepared is not None:
             return
-        why = "is gone" if self._table.get(found.tool.name) is None else "has changed"
+        why = "is gone" if self._table.get(open_call.tool.name) is None else "has changed"
         session = self._session
         await session.record(
             ToolUnavailable(
                 session_id=session.session_id,
                 at=session.clock(),
                 call_id=call.call_id,
-                tool=found.tool,
+                tool=open_call.tool,
                 reason=f"the tool {why}",
             )
         )

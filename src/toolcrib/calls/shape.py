@@ -146,13 +146,15 @@ def _check_output(call: Call, check: Callable[[Any], None]) -> None:
 
         faults = explain(error, call.tool.tool.output_schema or {})
         lines = [f"- {fault.pointer or '/'}: {fault.message}" for fault in faults]
-        told = f"`{call.name}` gave a result that is not what it promises:"
-        _withdraw(call, Failure("invalid_result", "\n".join([told, *lines]), faults=faults))
+        message = f"`{call.name}` gave a result that is not what it promises:"
+        _withdraw(call, Failure("invalid_result", "\n".join([message, *lines]), faults=faults))
 
 
 def _refuse(call: Call, value: Any, why: str) -> None:
-    told = f"`{call.name}` returned {_type_name(value)}, which cannot be turned into JSON ({why})."
-    _withdraw(call, Failure("invalid_result", told, error_type=_type_name(value)))
+    message = (
+        f"`{call.name}` returned {_type_name(value)}, which cannot be turned into JSON ({why})."
+    )
+    _withdraw(call, Failure("invalid_result", message, error_type=_type_name(value)))
 
 
 def _withdraw(call: Call, failure: Failure) -> None:

@@ -1,13 +1,13 @@
-"""Stages two and four: raw arguments to typed params; then the arguments are frozen."""
+"""Stage two, validate: raw arguments become typed params."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from toolcrib.calls.freeze import digest
 from toolcrib.errors import CallEnded, UsageError
 from toolcrib.failures import Fault
 
@@ -76,20 +76,3 @@ def describe(name: str, faults: tuple[Fault, ...], after: str = "") -> str:
     """One sentence and one line per fault, for the model."""
     lines = [f"- {fault.pointer or '/'}: {fault.message}" for fault in faults]
     return "\n".join([f"The arguments of `{name}` are not valid{after}:", *lines])
-
-
-def freeze(call: Call) -> None:
-    """The arguments are final from here on; the digest is of what they are now."""
-    call.digest_cache = None
-
-
-def digest(call: Call) -> str:
-    """What the frozen call is, in one number: tool, version and arguments.
-
-    Computed when first needed; the arguments cannot change in between because they are bytes.
-    """
-    if call.digest_cache is None:
-        tool = call.prepared
-        identity = tool.identity if tool else f"{call.name}\n".encode(errors="surrogatepass")
-        call.digest_cache = sha256(identity + call.arguments).hexdigest()
-    return call.digest_cache

@@ -5,7 +5,6 @@ Session, time and call id are fields of the record itself and are not repeated i
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields, is_dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, cast
@@ -78,6 +77,8 @@ def _read(payload: bytes) -> dict[str, Any]:
         return from_json(payload)
     except ValueError:
         # Arguments and values may be as deep as that parser goes, and a payload is deeper by one.
+        import json
+
         return json.loads(payload)
 
 

@@ -1,11 +1,7 @@
-"""What every event has.
-
-Everything that happens in a session, as typed facts.
+"""Events: everything that happens in a session, as typed facts.
 
 Each event has a `kind`: the name it carries in the ledger and on every wire. Events hold the
 redacted view of arguments and results, never a secret.
-
-What happens while a model answers a prompt.
 """
 
 from __future__ import annotations

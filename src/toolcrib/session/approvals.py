@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import os
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 from pydantic_core import to_json
 
 from toolcrib.approval.decision import Actor, ApprovalRequest, Approve, Decided, Decision, Expire
-from toolcrib.approval.edit import check_edit
 from toolcrib.errors import InvalidDecision, StoreError
 from toolcrib.ledger.events import GrantChanged
 from toolcrib.store.codec import decode_decided
@@ -92,7 +91,7 @@ class Approvals:
             # A call id may come again; the permission must not.
             new = replace(new, uses=1)
         grant = new.issue(
-            grant_id=f"grant_{uuid.uuid4().hex[:12]}",
+            grant_id=f"grant_{os.urandom(6).hex()}",
             tool=request.tool,
             session_id=session.session_id,
             call_id=request.call_id,
@@ -167,6 +166,8 @@ class Approvals:
             raise InvalidDecision("only the clock expires a request; deny it instead")
         if isinstance(decision, Approve):
             if decision.arguments is not None:
+                from toolcrib.approval.edit import check_edit
+
                 check_edit(request, decision.arguments)
         elif grant is not None:
             raise InvalidDecision("a grant goes with an approval only")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -80,7 +79,7 @@ class Session:
         unanswered: Unanswered = "wait",
     ) -> None:
         self.store: Store = MemoryStore(clock=clock) if store is None else store
-        self.session_id = check_session_id(session_id or f"ses_{uuid.uuid4().hex[:16]}")
+        self.session_id = check_session_id(session_id or f"ses_{os.urandom(8).hex()}")
         self.bus = bus or EventBus()
         self.clock = clock
         self.cwd = cwd or os.getcwd()

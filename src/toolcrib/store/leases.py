@@ -1,9 +1,8 @@
-"""Who may write a session, kept in the sessions table.
+"""Leases: which process may write a session, as the sessions table has it.
 
 The fence is the truth: it grows with every writer and every commit is checked against it. The
-holder and the expiry only say when another process may become the writer.
-
-Which process holds a lease, and whether it is certainly dead.
+holder and the expiry only say when another process may become the writer. A holder that has
+certainly died is not waited for.
 """
 
 from __future__ import annotations
@@ -137,6 +136,8 @@ class Leases:
         else:
             fence, holder, expires_at, seq, digest = row
             check_free(session_id, holder, expires_at, self._clock())
+            # The fence grows in the same transaction, so a writer that was only slow finds its
+            # next commit refused.
             _check_end(connection, session_id, seq, digest)
             lease = self._take_over(connection, session_id, fence + 1)
         self._held[session_id] = lease

@@ -57,9 +57,9 @@ def decide(connection: sqlite3.Connection, decided: Decided, vault: VaultChanges
     key = (decided.approval_id, decided.digest)
     if connection.execute(_PENDING, key).fetchone() is None:
         return False
-    kept, edited = take_out_edit(decided)
+    emptied, edited = take_out_edit(decided)
     name = None if edited is None else vault.put(edited)
-    connection.execute(_DECIDE, (encode(kept), name, decided.approval_id))
+    connection.execute(_DECIDE, (encode(emptied), name, decided.approval_id))
     return True
 
 

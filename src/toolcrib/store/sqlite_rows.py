@@ -93,14 +93,14 @@ class _Group:
         self.artifacts: list[Row] = []
 
     def add(self, lease: Lease, commit: Commit) -> None:
-        held = (lease.session_id, lease.fence)
+        writer = (lease.session_id, lease.fence)
         if commit.records:
             first, last = commit.records[0], commit.records[-1]
             check_follows(commit.records, lease.session_id, first.seq - 1, first.previous)
-            self.moved_heads.append((last.seq, last.hash, *held, first.seq - 1, first.previous))
+            self.moved_heads.append((last.seq, last.hash, *writer, first.seq - 1, first.previous))
             self.records.extend(commit.records)
         else:
-            self.kept_heads.append(held)
+            self.kept_heads.append(writer)
         for effect in commit.effects:
             self._sort(lease.session_id, effect)
 
@@ -118,8 +118,10 @@ class _Group:
                 )
             case ApprovalUsed(approval_id):
                 self.used.append((approval_id, session_id))
-            case ArtifactKept(kept):
-                self.artifacts.append((session_id, kept.artifact_id, kept.call_id, kept.text))
+            case ArtifactKept(artifact):
+                self.artifacts.append(
+                    (session_id, artifact.artifact_id, artifact.call_id, artifact.text)
+                )
             case _:
                 assert_never(effect)
 

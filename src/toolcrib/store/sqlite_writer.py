@@ -139,7 +139,7 @@ class Writer:
         error = self._write(connection, drained)
         # A full disk or a locked file fails all alike; anything else is one source's own fault.
         if error is not None and not isinstance(error, sqlite3.Error | OSError):
-            errors = [self._write(connection, [each]) for each in drained]
+            errors = [self._write(connection, [commit]) for commit in drained]
         else:
             errors = [error] * len(drained)
         for (source, _), outcome in zip(drained, errors, strict=True):
@@ -220,4 +220,4 @@ def _settled(source: CommitSource, error: BaseException | None) -> None:
     try:
         source.settled(error)
     except Exception:
-        _log.exception("a ledger failed while it was told what became of its records")
+        _log.exception("a ledger failed while its records were settled")

@@ -1,0 +1,29 @@
+"""Stage four, freeze: the arguments are final, and the digest stands for the call.
+
+Policy, grants, approvals and resuming know a call by this digest and by nothing else.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolcrib.calls.call import Call
+
+
+def freeze(call: Call) -> None:
+    """The arguments are final from here on; the digest is of what they are now."""
+    call.digest_cache = None
+
+
+def digest(call: Call) -> str:
+    """What the frozen call is, in one number: tool, version and arguments.
+
+    Computed when first needed; the arguments cannot change in between because they are bytes.
+    """
+    if call.digest_cache is None:
+        tool = call.prepared
+        identity = tool.identity if tool else f"{call.name}\n".encode(errors="surrogatepass")
+        call.digest_cache = sha256(identity + call.arguments).hexdigest()
+    return call.digest_cache
