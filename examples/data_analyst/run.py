@@ -65,12 +65,12 @@ def main() -> None:
     parser.add_argument("--base-url")
     parser.add_argument("--model", default="qwen3")
     parser.add_argument("--readings", type=Path, default=HERE / "readings.csv")
-    given = parser.parse_args()
+    options = parser.parse_args()
     backend: ModelBackend = ScriptedBackend.from_file(HERE / "scenario.yaml")
-    if given.base_url:
-        backend = ChatBackend(given.model, base_url=given.base_url)
+    if options.base_url:
+        backend = ChatBackend(options.model, base_url=options.base_url)
     folder = Path(tempfile.mkdtemp(prefix="analyst-"))
-    report = asyncio.run(analyse(backend, given.readings, folder))
+    report = asyncio.run(analyse(backend, options.readings, folder))
     print(f"   a usual week: {report.usual_kwh_per_week} kWh")
     print(f"   unusual weeks: {', '.join(report.unusual_weeks) or 'none'}")
     print(f"   {report.summary}")

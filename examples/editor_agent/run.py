@@ -1,7 +1,7 @@
 """An editor agent: it documents a function, and the editor asks before its file is changed.
 
 This program plays the editor, with the official client of the Agent Client Protocol; `toolcrib acp`
-is the agent. On a terminal you are asked; elsewhere a rule answers (`--deny` says no).
+is the agent. On a terminal you are message; elsewhere a rule answers (`--deny` says no).
 
     python examples/editor_agent/run.py
 """
@@ -44,12 +44,12 @@ class Editor:
     async def request_permission(
         self, session_id: str, tool_call: Any, options: Any, **_: Any
     ) -> schema.RequestPermissionResponse:
-        given: dict[str, str] = tool_call.raw_input
-        print(f"   may the agent change {Path(given['path']).name}?")
-        self._show_change(Path(given["path"]), given["content"])
+        arguments: dict[str, str] = tool_call.raw_input
+        print(f"   may the agent change {Path(arguments['path']).name}?")
+        self._show_change(Path(arguments["path"]), arguments["content"])
         choice = "reject" if self._says_no() else "allow"
         kind = f"{choice}_once"
-        [option] = [each for each in options if each.kind == kind]
+        [option] = [option for option in options if option.kind == kind]
         outcome = schema.AllowedOutcome(outcome="selected", option_id=option.option_id)
         return schema.RequestPermissionResponse(outcome=outcome)
 
@@ -72,10 +72,10 @@ class Editor:
                 print(f"     {line}")
 
     def _within(self, path: str | Path) -> Path:
-        found = Path(path).resolve()
-        if not found.is_relative_to(self.project):
+        resolved = Path(path).resolve()
+        if not resolved.is_relative_to(self.project):
             raise PermissionError(f"{path} is not in the project")
-        return found
+        return resolved
 
 
 async def main(project: Path, *, denies: bool) -> None:
@@ -91,8 +91,8 @@ async def main(project: Path, *, denies: bool) -> None:
         await agent.initialize(protocol_version=1, client_capabilities=CAN)
         session = await agent.new_session(cwd=str(project))
         print("1. The editor asks for docstrings")
-        asked = text_block("Document what has no docstring in cart.py.")
-        answer = await agent.prompt(session_id=session.session_id, prompt=[asked])
+        message = text_block("Document what has no docstring in cart.py.")
+        answer = await agent.prompt(session_id=session.session_id, prompt=[message])
         print(f"\n2. The agent is done: {answer.stop_reason}")
     print("3. The file")
     print((project / "cart.py").read_text("utf-8"))
@@ -101,8 +101,8 @@ async def main(project: Path, *, denies: bool) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--deny", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve() / "project"
         shutil.copytree(HERE / "project", folder)
-        asyncio.run(main(folder, denies=given.deny))
+        asyncio.run(main(folder, denies=options.deny))

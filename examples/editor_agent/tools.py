@@ -17,14 +17,14 @@ def undocumented(file: str, context: ToolContext) -> dict[str, object]:
     """
     path = Path(context.cwd, file)
     tree = ast.parse(path.read_text("utf-8"))
-    found = [
+    functions = [
         {"name": node.name, "line": node.lineno}
         for node in tree.body
         if isinstance(node, ast.FunctionDef)
         and not node.name.startswith("_")
         and ast.get_docstring(node) is None
     ]
-    return {"path": str(path), "functions": found}
+    return {"path": str(path), "functions": functions}
 
 
 @tool

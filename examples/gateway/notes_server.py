@@ -11,8 +11,8 @@ notes = ["Buy nuts and bolts.", "The saw is at the shop."]
 @server.tool(structured_output=False)
 def search(word: str) -> str:
     """Find notes that contain a word."""
-    found = [note for note in notes if word.lower() in note.lower()]
-    return "\n".join(found) or "There is no such note."
+    matches = [note for note in notes if word.lower() in note.lower()]
+    return "\n".join(matches) or "There is no such note."
 
 
 @server.tool(structured_output=False)

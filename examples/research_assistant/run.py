@@ -43,17 +43,17 @@ async def research(backend: ModelBackend, pages: Path, question: str) -> tuple[s
         )
         prompt = Prompt(ns="homes", key="research", sections=[task]).bind(question=question)
         answer = await adapter.evaluate_async(prompt)
-    found = answer.hosted_outputs["web_search"]
-    assert isinstance(found, WebSearchResult)
-    return footnotes(answer.text, found)
+    search = answer.hosted_outputs["web_search"]
+    assert isinstance(search, WebSearchResult)
+    return footnotes(answer.text, search)
 
 
-def footnotes(text: str, found: WebSearchResult) -> tuple[str, list[Note]]:
+def footnotes(text: str, search: WebSearchResult) -> tuple[str, list[Note]]:
     """Every cited span replaced by the number of its page."""
     notes: dict[str, Note] = {}
     pieces: list[str] = []
     last = 0
-    for citation in found.citations:
+    for citation in search.citations:
         if citation.span is None:
             continue
         note = notes.setdefault(citation.url, Note(len(notes) + 1, citation.title, citation.url))
@@ -68,11 +68,11 @@ def main() -> None:
     parser.add_argument("--base-url")
     parser.add_argument("--model", default="qwen3")
     parser.add_argument("--pages", type=Path, default=HERE / "pages")
-    given = parser.parse_args()
+    options = parser.parse_args()
     backend: ModelBackend = ScriptedBackend.from_file(HERE / "scenario.yaml")
-    if given.base_url:
-        backend = ChatBackend(given.model, base_url=given.base_url)
-    text, notes = asyncio.run(research(backend, given.pages, QUESTION))
+    if options.base_url:
+        backend = ChatBackend(options.model, base_url=options.base_url)
+    text, notes = asyncio.run(research(backend, options.pages, QUESTION))
     print(text)
     for note in notes:
         print(f"[{note.number}] {note.title}: {note.url}")

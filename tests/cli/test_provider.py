@@ -40,7 +40,7 @@ def test_it_serves_the_official_client_until_it_is_told_to_stop(tmp_path: Path) 
     assert response.metadata == {"toolcrib_backend": "scripted"}
     assert status == 0
     assert token not in process.stdout.text + process.stderr.text
-    assert "written beforehand" in process.stderr.text
+    assert "a written scenario" in process.stderr.text
     assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
     assert (tmp_path / "state" / "provider.sqlite3").exists()
 

@@ -122,7 +122,7 @@ class TestThePublisher:
     ) -> None:
         """What came is kept, and the error says that it is."""
         publisher.cuts = [50_000, 50_000, 50_000]
-        with pytest.raises(PullFailed, match="150,000 of 300,000 bytes; they are kept"):
+        with pytest.raises(PullFailed, match="150,000 of 300,000 bytes; run the command again"):
             pull(publisher.model, tmp_path)
         assert names(tmp_path) == ["tiny.gguf.partial"]
         assert pull(publisher.model, tmp_path).read_bytes() == DATA
@@ -145,7 +145,9 @@ class TestThePublisher:
     def test_another_file_is_thrown_away(self, publisher: Publisher, tmp_path: Path) -> None:
         """What has not the digest never gets the name, and does not spoil the next try."""
         publisher.data = DATA[:-1] + b"!"
-        with pytest.raises(PullFailed, match="not the model; it was thrown away"):
+        with pytest.raises(
+            PullFailed, match="digest of the download is wrong; the file was deleted"
+        ):
             pull(publisher.model, tmp_path)
         assert names(tmp_path) == []
 
@@ -219,7 +221,7 @@ class TestThePackages:
         """Whoever uploads packages cannot put another model in the place of this one."""
         publisher.status = 404
         other = replace(publisher.model, sha256="0" * 64)
-        with pytest.raises(PullFailed, match="thrown away"):
+        with pytest.raises(PullFailed, match="the file was deleted"):
             pull(other, tmp_path / "models")
         assert names(tmp_path / "models") == []
 

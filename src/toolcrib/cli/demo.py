@@ -1,4 +1,4 @@
-"""`toolcrib demo`: one real session, from a question to the proof."""
+"""`toolcrib demo`: one session, from a question to the proof."""
 
 from __future__ import annotations
 

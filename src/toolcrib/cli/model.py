@@ -1,4 +1,4 @@
-"""`toolcrib model`: models that run in the process, and how they come to this machine."""
+"""`toolcrib model`: downloads and lists the models for the llama backend."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`toolcrib provider`: the Responses API with hosted tools, on this machine.
-
-Who answers behind `toolcrib provider`, and where it searches, as its options say it.
-"""
+"""`toolcrib provider`: serves the embedded provider, with its backend and web sources."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BackendOptions:
-    """What the options say of the backend."""
+    """The options of the backend."""
 
     backend: str
     base_url: str | None = None
@@ -37,9 +34,9 @@ class BackendOptions:
     api_key_env: str | None = None
 
 
-def backend_of(asked: BackendOptions) -> ModelBackend:
-    """The backend that is asked for. Raises `UsageError`."""
-    kind, _, rest = asked.backend.partition(":")
+def backend_of(options: BackendOptions) -> ModelBackend:
+    """Create the backend that the options name. Raises `UsageError`."""
+    kind, _, rest = options.backend.partition(":")
     match kind:
         case "scripted" if rest:
             from toolcrib.embedded.backends.scripted.backend import ScriptedBackend
@@ -51,29 +48,29 @@ def backend_of(asked: BackendOptions) -> ModelBackend:
 
             return LlamaBackend(rest) if rest else LlamaBackend()
         case "chat":
-            return _chat(asked)
+            return _chat(options)
         case _:
             raise UsageError(
-                f"--backend {asked.backend[:80]!r} is none: write scripted:FILE, llama[:MODEL], or "
-                "chat with --base-url and --model"
+                f"--backend {options.backend[:80]!r} is unknown; write scripted:FILE, "
+                "llama[:MODEL], or chat with --base-url and --model"
             )
 
 
-def _chat(asked: BackendOptions) -> ModelBackend:
+def _chat(options: BackendOptions) -> ModelBackend:
     from toolcrib.embedded.backends.chat import ChatBackend
 
-    if asked.base_url is None or asked.model is None:
+    if options.base_url is None or options.model is None:
         raise UsageError("--backend chat needs --base-url and --model")
     key = "none"
-    if asked.api_key_env is not None:
-        key = os.environ.get(asked.api_key_env, "")
+    if options.api_key_env is not None:
+        key = os.environ.get(options.api_key_env, "")
         if not key:
-            raise UsageError(f"--api-key-env: {asked.api_key_env[:80]} is not set")
-    return ChatBackend(asked.model, base_url=asked.base_url, api_key=key)
+            raise UsageError(f"--api-key-env: {options.api_key_env[:80]} is not set")
+    return ChatBackend(options.model, base_url=options.base_url, api_key=key)
 
 
 def web_of(folders: Sequence[str], searxng: str | None) -> list[WebSearchSource]:
-    """Where web search looks. Raises `UsageError`."""
+    """Create the web sources that the options name. Raises `UsageError`."""
     from toolcrib.embedded.web.folder import WebFolder
     from toolcrib.embedded.web.searxng import Searxng
 
@@ -155,7 +152,7 @@ def provider(
     allow_host: AllowHost = None,
     allow_origin: AllowOrigin = None,
 ) -> None:
-    """Serve the Responses API with hosted tools that really run here.
+    """Serve the Responses API with hosted tools that run on this machine.
 
     The official openai client is its client: set OPENAI_BASE_URL to the address that is printed,
     and OPENAI_API_KEY to the token, which is in a file that only you can read.
@@ -168,21 +165,21 @@ def provider(
     """
     require_extra("server", "provider")
     require_extra("openai", "provider")
-    asked = BackendOptions(backend, base_url, model, api_key_env)
-    server = _ServerOptions(host, port, token_file, allow_host, allow_origin)
+    options = BackendOptions(backend, base_url, model, api_key_env)
+    server_options = _ServerOptions(host, port, token_file, allow_host, allow_origin)
     try:
-        chosen, sources = backend_of(asked), web_of(web or (), searxng)
-        provider_ = _create(chosen, data, sources, allow_network, allow_unconfined)
+        model_backend, sources = backend_of(options), web_of(web or (), searxng)
+        embedded = _create(model_backend, data, sources, allow_network, allow_unconfined)
         if show_token:
-            show(_secret(server))
+            show(_secret(server_options))
         with redirected_stdout():
-            asyncio.run(_serve(provider_, chosen, server, data))
+            asyncio.run(_serve(embedded, model_backend, server_options, data))
     except (Refused, UsageError, OSError) as error:
         fail(str(error))
 
 
 def _create(
-    chosen: ModelBackend,
+    model_backend: ModelBackend,
     data: Path | None,
     web: list[WebSearchSource],
     allow_network: bool,
@@ -192,7 +189,7 @@ def _create(
     from toolcrib.embedded.search.embedder import MiniLmEmbedder
 
     return EmbeddedProvider(
-        chosen,
+        model_backend,
         data=data,
         web=web,
         embedder=MiniLmEmbedder() if MiniLmEmbedder.is_installed() else None,
@@ -202,60 +199,67 @@ def _create(
 
 
 async def _serve(
-    provider_: EmbeddedProvider, chosen: ModelBackend, server: _ServerOptions, data: Path | None
+    embedded: EmbeddedProvider,
+    model_backend: ModelBackend,
+    server_options: _ServerOptions,
+    data: Path | None,
 ) -> None:
     from toolcrib.embedded.server import serve_provider
     from toolcrib.serving.origins import LOOPBACK_HOSTS
 
-    tokens = _given_tokens(server)
+    tokens = _given_tokens(server_options)
 
     def tell(url: str) -> None:
-        scripted = ", whose answers are written beforehand" if chosen.is_scripted else ""
+        scripted = ", a written scenario" if model_backend.is_scripted else ""
         show_note(f"serving on {url}")
-        show_note(f"the model is {chosen.name}{scripted}")
-        show_note(f"the token is {_token_place(server)}")
+        show_note(f"the model is {model_backend.name}{scripted}")
+        show_note(f"the token is {_token_place(server_options)}")
         show_note(
             f"state is kept in {data}" if data else "nothing is kept; give --data FOLDER for that"
         )
 
-    async with provider_:
+    async with embedded:
         await serve_provider(
-            provider_,
-            server.host,
-            server.port,
+            embedded,
+            server_options.host,
+            server_options.port,
             tokens=tokens,
-            token_file=server.token_file,
-            allowed_hosts=[*LOOPBACK_HOSTS, *server.hosts] if server.hosts else None,
-            allowed_origins=server.origins,
+            token_file=server_options.token_file,
+            allowed_hosts=[*LOOPBACK_HOSTS, *server_options.hosts]
+            if server_options.hosts
+            else None,
+            allowed_origins=server_options.origins,
             on_ready=tell,
         )
 
 
-def _given_tokens(server: _ServerOptions) -> Tokens | None:
-    """Tokens that somebody chose; None leaves it to a file that is provider_ on loopback."""
+def _given_tokens(server_options: _ServerOptions) -> Tokens | None:
+    """Tokens from the options or the environment; None for the default token file."""
     from toolcrib.serving.tokens import Token, Tokens, read_tokens
 
-    if server.token_file is not None:
-        return read_tokens(server.token_file) if server.token_file.exists() else None
-    given = os.environ.get(TOKEN_VARIABLE)
-    return Tokens([Token(given)]) if given else None
+    if server_options.token_file is not None:
+        return (
+            read_tokens(server_options.token_file) if server_options.token_file.exists() else None
+        )
+    token = os.environ.get(TOKEN_VARIABLE)
+    return Tokens([Token(token)]) if token else None
 
 
-def _token_place(server: _ServerOptions) -> str:
+def _token_place(server_options: _ServerOptions) -> str:
     from toolcrib.serving.tokens import default_token_file
 
-    if server.token_file is None and os.environ.get(TOKEN_VARIABLE):
+    if server_options.token_file is None and os.environ.get(TOKEN_VARIABLE):
         return f"that of {TOKEN_VARIABLE}"
-    return f"in {server.token_file or default_token_file()}"
+    return f"in {server_options.token_file or default_token_file()}"
 
 
-def _secret(server: _ServerOptions) -> str:
-    """The owner's token, which is provider_ when there is none yet."""
+def _secret(server_options: _ServerOptions) -> str:
+    """The owner's token, created if there is none."""
     from toolcrib.serving.tokens import default_token_file, owner_token, read_or_create_tokens
 
-    given = os.environ.get(TOKEN_VARIABLE)
-    if server.token_file is None and given:
-        return given
-    path = server.token_file or default_token_file()
+    token = os.environ.get(TOKEN_VARIABLE)
+    if server_options.token_file is None and token:
+        return token
+    path = server_options.token_file or default_token_file()
     read_or_create_tokens(path)
     return owner_token(path)

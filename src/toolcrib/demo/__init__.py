@@ -1,1 +1,1 @@
-"""One real session that a person can follow: a question, tools of every kind, and the proof."""
+"""The demo: one session from a question, through tools of every kind, to a verified ledger."""

@@ -1,4 +1,4 @@
-"""Who answers: the scenario, a model in this process, a model elsewhere, or OpenAI."""
+"""The model of the demo: a scenario, llama.cpp, a chat endpoint, or OpenAI."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DemoBackendName = Literal["scripted", "llama", "chat", "openai"]
 
 @dataclass(frozen=True, slots=True)
 class BackendChoice:
-    """Which backend is wanted. A `base_url` is of a chat endpoint."""
+    """The chosen backend. `base_url` is the address of a chat endpoint."""
 
     backend: DemoBackendName
     model: str | None = None
@@ -28,7 +28,7 @@ class BackendChoice:
 
     @property
     def told(self) -> str:
-        """Who answers, for the screen."""
+        """A description for the screen."""
         match self.backend:
             case "scripted":
                 return "a written scenario (no model); its facts come from the tools of this run"
@@ -42,12 +42,12 @@ class BackendChoice:
     @property
     def provider(self) -> str:
         """Where the tools of the provider run."""
-        return "OpenAI" if self.backend == "openai" else "local provider"
+        return "OpenAI" if self.backend == "openai" else "embedded provider"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelAccess:
-    """A client of the SDK's, and the model to ask for."""
+    """A client of the OpenAI SDK, and the model name."""
 
     client: Any
     model: str
@@ -94,7 +94,7 @@ def _backend(asked: BackendChoice) -> ModelBackend:
 
 
 def choose_backend(backend: str | None, model: str | None, base_url: str | None) -> BackendChoice:
-    """What a person asked for. Raises `UsageError`."""
+    """Choose the backend from the options and the environment. Raises `UsageError`."""
     if base_url is not None:
         return BackendChoice("chat", model, base_url)
     if backend is None and os.environ.get("OPENAI_API_KEY") and model is not None:

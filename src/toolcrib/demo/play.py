@@ -1,4 +1,4 @@
-"""The demo from the question to the proof."""
+"""Runs the demo, from the question to the proof."""
 
 from __future__ import annotations
 

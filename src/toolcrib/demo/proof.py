@@ -1,4 +1,4 @@
-"""The proof: the same tool over HTTP and MCP gives what it gave in the session."""
+"""The proof: a tool gives the same value over HTTP and MCP as in the session."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SessionCall:
-    """A call that was made in the session."""
+    """A call of the session."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -30,7 +30,7 @@ class SessionCall:
 
 @dataclass(frozen=True, slots=True)
 class TransportValues:
-    """What the same call gives over other ways."""
+    """The values of the same call over HTTP and MCP."""
 
     http: Any
     mcp: Any

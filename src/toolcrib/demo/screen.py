@@ -1,4 +1,4 @@
-"""What a person sees while it happens."""
+"""The output of the demo."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _BAR: Final = 30
 
 
 class DemoScreen:
-    """Headings, one line for each call, and on a terminal what is being done right now."""
+    """Prints headings and one line per call; on a terminal also the current activity."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(highlight=False, soft_wrap=True)
         self._status: Status | None = None
         self._step = 0
         self._provider_runs: dict[str, tuple[float, float]] = {}
-        """By the item: when the provider began with a call, and when it last told of it."""
+        """By item id: the first and the last event of a hosted call."""
 
     def step(self, title: str) -> None:
-        """A new part of the story."""
+        """Print the heading of the next step."""
         self._step += 1
         self.say("")
         self.say(f"{self._step}. {title}", "bold")
 
     def say(self, text: str, style: str = "") -> None:
-        """One line. Whoever wrote it cannot steer the terminal."""
+        """Print one line, without control characters."""
         self._console.print(Text(showable(text), style=style))
 
     @contextmanager
@@ -59,7 +59,7 @@ class DemoScreen:
 
     @contextmanager
     def quiet(self) -> Generator[None]:
-        """Leave the terminal to a question."""
+        """Stop the status line while a person is asked."""
         if self._status is not None:
             self._status.stop()
         yield
@@ -67,7 +67,7 @@ class DemoScreen:
             self._status.start()
 
     def timeline(self, calls: list[ToolInvoked], began: float, provider: str) -> None:
-        """When each call ran, and for how long; waiting for people is apart."""
+        """Print when each call ran and for how long, with the wait for approval apart."""
         spans = [self._span(event) for event in calls]
         whole = max([end - began for _, end in spans] or [1.0])
         table = Table(box=None, pad_edge=False, show_edge=False)
@@ -81,7 +81,7 @@ class DemoScreen:
         self._console.print(table)
 
     def _span(self, event: ToolInvoked) -> tuple[float, float]:
-        """Of a call that the provider ran, as far as it told of it while it streamed."""
+        """Start and end of a call; of a hosted call, by the streamed events."""
         told = self._provider_runs.get(event.call_id)
         return told or (event.at - event.duration_seconds, event.at)
 

@@ -1,4 +1,4 @@
-"""What is asked, what it is asked with, and the answer's type."""
+"""The prompt of the demo, its inputs, and the type of its answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOST_TOOLS: Final = DATA / "host-tools.yaml"
 POLICY: Final = DATA / "policy.yaml"
 SCENARIO: Final = DATA / "scenario.yaml"
 INPUTS: Final = ("sales.csv", "files", "site")
-"""What the question is answered from; a person may change it, and gets another answer."""
+"""The input files. Changing them changes the answer."""
 SITE_URL: Final = "https://market.example"
 ORDER_TOOL: Final = "place_order"
 
@@ -42,7 +42,7 @@ so, place the order. Then answer."""
 
 @dataclass(frozen=True, slots=True)
 class OrderDecision:
-    """What was decided, and why. `order` is the number of the order, if one was placed."""
+    """The decision and its reason. `order` is the number of a placed order."""
 
     item: str
     kilos: int
@@ -54,7 +54,7 @@ class OrderDecision:
 
 @dataclass(frozen=True, slots=True)
 class UploadedInputs:
-    """What the provider was given: the office's files, and the sales."""
+    """The ids of the uploaded inputs."""
 
     vector_store_id: str
     sales_file_id: str
@@ -88,7 +88,7 @@ async def upload_inputs(client: Any, inputs: Path) -> UploadedInputs:
 
 
 def prompt_for(tools: Iterable[Tool[Any, Any]], office: UploadedInputs) -> Prompt[OrderDecision]:
-    """The question, with tools of ours and of the provider."""
+    """The prompt with local and hosted tools."""
     container = AutoContainer(file_ids=(office.sales_file_id,))
     task = MarkdownSection(
         title="Task",

@@ -1,4 +1,4 @@
-"""The official SDK's client, reaching a provider in the same process."""
+"""Clients of the official SDK that call a provider in the same process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from toolcrib.portal import Portal
 
 BASE_URL: Final = "http://toolcrib.local/v1"
 _WAITING: Final = 64
-"""Pieces of a body that may wait for a reader before the provider waits too."""
+"""Chunks of a body that are buffered before the provider must wait for the reader."""
 
 
 def in_process_client(app: Any, portal: Portal) -> AsyncOpenAI:
@@ -32,16 +32,16 @@ def in_process_client(app: Any, portal: Portal) -> AsyncOpenAI:
 
 
 def in_process_sync_client(app: Any, portal: Portal) -> OpenAI:
-    """The same for code without an event loop. It blocks, so the portal's loop
-    must run in another thread.
-    """
+    """The blocking client. The portal's loop must run on another thread."""
     http = Client(transport=InProcessSyncTransport(app, portal))
     return OpenAI(api_key="none", base_url=BASE_URL, http_client=http, max_retries=0)
 
 
 class InProcessTransport(AsyncBaseTransport):
-    """Asks an ASGI application where it lives. Unlike the transport that comes with the SDK's HTTP
-    library, it gives a body while it is written, so that streams are streams.
+    """Calls an ASGI application on its own event loop.
+
+    Unlike the ASGI transport of httpx, it passes a body on while the application writes it, so
+    that streamed responses arrive as a stream.
     """
 
     def __init__(self, app: Any, portal: Portal) -> None:
@@ -56,7 +56,7 @@ class InProcessTransport(AsyncBaseTransport):
 
 
 class InProcessSyncTransport(BaseTransport):
-    """The same, for those who wait."""
+    """The same for blocking clients."""
 
     def __init__(self, app: Any, portal: Portal) -> None:
         self._app = app
@@ -101,7 +101,7 @@ def _response(request: Request, start: MutableMapping[str, Any], body: Any) -> R
 
 
 class _Exchange:
-    """One request and its answer. Everything but its construction runs on the portal's loop."""
+    """One request and its response. All methods run on the portal's loop."""
 
     def __init__(self, scope: dict[str, Any], body: bytes) -> None:
         self._scope = scope
@@ -112,22 +112,22 @@ class _Exchange:
         self._begun: asyncio.Future[MutableMapping[str, Any]]
 
     async def start(self, app: Any) -> MutableMapping[str, Any]:
-        """Ask, and wait for the status and the headers."""
+        """Send the request and wait for the status and the headers."""
         self._begun = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._run(app))
         try:
             return await self._begun
         except BaseException:
-            # Whoever asked has gone; the application is told, and ends what it does.
+            # The client is gone: the application sees a disconnect and ends its work.
             self._left.set()
             raise
 
     async def piece(self) -> bytes | None:
-        """The next piece of the body; None at its end."""
+        """The next chunk of the body; None at its end."""
         return await self._pieces.get()
 
     async def leave(self) -> None:
-        """Read no more. The application is told, and has ended when this returns."""
+        """Disconnect. The application has ended when this returns."""
         self._left.set()
         while self._task is not None and not self._task.done():
             while not self._pieces.empty():

@@ -1,9 +1,4 @@
-"""The provider's state: one SQLite file, written in transactions.
-
-Names of things, in the form that clients know.
-
-When something is to be done now and then.
-"""
+"""The provider's state in one SQLite file, the ids of its rows, and the interval of its sweeps."""
 
 from __future__ import annotations
 
@@ -87,7 +82,7 @@ create table if not exists container_files (
 
 
 class Database:
-    """One file, or memory without a path. Work runs off the event loop, one after the other."""
+    """One SQLite file, or memory without a path. Transactions run in a thread, one at a time."""
 
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
         if path is not None:
@@ -106,16 +101,16 @@ class Database:
         self.extend(SCHEMA)
 
     def extend(self, schema: str) -> None:
-        """Have the tables of another part, made when they are not there."""
+        """Create the tables of another part if they are missing."""
         with self._lock:
             self._connection.executescript(schema)
 
     async def ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do work in one transaction. Who stops waiting does not stop it."""
+        """Run `work` in one transaction. Cancelling the wait does not cancel the work."""
         return await asyncio.shield(asyncio.to_thread(self.ask_now, work))
 
     def ask_now(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """The same, in this thread."""
+        """Run `work` in one transaction, in this thread."""
         with self._lock:
             self._connection.execute("begin immediate")
             try:
@@ -127,14 +122,15 @@ class Database:
             return done
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._connection.close()
 
 
 def claim_folder(folder: Path) -> IO[bytes]:
-    """Have a folder for oneself until the file is closed or the process ends, however it ends.
-    Raises `UsageError` when somebody else has it.
+    """Lock a folder until the returned file is closed or the process ends, however it ends.
+
+    Raises `UsageError` if another provider holds the lock.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     claim = (folder / "provider.lock").open("ab")
@@ -142,7 +138,9 @@ def claim_folder(folder: Path) -> IO[bytes]:
         fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         claim.close()
-        raise UsageError(f"another provider uses the folder {folder}; give each its own") from None
+        raise UsageError(
+            f"another provider uses the folder {folder}; choose another folder"
+        ) from None
     return claim
 
 

@@ -1,4 +1,4 @@
-"""Uploaded files: facts in the database, bytes in a folder under names of our own."""
+"""Uploaded files: their records in the database, their bytes in a folder under their ids."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DeletionListener: TypeAlias = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """The facts of an uploaded file."""
+    """The record of an uploaded file."""
 
     id: str
     filename: str
@@ -41,7 +41,7 @@ class StoredFile:
 
     @property
     def resource(self) -> dict[str, Any]:
-        """As clients see it."""
+        """The file as the API returns it."""
         return {
             "id": self.id,
             "object": "file",
@@ -55,7 +55,7 @@ class StoredFile:
 
 
 class FileRepository:
-    """Takes files in and gives them out. One that is over its time is as good as gone."""
+    """Stores uploaded files. An expired file counts as deleted, also before a sweep removes it."""
 
     def __init__(self, database: Database, folder: Path, clock: Clock) -> None:
         self._database = database
@@ -66,13 +66,13 @@ class FileRepository:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def on_deletion(self, tell: DeletionListener) -> None:
-        """Have somebody told of the id of each file that is deleted or swept away."""
+        """Call `tell` with the id of each file that is deleted or has expired."""
         self._deletion_listeners.append(tell)
 
     async def add(
         self, filename: str, data: bytes, purpose: str, *, seconds: int | None = None
     ) -> StoredFile:
-        """Keep a file. Raises `ApiFault`."""
+        """Store a file. Raises `ApiFault`."""
         if self._sweeps.has_elapsed():
             await self.sweep()
         if purpose not in PURPOSES:
@@ -89,7 +89,7 @@ class FileRepository:
         return stored
 
     async def get(self, file_id: str, param: str | None = None) -> StoredFile:
-        """The facts of a file. Raises `ApiFault`."""
+        """The record of a file. Raises `ApiFault`."""
         row = await self._database.ask(
             lambda connection: connection.execute(
                 "select * from files where id = ?", (file_id,)
@@ -116,12 +116,12 @@ class FileRepository:
         return [each for each in found if purpose in (None, each.purpose)]
 
     async def delete(self, file_id: str) -> None:
-        """Let go of a file. Raises `ApiFault`."""
+        """Delete a file. Raises `ApiFault`."""
         await self.get(file_id)
         await self._remove(file_id)
 
     async def sweep(self) -> None:
-        """Let go of the files that are over their time."""
+        """Delete the expired files."""
         now = self._clock()
         rows = await self._database.ask(
             lambda connection: connection.execute(
@@ -164,7 +164,7 @@ def _insert(connection: sqlite3.Connection, stored: StoredFile) -> None:
 
 
 def _write_whole(path: Path, data: bytes) -> None:
-    """All of it or nothing, for whoever looks after a crash."""
+    """Write atomically: after a crash the file is complete or missing."""
     new = path.with_suffix(".part")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

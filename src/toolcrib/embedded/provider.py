@@ -1,4 +1,4 @@
-"""The embedded provider: a Responses API in this process."""
+"""The embedded provider, assembled from its repositories, tool kinds and backends."""
 
 from __future__ import annotations
 
@@ -39,14 +39,13 @@ if TYPE_CHECKING:
 
 
 class EmbeddedProvider:
-    """Answers requests with the backends that it has, and runs the hosted tools itself.
+    """A Responses API that answers with its model backends and runs hosted tools itself.
 
-    State is kept in the folder `data`; without one it lives in a temporary folder that is gone
-    when the provider is closed. Use it as an async context manager, which lives in the running
-    event loop, or as a plain one, which lives in a thread of its own. `kinds` are hosted tools
-    beyond those that it has, `web` is where web search looks, and with an `embedder` searches go
-    by meaning too. Containers have no network unless `allow_network` says that they may,
-    and code runs without a sandbox only with `allow_unconfined`.
+    As an async context manager it runs on the current event loop, as a plain one on a thread of
+    its own. State is stored in the folder `data`, or in a temporary folder that is deleted on
+    close. `kinds` adds hosted tools, `web` lists the sources of web search, and `embedder` adds
+    vector search. Containers get a network only with `allow_network`, and code runs without a
+    sandbox only with `allow_unconfined`.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class EmbeddedProvider:
         listed = list(backends) if isinstance(backends, Sequence) else [backends]
         self._backends: Mapping[str, ModelBackend] = {backend.name: backend for backend in listed}
         if len(self._backends) != len(listed) or not listed:
-            raise UsageError("a provider needs backends, each with a name of its own")
+            raise UsageError("a provider needs at least one backend, and their names must differ")
         self._data = data
         self._kinds = kinds
         self._web = web
@@ -99,14 +98,15 @@ class EmbeddedProvider:
         await self.aclose()
 
     async def start(self) -> None:
-        """Open what is kept, and settle what was cut off. Raises `UsageError` when the folder is
-        another provider's now.
+        """Open the state and end the responses that a crash interrupted.
+
+        Raises `UsageError` if another provider uses the folder.
         """
         await self._start(Portal(loop=asyncio.get_running_loop()))
 
     async def _start(self, portal: Portal) -> None:
         if self._portal is not None:
-            raise UsageError("the provider was started already; make another one")
+            raise UsageError("the provider was started before; create another one")
         self._portal = portal
         try:
             await self._open()
@@ -159,19 +159,19 @@ class EmbeddedProvider:
         self._responses = responses
 
     async def aclose(self) -> None:
-        """Stop what is being made and let go of everything."""
+        """Cancel the active responses and release all resources."""
         await self._stack.aclose()
 
     @property
     def responses(self) -> ResponseService:
-        """The Responses API, without its wire."""
+        """The Responses API without HTTP."""
         if self._responses is None:
             raise UsageError("the provider is not started; use `with` or `async with`")
         return self._responses
 
     @property
     def models(self) -> list[dict[str, Any]]:
-        """The models that can be asked for."""
+        """The models of the backends, as `/v1/models` lists them."""
         return [
             {"id": name, "object": "model", "created": self._started_at, "owned_by": "toolcrib"}
             for name in self._backends
@@ -179,21 +179,22 @@ class EmbeddedProvider:
 
     @cached_property
     def app(self) -> Any:
-        """The provider as an ASGI application, without a gate."""
+        """The provider as an ASGI application, without authentication."""
         from toolcrib.embedded.http.app import create_provider_app
 
         return create_provider_app(self)
 
     def client(self) -> Any:
-        """An `openai.AsyncOpenAI` that reaches this provider in the process, without a port. Any
-        event loop may use it, as long as the provider's own runs.
+        """An `openai.AsyncOpenAI` that calls this provider in the process, without a port.
+
+        It works on any event loop while the provider's own loop runs.
         """
         from toolcrib.embedded.client import in_process_client
 
         return in_process_client(self.app, self._started_portal())
 
     def sync_client(self) -> Any:
-        """An `openai.OpenAI` for code that waits. The provider must live in another thread."""
+        """An `openai.OpenAI` for blocking code. The provider must run on another thread."""
         from toolcrib.embedded.client import in_process_sync_client
 
         return in_process_sync_client(self.app, self._started_portal())

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT: Final = 8421
 DRAIN_SECONDS: Final = 5
-"""How long responses that are being made may go on when the server stops."""
+"""How long active responses may continue when the server stops."""
 
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class ProviderServer(Listener):
-    """Listens from `async with` on. The provider stays its maker's, who has started it.
+    """Serves a started provider from `async with` on. The caller closes the provider.
 
     Without `tokens` those of `token_file` are taken, which is made when it is not there; then only
     loopback may be listened on. Who holds a token that may only `read` can ask for nothing new.
@@ -90,7 +90,7 @@ async def serve_provider(
 
 
 def _scoped(app: ASGIApp) -> ASGIApp:
-    """What is behind the gate: who may only read cannot have anything run."""
+    """Require the scope `call` for every request that is not read-only."""
 
     async def scoped(scope: Scope, receive: Receive, send: Send) -> None:
         try:

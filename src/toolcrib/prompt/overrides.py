@@ -41,13 +41,13 @@ class Overrides:
                     )
             object.__setattr__(self, what, MappingProxyType(overrides))
 
-    def section(self, path: str, source: str, *, accepts: bool) -> str | None:
-        """Return the text that replaces that of a section, or `None`."""
-        return _checked(self.sections.get(path), "the section", source, accepts)
+    def section(self, path: str, source: str, *, accepts: bool) -> str:
+        """Return the text that replaces that of an overridden section."""
+        return _checked(self.sections[path], "the section", source, accepts)
 
-    def tool(self, name: str, description: str, *, accepts: bool) -> str | None:
-        """Return the text that replaces the description of a tool, or `None`."""
-        return _checked(self.tools.get(name), f"tool {name!r}", description, accepts)
+    def tool(self, name: str, description: str, *, accepts: bool) -> str:
+        """Return the description that replaces that of an overridden tool."""
+        return _checked(self.tools[name], f"tool {name!r}", description, accepts)
 
     def check_known(self, sections: Collection[str], tools: Collection[str]) -> None:
         """Refuse overrides of sections and tools that do not exist: a misspelt name must not go
@@ -65,9 +65,7 @@ class Overrides:
                 )
 
 
-def _checked(override: Override | None, what: str, original: str, accepts: bool) -> str | None:
-    if override is None:
-        return None
+def _checked(override: Override, what: str, original: str, accepts: bool) -> str:
     if not accepts:
         raise InvalidPrompt(f"{what} does not accept overrides")
     if override.replaces != digest_of(original):

@@ -134,9 +134,9 @@ class _Rendering:
 
     def _text(self, section: Section[Any], path: str, values: Mapping[str, Any]) -> str:
         overrides = self._prompt.overrides
-        text = overrides.section(path, section.source, accepts=section.accepts_overrides)
-        if text is None:
+        if path not in overrides.sections:
             return section.body(values)
+        text = overrides.section(path, section.source, accepts=section.accepts_overrides)
         with located("its override"):
             check_placeholders(text, section.params_type)
             return fill(text, values)
@@ -147,10 +147,11 @@ class _Rendering:
                 f"there is a second tool named {tool.name!r}, after the one of section "
                 f"{self._offered_by[tool.name]!r}; names must be unique in a prompt"
             )
-        description = self._prompt.overrides.tool(
-            tool.name, tool.description, accepts=tool.accepts_overrides
-        )
-        if description is not None:
+        overrides = self._prompt.overrides
+        if tool.name in overrides.tools:
+            description = overrides.tool(
+                tool.name, tool.description, accepts=tool.accepts_overrides
+            )
             with located("its override"):
                 tool = replace(tool, description=description)
         self.tools[tool.name] = tool

@@ -135,6 +135,8 @@ class Section(TypeArguments, ABC, Generic[P]):
 
     def tools(self) -> tuple[Tool[Any, Any], ...]:
         """Return the tools that this section declares, in every place."""
+        if type(self).hosted_tools is Section.hosted_tools:
+            return self._tools
         hosted = {id(tool): tool for tool in map(provider_run, self.hosted_tools())}
         # What an overridden hosted_tools() leaves out is not offered, whoever declared it.
         mine = [tool for tool in self._tools if tool.place != "provider" or id(tool) in hosted]

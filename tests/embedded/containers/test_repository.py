@@ -153,7 +153,7 @@ async def test_containers_are_there_after_a_restart(tmp_path: Path) -> None:
         code = "print(open('f').read(), 'x' in globals())"
         second = await run_code(provider.client(), code, container, previous_response_id=first.id)
     assert logs_of(second) == "f False\n"
-    assert "Python was started anew" in second.output_text
+    assert "Python was restarted" in second.output_text
 
 
 async def test_expired_containers_are_swept_while_others_are_made(tmp_path: Path) -> None:

@@ -235,7 +235,7 @@ async def test_a_response_that_cannot_be_kept_is_not_told_as_done(
         events: list[Any] = [event async for event in stream]
         disk.is_full = False
     assert events[-1].type == "response.failed"
-    assert "could not be kept" in events[-1].response.error.message
+    assert "could not be stored" in events[-1].response.error.message
 
 
 async def test_a_response_is_kept_before_it_is_told_as_done(disk: type[BreakingDatabase]) -> None:

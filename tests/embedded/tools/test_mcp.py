@@ -158,12 +158,12 @@ async def test_a_denied_call_never_runs_and_the_backend_hears_why(server: dict[s
         first, request = await pending(client, server)
         no = decision(request, approve=False, reason="too late")
         second = await create(client, always, no, previous_response_id=first.id)
-        assert second.output_text == "The user did not allow this call: too late"
+        assert second.output_text == "The user denied this call: too late"
         after = await sent(client, puppet, server, previous_response_id=second.id)
     assert after == before
     turns = puppet.requests[-1].history
     told = [turn.text for turn in turns if isinstance(turn, BackendCallResult)]
-    assert told[0] == "The user did not allow this call: too late"
+    assert told[0] == "The user denied this call: too late"
     assert isinstance(turns[-3], BackendMessage)
     assert turns[-3].text == "count"
 

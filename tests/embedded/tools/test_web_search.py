@@ -140,10 +140,10 @@ async def test_a_failure_is_told_and_nothing_is_made_up(pages: WebFolder) -> Non
             partly = await call_tool(client, tool(), "web_search", SEARCH, include=SOURCES)
     assert failed.output[0].status == "failed"
     assert failed.output[0].action.sources == []
-    assert "could not be asked" in failed.output_text
+    assert "could not be reached" in failed.output_text
     assert partly.output[0].status == "completed"
     assert "A kettle boils water." in partly.output_text
-    assert "could not be asked" in partly.output_text
+    assert "could not be reached" in partly.output_text
 
 
 async def test_nothing_found_is_nothing_found(pages: WebFolder) -> None:

@@ -105,5 +105,5 @@ def test_a_filter_must_not_be_too_deep() -> None:
     told: dict[str, Any] = compare("eq", "a", 1)
     for _ in range(500):
         told = {"type": "and", "filters": [told]}
-    with pytest.raises(ApiFault, match="not too deep"):
+    with pytest.raises(ApiFault, match="nested at most 16 deep"):
         read_filter(told, "filters")

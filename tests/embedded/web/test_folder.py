@@ -114,7 +114,7 @@ async def test_another_model_means_other_vectors(site: Path) -> None:
 async def test_a_folder_without_pages_says_so(tmp_path: Path) -> None:
     """It does not pretend to have looked."""
     (tmp_path / "x.png").write_bytes(b"\x89PNG")
-    with pytest.raises(WebUnavailable, match="none that can be read"):
+    with pytest.raises(WebUnavailable, match="no readable pages"):
         await opened(tmp_path, Database(None)).search("x", 5, ANY)
 
 

@@ -1,4 +1,4 @@
-"""Any model behind a chat endpoint of OpenAI's form: Ollama, llama.cpp, vLLM, LM Studio."""
+"""A backend for OpenAI-compatible chat endpoints: Ollama, llama.cpp, vLLM, LM Studio."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CITING: Final = (
 
 
 class ChatBackend:
-    """Asks a chat endpoint. `name` is what clients of the provider call it, if not `model`."""
+    """Forwards requests to a chat endpoint. `name` is the name for clients, by default `model`."""
 
     is_scripted = False
 
@@ -53,7 +53,7 @@ class ChatBackend:
         retries: int = 2,
     ) -> None:
         if (base_url is None) == (client is None):
-            raise UsageError("give the base_url of a chat endpoint, or a client for one")
+            raise UsageError("pass either the base_url of a chat endpoint or a client")
         self.model = model
         self._name = name or model
         self._base_url = base_url
@@ -65,16 +65,16 @@ class ChatBackend:
 
     @property
     def name(self) -> str:
-        """The model's name, as clients ask for it."""
+        """The model name that clients send in a request."""
         return self._name
 
     async def aclose(self) -> None:
-        """End the connections that were made here."""
+        """Close the client, unless the caller passed it in."""
         if self._made is not None:
             await self._made.close()
 
     async def propose(self, request: BackendRequest) -> AsyncIterator[BackendOutput]:
-        """One streamed completion."""
+        """Stream one chat completion."""
         from openai import APIConnectionError, APIError
 
         names = _wire_names(request.tools)
@@ -127,7 +127,7 @@ async def _pieces(stream: Any, own_names: Mapping[str, str]) -> AsyncIterator[Ba
                 calls.add(call)
             reason = choice.finish_reason or reason
     if reason is None:
-        raise BackendFailed("the model's answer broke off: the stream ended before it was whole")
+        raise BackendFailed("the model's answer broke off: the stream ended early")
     for name, arguments in calls.whole():
         yield ProposedCall(own_names.get(name, name), arguments)
     if reason == "length":
@@ -137,7 +137,7 @@ async def _pieces(stream: Any, own_names: Mapping[str, str]) -> AsyncIterator[Ba
 
 
 def _said(delta: Any) -> Iterator[BackendOutput]:
-    # Servers have two names for it, and neither is in the SDK's types.
+    # Servers use either name for reasoning, and the SDK's types have neither.
     thought: Any = getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None)
     if isinstance(thought, str) and thought:
         yield BackendReasoning(thought)
@@ -146,7 +146,7 @@ def _said(delta: Any) -> Iterator[BackendOutput]:
 
 
 class _Calls:
-    """Calls that come in fragments."""
+    """Assembles calls from streamed fragments."""
 
     def __init__(self) -> None:
         self._calls: dict[object, dict[str, str]] = {}
@@ -167,13 +167,13 @@ class _Calls:
         known["arguments"] += "" if function is None else function.arguments or ""
 
     def whole(self) -> Iterator[tuple[str, str]]:
-        """The names and the arguments, in the order in which the calls began."""
+        """The names and arguments of the calls, in the order of their first fragments."""
         for call in self._calls.values():
             yield call["name"], call["arguments"] or "{}"
 
 
 def _shown_address(client: Any) -> str:
-    """Where the endpoint is. What a URL may hold of credentials is not shown."""
+    """The address of the endpoint, without credentials."""
     url = urlsplit(str(client.base_url))
     return f"{url.scheme}://{url.hostname}:{url.port or ''}{url.path}".rstrip("/")
 
@@ -249,7 +249,7 @@ def _format(output: OutputFormat) -> dict[str, Any]:
 
 
 def _wire_names(tools: Sequence[BackendTool]) -> dict[str, str]:
-    """A name for each tool that chat endpoints take, by its own name; no two are the same."""
+    """Map tool names to names that chat endpoints accept, without duplicates."""
     names: dict[str, str] = {}
     for tool in tools:
         wire, again = _safe(tool.name), 2

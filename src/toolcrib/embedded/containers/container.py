@@ -1,4 +1,4 @@
-"""What a container and its files are."""
+"""The records of containers and their files, and the options of a new container."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ MAX_FILES: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A folder that sandboxed code works in. It expires when it was not used for a while."""
+    """A folder that sandboxed code works in.
+
+    A container expires after it was idle for `expires_minutes`; every use starts that time anew.
+    An expired container stays listed, but its files and its interpreter are gone for good.
+    """
 
     id: str
     name: str
@@ -32,11 +36,11 @@ class Container:
     has_network: bool
 
     def is_expired(self, now: float) -> bool:
-        """Whether nobody used it for too long."""
+        """Whether the container was idle for too long."""
         return now >= self.last_active_at + 60 * self.expires_minutes
 
     def resource(self, now: float) -> dict[str, Any]:
-        """As clients see it."""
+        """The container as the API returns it."""
         network = {"type": "allowlist", "allowed_domains": ["*"]}
         return {
             "id": self.id,
@@ -52,7 +56,7 @@ class Container:
 
     @classmethod
     def of(cls, row: sqlite3.Row) -> Container:
-        """From its row."""
+        """Read a row of the database."""
         facts = dict(row)
         has_network = json.loads(facts.pop("network_policy"))["type"] != "disabled"
         return cls(**facts, has_network=has_network)
@@ -60,7 +64,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class ContainerFile:
-    """A file of a container; `path` is where code sees it."""
+    """The record of a file; `path` is its path inside the sandbox."""
 
     id: str
     container_id: str
@@ -72,17 +76,17 @@ class ContainerFile:
 
     @property
     def name(self) -> str:
-        """Its path below the folder of the container."""
+        """The path below the folder of the container."""
         return self.path.removeprefix(f"{WORK_AT}/")
 
     @property
     def filename(self) -> str:
-        """The last part of its path."""
+        """The last part of the path."""
         return self.path.rpartition("/")[2]
 
     @property
     def resource(self) -> dict[str, Any]:
-        """As clients see it."""
+        """The file as the API returns it."""
         return {
             "id": self.id,
             "object": "container.file",
@@ -96,7 +100,7 @@ class ContainerFile:
 
 @dataclass(frozen=True, slots=True)
 class ContainerOptions:
-    """What is asked of a new container."""
+    """The options of a new container."""
 
     name: str = "auto"
     minutes: int = IDLE_MINUTES
@@ -108,7 +112,7 @@ class ContainerOptions:
 def read_container_options(
     config: Mapping[str, Any], param: str, *, allow_network: bool
 ) -> ContainerOptions:
-    """The options of a request. Raises `ApiFault` for what cannot be kept."""
+    """Read the options of a request. Raises `ApiFault` for an option that cannot be enforced."""
     memory = config.get("memory_limit") or "1g"
     if not isinstance(memory, str) or memory not in MEMORY:
         have = ", ".join(MEMORY)
@@ -160,8 +164,8 @@ def _network(config: object, param: str, allow_network: bool) -> bool:
     if policy.get("type") != "allowlist":
         raise invalid("The network policy is 'disabled' or 'allowlist'.", at)
     if not allow_network:
-        raise invalid("This provider gives containers no network; it was not allowed to.", at)
+        raise invalid("This provider gives containers no network; start it with allow_network.", at)
     if policy.get("allowed_domains") != ["*"]:
-        # A sandbox is on the network or not; a list that nobody enforces would be a promise.
+        # The sandbox has a network or none: it cannot enforce a list of domains.
         raise invalid("A list of domains cannot be enforced here; allow ['*'] or none.", at)
     return True

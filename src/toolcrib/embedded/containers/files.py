@@ -1,4 +1,4 @@
-"""The files of containers: what clients put there, and what code made."""
+"""The files of containers, uploaded by clients or written by code."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES: Final = 128 * MEBIBYTE
 MAX_NOTED: Final = 200
-"""Files that one call is told to have made. The next one is told of the others."""
+"""Files that one call reports as new. The next call reports the others."""
 
 _Found = tuple[str, int, str]
 
 
 class ContainerFiles:
-    """Knows the files of every container. None is reached through a link."""
+    """Reads and writes the files of containers, never through a symbolic link."""
 
     def __init__(self, database: Database, folder: Path, clock: Clock) -> None:
         self._database = database
@@ -40,24 +40,24 @@ class ContainerFiles:
         self._clock = clock
 
     def work(self, container: Container) -> WorkDirectory:
-        """The folder of a container."""
+        """The work directory of a container."""
         return WorkDirectory.at(self._folder / container.id)
 
     def has_any(self, container: Container) -> bool:
-        """Whether it has a folder."""
+        """Whether the container has a folder on disk."""
         return (self._folder / container.id).exists()
 
     async def put(
         self, container: Container, filename: str, data: bytes, source: str = "user"
     ) -> ContainerFile:
-        """Put a file into a container. Raises `ApiFault`."""
+        """Write a file into a container. Raises `ApiFault`."""
         if len(data) > MAX_FILE_BYTES:
-            raise ApiFault(413, f"A file here has at most {MAX_FILE_BYTES} bytes.", param="file")
+            raise ApiFault(413, f"The file is larger than {MAX_FILE_BYTES} bytes.", param="file")
         name = safe_name(filename)
         try:
             await asyncio.to_thread(self.work(container).write, name, data)
         except OSError as error:
-            raise invalid(f"The file cannot be put there: {error.strerror}.", "file") from None
+            raise invalid(f"The file cannot be written: {error.strerror}.", "file") from None
         [noted] = await self._note(container, [_found(name, data)], source)
         return noted
 
@@ -79,7 +79,7 @@ class ContainerFiles:
         raise missing("Container file", file_id)
 
     async def read(self, container: Container, file: ContainerFile) -> bytes:
-        """The bytes of a file. Raises `ApiFault` when the code has taken it away meanwhile."""
+        """The bytes of a file. Raises `ApiFault` if code has deleted it."""
         try:
             return await asyncio.to_thread(self.work(container).read, file.name, MAX_FILE_BYTES)
         except OSError:
@@ -101,7 +101,7 @@ class ContainerFiles:
         await self._forget(container, [each.path for each in await self.list(container)])
 
     async def changed(self, container: Container) -> list[ContainerFile]:
-        """Look at the folder after code has run; returns the files that it made or changed."""
+        """Compare the folder with the records after code has run; returns new and changed files."""
         known = {file.path: file.digest for file in await self.list(container)}
         found = await asyncio.to_thread(_look_at, self.work(container))
         news = [
@@ -114,8 +114,9 @@ class ContainerFiles:
         return await self._note(container, news[:MAX_NOTED], "assistant")
 
     async def keep_figure(self, container: Container, figure: str) -> tuple[ContainerFile, bytes]:
-        """A figure that code drew, as a file of its own, and its bytes. Raises `OSError` when it is
-        not there, or is something else than a file.
+        """Store a figure that code drew as a file. Returns its record and its bytes.
+
+        Raises `OSError` if the figure is missing or no regular file.
         """
         work = self.work(container)
         data = await asyncio.to_thread(work.read, figure, MAX_FILE_BYTES)
@@ -126,7 +127,7 @@ class ContainerFiles:
     async def _note(
         self, container: Container, found: Sequence[_Found], source: str
     ) -> list[ContainerFile]:
-        """A file that changed has a new id, so that what was cited stays what it was called."""
+        """Record files. A changed file gets a new id, so that an old citation stays true."""
         now = int(self._clock())
         noted = [
             ContainerFile(
@@ -157,7 +158,7 @@ class ContainerFiles:
 def _look_at(work: WorkDirectory) -> list[_Found]:
     found: list[_Found] = []
     for file in work.files():
-        # A name that is not text cannot be told to a client.
+        # A name that is not printable text cannot be sent to a client.
         if file.name.startswith(f"{FIGURES}/") or not file.name.isprintable():
             continue
         try:

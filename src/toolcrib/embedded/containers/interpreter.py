@@ -1,4 +1,4 @@
-"""A Python that is kept warm for one container."""
+"""The Python interpreter of one container: a sandboxed process that keeps its variables."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from toolcrib.sandbox.work_directory import WorkDirectory
 
 WORK_AT: Final = PurePosixPath("/mnt/data")
-"""Where code finds its files."""
+"""The work directory as sandboxed code sees it."""
 
 FIGURES: Final = ".figures"
-"""The folder that drawn figures wait in until they are kept, and that is nobody's result."""
+"""The folder of drawn figures until they are stored; it is not part of a result."""
 
 _KERNEL: Final = Path(__file__).with_name("kernel.py")
 _MAX_FIGURES: Final = 20
@@ -31,7 +31,7 @@ _ENDING_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
-    """What became of a piece of code. `figures` are names below the work directory."""
+    """The result of an execution. `figures` are names below the work directory."""
 
     logs: str
     succeeded: bool
@@ -103,9 +103,9 @@ class Interpreter:
             return await self._ended(process, None)
         except (asyncio.LimitOverrunError, SandboxFailed):
             process.kill()
-            return await self._ended(process, "it answered with something else than was asked")
+            return await self._ended(process, "its reply was invalid")
         except BaseException:
-            # Whoever asked is gone; the code must not go on without them.
+            # The request was cancelled: its code must not run on.
             process.kill()
             self._is_doomed = True
             raise
@@ -153,7 +153,7 @@ class Interpreter:
 
 
 async def _given_time_to_end(process: Process) -> None:
-    """One that says nothing more is about to end, and then tells how; or else it is made to."""
+    """Wait for a silent process to end, so that its exit code is known; then kill it."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_ENDING_SECONDS):
             await process.wait()
@@ -161,7 +161,7 @@ async def _given_time_to_end(process: Process) -> None:
 
 
 def _executed(line: bytes, run: int) -> ExecutionResult:
-    """What the confined side says; it may say anything, so that nothing of it is trusted."""
+    """Parse a reply of the sandboxed process. User code may forge it, so nothing is trusted."""
     try:
         answer: object = json.loads(line)
     except (ValueError, RecursionError):
@@ -169,7 +169,7 @@ def _executed(line: bytes, run: int) -> ExecutionResult:
     facts = cast(dict[str, Any], answer) if isinstance(answer, dict) else {}
     logs, figures = facts.get("logs"), facts.get("figures")
     if facts.get("run") != run or not isinstance(logs, str) or not isinstance(figures, list):
-        raise SandboxFailed("the confined interpreter answered with something else")
+        raise SandboxFailed("the sandboxed interpreter sent an invalid reply")
     names = [str(name) for name in cast(list[object], figures)[:_MAX_FIGURES]]
     return ExecutionResult(
         logs.encode("utf-8", "replace").decode(),

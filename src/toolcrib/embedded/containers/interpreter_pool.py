@@ -1,6 +1,6 @@
-"""The interpreters that are kept warm.
+"""The pool of running interpreters, and the font list that they share.
 
-The list of the machine's fonts, which matplotlib else makes anew in every container.
+Without that list, matplotlib would scan the fonts of the machine anew in every container.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _MAX_BYTES: Final = 16 * MEBIBYTE
 
 
 def known_fonts() -> Path | None:
-    """The list that was made on this machine for the matplotlib that is installed, if there is."""
+    """The cached font list for the installed matplotlib, if there is one."""
     return next(iter(sorted(_folder().glob("fontlist-*.json"))), None)
 
 
 async def make_fonts(sandbox: Sandbox) -> Path | None:
-    """Make the list, in a sandbox in which no code of anybody else runs; None when it fails."""
+    """Create the font list in a sandbox without user code; None on failure."""
     python = find_python(("matplotlib",))
     command = Command(
         argv=(python.executable, "-c", _MAKE),
@@ -56,7 +56,7 @@ def _keep(name: str, data: bytes) -> Path | None:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         new.write_bytes(data)
-        # Whoever code runs as has to read it.
+        # Sandboxed code may run as another user and must be able to read it.
         new.chmod(0o644)
         return new.replace(folder / name)
     except OSError:
@@ -72,18 +72,18 @@ logger = logging.getLogger(__name__)
 
 LIBRARIES: Final = ("matplotlib", "pandas")
 MAX_INTERPRETERS: Final = 8
-"""Interpreters that are kept; the one that was not used for longest makes room."""
+"""Running interpreters; beyond it the least recently used one that is idle is ended."""
 
 
 class InterpreterPool:
-    """Interpreters by the container that each belongs to."""
+    """Running interpreters by the id of their container, least recently used first."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, Interpreter] = OrderedDict()
         self._making_fonts: asyncio.Task[None] | None = None
 
     async def get(self, container_id: str, make: Callable[[], Interpreter]) -> Interpreter:
-        """The interpreter of a container, which is now the last one to make room."""
+        """The interpreter of a container, created by `make` if there is none."""
         known = self._kept.pop(container_id, None)
         if known is None:
             await self._make_room()
@@ -92,13 +92,13 @@ class InterpreterPool:
         return known
 
     async def drop(self, container_id: str) -> None:
-        """End the interpreter of a container, if it has one."""
+        """End the interpreter of a container, if one runs."""
         known = self._kept.pop(container_id, None)
         if known is not None:
             await known.close()
 
     async def close(self) -> None:
-        """End them all."""
+        """End all interpreters."""
         if self._making_fonts is not None:
             self._making_fonts.cancel()
             await asyncio.wait([self._making_fonts])
@@ -106,9 +106,7 @@ class InterpreterPool:
             await self.drop(next(iter(self._kept)))
 
     def fonts(self, sandbox: Sandbox) -> Path | None:
-        """The list of fonts for a new interpreter. Without one it is made while the interpreter
-        does other things: the next one has it.
-        """
+        """The font list for a new interpreter; None starts its creation for the next one."""
         if "matplotlib" not in installed(LIBRARIES):
             return None
         found = known_fonts()
@@ -128,11 +126,11 @@ async def _fonts_made(sandbox: Sandbox) -> None:
     try:
         await make_fonts(sandbox)
     except (OSError, ToolcribError) as error:
-        logger.warning("the list of fonts could not be made: %s", error)
+        logger.warning("the font list could not be created: %s", error)
 
 
 def installed(libraries: tuple[str, ...]) -> tuple[str, ...]:
-    """Those libraries that are installed here."""
+    """The libraries that are installed on this machine."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     found: list[str] = []

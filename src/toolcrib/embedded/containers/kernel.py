@@ -1,6 +1,6 @@
-"""Runs inside the sandbox: executes code that comes in lines of JSON, and keeps its variables.
+"""The program of an interpreter, run inside the sandbox: executes code from lines of JSON.
 
-It is started as a plain script, so it imports nothing of this package.
+It runs as a plain script, so it must not import this package.
 """
 
 import ast
@@ -17,7 +17,7 @@ WORK_AT = "/mnt/data"
 
 
 def main() -> None:
-    """Answer one request after the other until the input ends."""
+    """Execute one request after another until the input ends."""
     for fonts in sys.argv[1:]:
         _take_fonts(fonts)
     requests = os.fdopen(os.dup(0), "rb")
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def _take_fonts(fonts: str) -> None:
-    """Copy the list of fonts to where matplotlib looks, which has to be a folder to write to."""
+    """Copy the font list into matplotlib's configuration folder, which must be writable."""
     with contextlib.suppress(OSError, KeyError):
         folder = os.environ["MPLCONFIGDIR"]
         os.makedirs(folder, exist_ok=True)
@@ -52,7 +52,7 @@ def _take_fonts(fonts: str) -> None:
 
 
 def _execute(code: str, namespace: dict[str, Any]) -> bool:
-    """Run code and show the value of its last expression; False when it raised."""
+    """Run code and print the value of its last expression; False if it raised."""
     try:
         tree = ast.parse(code, "<code>")
         if not os.path.isdir(WORK_AT):
@@ -81,7 +81,7 @@ def _execute(code: str, namespace: dict[str, Any]) -> bool:
 
 
 class _Paths(ast.NodeTransformer):
-    """Leads paths in /mnt/data to the current folder, where a sandbox cannot show it there."""
+    """Rewrites paths below /mnt/data, for sandboxes that cannot mount the folder there."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         if isinstance(node.value, str) and f"{node.value}/".startswith(f"{WORK_AT}/"):
@@ -109,7 +109,7 @@ def _figures(run: int) -> list[str]:
 
 
 class OutputCapture:
-    """Everything that is written to stdout and stderr, by children too, up to a limit."""
+    """Captures stdout and stderr, also of child processes, up to a limit."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -135,7 +135,7 @@ class OutputCapture:
         for saved, number in zip(self._saved, (1, 2), strict=True):
             os.dup2(saved, number)
             os.close(saved)
-        # A child that was left behind may hold the pipe open for ever.
+        # A child process that still runs may keep the pipe open forever.
         self._reader.join(0.5)
 
     def _read(self, reads: int) -> None:

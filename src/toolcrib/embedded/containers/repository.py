@@ -1,4 +1,4 @@
-"""All containers of a provider."""
+"""The containers of a provider."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ _CPU_SECONDS: Final = 3600
 
 
 class ContainerRepository:
-    """Makes containers and lets code work in them. `files` are those in the containers, `seconds`
-    is how long one piece of code or one command may take.
+    """Creates containers and runs their interpreters.
+
+    `files` are the files in the containers. `seconds` limits one execution or command.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class ContainerRepository:
         self._named: str | None = None
 
     async def create(self, options: ContainerOptions) -> Container:
-        """A new container with its files. Raises `ApiFault`."""
+        """Create a container with the files that its options name. Raises `ApiFault`."""
         if self._sweeps.has_elapsed():
             await self.sweep()
         contents = [
@@ -101,7 +102,7 @@ class ContainerRepository:
         return Container.of(row)
 
     async def use(self, container_id: str) -> Container:
-        """A container to work in, whose time begins anew. Raises `ApiFault`."""
+        """A container to run code in; its idle time starts anew. Raises `ApiFault`."""
         container, now = await self.get(container_id), self._clock()
         if container.is_expired(now):
             await self._empty(container)
@@ -125,11 +126,11 @@ class ContainerRepository:
         return [Container.of(row) for row in rows]
 
     async def resource(self, container: Container) -> dict[str, Any]:
-        """A container as clients see it now, with the name of what confines its code."""
+        """The container as the API returns it, with the name of its sandbox backend."""
         return {**container.resource(self._clock()), "toolcrib_sandbox": await self._backend()}
 
     async def delete(self, container_id: str) -> None:
-        """Let go of a container and its files. Raises `ApiFault`."""
+        """Delete a container and its files. Raises `ApiFault`."""
         await self._empty(await self.get(container_id))
 
         def write(connection: sqlite3.Connection) -> None:
@@ -138,7 +139,7 @@ class ContainerRepository:
         await self._database.ask(write)
 
     async def sweep(self) -> None:
-        """Remove what is left of containers that are over their time."""
+        """Remove the files and interpreters of expired containers; their records stay."""
         now = self._clock()
         for container in await self.list():
             if container.is_expired(now) and self.files.has_any(container):
@@ -149,11 +150,11 @@ class ContainerRepository:
         await self._interpreters.close()
 
     def lock(self, container: Container) -> asyncio.Lock:
-        """Held while something runs in it: code of one container runs one after the other."""
+        """The lock that serializes all code of one container."""
         return self._locks.setdefault(container.id, asyncio.Lock())
 
     async def sandbox(self) -> Sandbox:
-        """What confines, the strongest that works here. Raises `SandboxUnavailable`."""
+        """The strongest sandbox that works on this machine. Raises `SandboxUnavailable`."""
         found = await find_sandbox(allow_unconfined=self._allow_unconfined)
         if self._named != found.backend:
             self._named = found.backend
@@ -161,17 +162,17 @@ class ContainerRepository:
         return found
 
     def limits(self, container: Container, seconds: float | None) -> SandboxLimits:
-        """What code in a container may use."""
+        """The limits of code in a container."""
         return SandboxLimits(
             seconds=seconds,
             cpu_seconds=_CPU_SECONDS,
             memory_bytes=MEMORY[container.memory_limit],
-            # Its answers are JSON, in which a byte may take six.
+            # The interpreter answers in JSON, where one byte may take six.
             output_bytes=8 * MAX_LOGS,
         )
 
     async def interpreter(self, container: Container) -> Interpreter:
-        """The warm Python of a container. Raises `SandboxUnavailable`."""
+        """The running interpreter of a container. Raises `SandboxUnavailable`."""
         sandbox = await self.sandbox()
         return await self._interpreters.get(
             container.id,

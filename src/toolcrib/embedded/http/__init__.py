@@ -1,1 +1,1 @@
-"""The provider's wire: the routes that official clients use."""
+"""The HTTP routes of the provider, as the official clients use them."""

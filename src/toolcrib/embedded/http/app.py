@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def create_provider_app(provider: EmbeddedProvider) -> Starlette:
-    """Every route of a provider. It has no gate: whoever serves it puts one before it."""
+    """All routes of a provider, without authentication: the server adds it."""
     parts = (ResponseRoutes, FileRoutes, ContainerRoutes, VectorStoreRoutes)
     routes = [route for part in parts for route in part(provider).routes]
     app = Starlette(
@@ -32,5 +32,5 @@ def create_provider_app(provider: EmbeddedProvider) -> Starlette:
 
 
 async def _nothing(request: Request, error: Exception) -> Response:
-    message = f"There is nothing for {request.method} at this path of the local provider."
+    message = f"There is nothing for {request.method} at this path of the embedded provider."
     return JSONResponse(ApiFault(404, message, code="unknown_url").body, status_code=404)

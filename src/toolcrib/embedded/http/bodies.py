@@ -31,7 +31,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def answered(handler: Handler) -> Handler:
-    """A handler whose faults are answers, and which never shows what went wrong inside."""
+    """Wrap a handler: an `ApiFault` becomes its response, any other error a plain 500."""
 
     async def handle(request: Request) -> Response:
         try:
@@ -49,7 +49,7 @@ def answered(handler: Handler) -> Handler:
 
 
 async def read_bytes(request: Request, most: int = MAX_BODY) -> bytes:
-    """The body. Raises `ApiFault` when it is too large."""
+    """The body. Raises `ApiFault` if it is too large."""
     pieces: list[bytes] = []
     size = 0
     async for piece in request.stream():
@@ -79,7 +79,7 @@ def whole_number(request: Request, name: str, default: int, low: int, high: int)
 
 
 def page(request: Request, found: Sequence[Mapping[str, Any]], *, order: str = "desc") -> Response:
-    """One page of a list that is given from the oldest to the newest. Raises `ApiFault`."""
+    """One page of a list that is sorted from oldest to newest. Raises `ApiFault`."""
     limit = whole_number(request, "limit", 20, 1, 100)
     direction = request.query_params.get("order", order)
     if direction not in ("asc", "desc"):
@@ -103,7 +103,7 @@ def page(request: Request, found: Sequence[Mapping[str, Any]], *, order: str = "
 
 
 def event_stream(events: AsyncIterator[Mapping[str, Any]]) -> Response:
-    """Events as they come, the way that clients of the Responses API read them."""
+    """Server-sent events in the format of the Responses API."""
 
     async def lines() -> AsyncIterator[bytes]:
         async for event in events:
@@ -124,12 +124,12 @@ async def read_object(request: Request) -> dict[str, Any]:
 
 _MAX_FIELDS: Final = 64
 _MAX_AROUND: Final = 1024 * 1024
-"""What a form may hold besides its file."""
+"""Bytes of a form besides its file."""
 
 
 @asynccontextmanager
 async def read_form(request: Request) -> AsyncGenerator[FormData]:
-    """A form with at most one file. Raises `ApiFault` as soon as it is too large."""
+    """Read a form with at most one file. Raises `ApiFault` as soon as it is too large."""
     capped = Request(request.scope, _Capped(request, MAX_BYTES + _MAX_AROUND).receive)
     try:
         form = await capped.form(max_files=1, max_fields=_MAX_FIELDS)
@@ -152,7 +152,7 @@ async def read_upload(form: FormData) -> tuple[str, bytes]:
 
 
 def attachment(filename: str, data: bytes) -> Response:
-    """Bytes that no browser takes for a page."""
+    """A download that no browser renders as a page."""
     headers: dict[str, Any] = {
         "content-disposition": f"attachment; filename*=UTF-8''{quote(filename, safe='')}",
         "x-content-type-options": "nosniff",
@@ -161,12 +161,12 @@ def attachment(filename: str, data: bytes) -> Response:
 
 
 def too_large() -> ApiFault:
-    """The fault of a file that nobody takes."""
+    """The fault for a file that is too large."""
     return ApiFault(413, f"The file is larger than {MAX_BYTES} bytes.", param="file")
 
 
 class _Capped:
-    """What a request sends, counted."""
+    """Counts the bytes of a request body."""
 
     def __init__(self, request: Request, most: int) -> None:
         self._request = request

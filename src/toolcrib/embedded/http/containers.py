@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class ContainerRoutes:
-    """Answers what is asked of containers."""
+    """The routes of containers."""
 
     def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
 
     @property
     def routes(self) -> list[BaseRoute]:
-        """The routes, below `/v1`."""
+        """The routes below `/v1`."""
         one = "/containers/{container_id}"
         file = f"{one}/files/{{file_id}}"
         return [

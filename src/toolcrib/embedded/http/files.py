@@ -19,14 +19,14 @@ _SHORTEST, _LONGEST = 3600, 2_592_000
 
 
 class FileRoutes:
-    """Answers what is asked of uploaded files."""
+    """The routes of uploaded files."""
 
     def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
 
     @property
     def routes(self) -> list[BaseRoute]:
-        """The routes, below `/v1`."""
+        """The routes below `/v1`."""
         one = "/files/{file_id}"
         return [
             Route("/files", answered(self._create), methods=["POST"]),

@@ -22,14 +22,14 @@ _MOST = 2**31
 
 
 class ResponseRoutes:
-    """Answers what is asked of responses."""
+    """The routes of responses."""
 
     def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
 
     @property
     def routes(self) -> list[BaseRoute]:
-        """The routes, below `/v1`."""
+        """The routes below `/v1`."""
         one = "/responses/{response_id}"
         return [
             Route("/responses", answered(self._create), methods=["POST"]),
@@ -95,7 +95,7 @@ class ResponseRoutes:
 
 
 async def _finished(request: Request, active: ActiveResponse) -> dict[str, Any]:
-    """The whole response. A client that leaves ends it: nobody waits for it."""
+    """The complete response. A client that disconnects cancels it."""
     leaving = asyncio.ensure_future(_left(request))
     try:
         await asyncio.wait([active.task, leaving], return_when=asyncio.FIRST_COMPLETED)

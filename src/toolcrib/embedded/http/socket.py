@@ -1,4 +1,4 @@
-"""`/v1/responses` as a socket: one response after the other on a connection that stays."""
+"""`/v1/responses` over WebSocket: one response after another on one connection."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_WAITING: Final = 16
-"""Requests that may wait for the one before them. A client that sends more is cut."""
+"""Queued requests of one connection. A client that sends more is disconnected."""
 
 _HTTP_ONLY: Final = ("stream", "stream_options", "background")
 
 
 class ResponseSocket:
-    """Answers a socket. It takes `response.create`, and tells the events of each response."""
+    """The WebSocket route: takes `response.create` and sends the events of each response."""
 
     def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection until the client leaves."""
+        """Serve one connection until the client disconnects."""
         socket = WebSocket(scope, receive, send)
         await socket.accept()
         await _ResponseConnection(self._provider, socket).serve()
@@ -61,7 +61,7 @@ class _ResponseConnection:
             await asyncio.wait([answer_task])
 
     async def _read(self) -> str | None:
-        """The next text; None for bytes, which say nothing here."""
+        """The next text message; None for a binary one."""
         message = await self._socket.receive()
         if message["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(message.get("code") or 1000)
@@ -96,7 +96,7 @@ class _ResponseConnection:
             await active.stop()
         response = active.writer.response
         if response["status"] == "failed" or response["store"]:
-            # What is kept needs no remembering; what failed is nothing to go on from.
+            # A stored response is read from the repository; a failed one cannot be continued.
             self._recent.forget()
         else:
             self._recent.remember(response["id"], active.items)
@@ -117,7 +117,7 @@ def _read_create(text: str | None) -> dict[str, Any]:
         raise invalid(f"Unknown type of event: {str(kind)[:80]!r}.", "type", "unknown_event")
     for name in _HTTP_ONLY:
         if body.get(name):
-            raise invalid(f"'{name}' has no meaning over a socket; leave it out.", name)
+            raise invalid(f"'{name}' is not supported over WebSocket; leave it out.", name)
     return body
 
 

@@ -1,7 +1,4 @@
-"""`/v1/vector_stores`, and searching them.
-
-The files of vector stores, one by one and in batches.
-"""
+"""`/v1/vector_stores`: stores, their files and file batches, and search."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ _ONE: Final = "/vector_stores/{store_id}"
 
 
 class StoreFileRoutes:
-    """Answers what is asked of the files of vector stores."""
+    """The routes of the files of vector stores."""
 
     def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
@@ -140,7 +137,7 @@ class StoreFileRoutes:
 
 
 def read_file_ids(body: Mapping[str, Any], default: list[str] | None) -> list[str]:
-    """The ids of files that a body names, each once. Raises `ApiFault`."""
+    """The file ids of a body, without duplicates. Raises `ApiFault`."""
     value = body.get("file_ids", default)
     listed = cast(list[object], value) if isinstance(value, list) else [None]
     if len(listed) > MAX_FILES or not all(isinstance(each, str) for each in listed):
@@ -191,7 +188,7 @@ _MAX_QUERY: Final = 4096
 
 
 class VectorStoreRoutes:
-    """Answers what is asked of vector stores."""
+    """The routes of vector stores."""
 
     def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider

@@ -1,1 +1,1 @@
-"""The Responses API: requests, the items they are answered with, and the loop that makes them."""
+"""The Responses API without HTTP: requests, the response loop, items and stored responses."""

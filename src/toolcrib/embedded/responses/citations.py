@@ -1,4 +1,4 @@
-"""From the marks in a backend's text to the annotations of the message."""
+"""Citations: the marks in a backend's text become links and annotations of the message."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _UNLINKABLE: Final = re.compile(r"[\[\]\r\n]+")
 
 @dataclass(frozen=True, slots=True)
 class CitedText:
-    """A piece of the text as it is shown, and the annotations that begin in it."""
+    """Text as the client sees it, and the annotations that begin in it."""
 
     text: str
     annotations: Sequence[dict[str, Any]] = ()
 
 
 class CitationWriter:
-    """Turns `[S1]` into a link to the source, or a note at that place, as the text comes in.
+    """Replaces marks such as `[S1]` in streamed text by links or annotations.
 
-    Offsets count characters of the shown text, and ends are exclusive. A mark of no source stays
-    as it is. Files in `unnamed` are annotated even if the text does not link to them.
+    Offsets count characters of the shown text, and ends are exclusive. A mark without a source
+    stays unchanged. Files in `unnamed` are annotated even if the text does not link to them.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class CitationWriter:
         self.shown = ""
 
     def feed(self, text: str) -> CitedText:
-        """More of the text. What may be the beginning of a mark is held back."""
+        """Add text. The possible start of a mark is held back until the next call."""
         waiting = self._held + text
         begun = _BEGUN.search(waiting)
         cut = begun.start() if begun else len(waiting)
@@ -53,7 +53,7 @@ class CitationWriter:
         return self._show(waiting[:cut])
 
     def end(self) -> CitedText:
-        """The rest of it, with the files of containers."""
+        """Return the held-back text, with the annotations of container files."""
         rest, self._held = self._held, ""
         shown = self._show(rest)
         return CitedText(shown.text, [*shown.annotations, *self._files()])
@@ -95,7 +95,7 @@ class CitationWriter:
         return link, annotation
 
     def _files(self) -> list[dict[str, Any]]:
-        """Each file of a container: where the text links to it, or else at its beginning."""
+        """Annotate container files: at their link, or else at the start of the text."""
         files = [each for each in self._sources.values() if isinstance(each, ContainerFileSource)]
         newest = {each.path: each for each in files}
         spans = {link[1].rstrip(".,;:"): link.start() for link in _LINK.finditer(self.shown)}
@@ -119,14 +119,14 @@ class CitationWriter:
 
 
 class CitationSources:
-    """The sources of a conversation, each with its mark."""
+    """The sources of a conversation by their marks."""
 
     def __init__(self) -> None:
         self.by_mark: dict[str, CitationSource] = {}
         self._last = 0
 
     def add(self, sources: Sequence[CitationSource]) -> list[str]:
-        """Marks for sources, in order. A source that was there has its mark already."""
+        """Return the marks of sources, in order. A known source keeps its mark."""
         known = {source: mark for mark, source in self.by_mark.items()}
         marks: list[str] = []
         for source in sources:
@@ -137,7 +137,7 @@ class CitationSources:
         return marks
 
     def restore(self, mark: str, source: CitationSource) -> None:
-        """A source of an earlier response, under its old mark."""
+        """Add a source of an earlier response under its mark."""
         self.by_mark[mark] = source
         self._last = max(self._last, int(mark[1:]))
 

@@ -1,6 +1,6 @@
-"""Conversations made shorter, and read again.
+"""Compaction of conversations, and reading compacted ones.
 
-No model is asked: what the user said stays whole, and all else is cut to its beginning.
+No model is asked: messages of the user stay whole, and all other text is cut to its beginning.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FORM: Final = "toolcrib-1"
 
 @checked(frozen=True, config=ConfigDict(extra="forbid", strict=True))
 class CompactionRequest:
-    """What may be asked."""
+    """The parameters of a compaction."""
 
     model: str
     input: str | list[Item] = field(default_factory=list[Item])
@@ -50,7 +50,7 @@ class CompactionRequest:
 
 
 def read_compaction_request(body: object) -> CompactionRequest:
-    """The typed request. Raises `ApiFault`."""
+    """Validate a request. Raises `ApiFault`."""
     request = read_body(_adapter(), body)
     if not request.items and request.previous_response_id is None:
         raise invalid("One of 'input' or 'previous_response_id' must be given.", "input")
@@ -63,7 +63,7 @@ def _adapter() -> TypeAdapter[CompactionRequest]:
 
 
 def compacted(history: RequestHistory, now: float) -> dict[str, Any]:
-    """The user's messages, and one item for all that was said and done."""
+    """The messages of the user, and one item with the rest of the conversation."""
     conversation = history.conversation
     users = [each for each in conversation.items if each.get("role") == "user"]
     item = {
@@ -81,7 +81,7 @@ def compacted(history: RequestHistory, now: float) -> dict[str, Any]:
 
 
 def read_compaction(item: Mapping[str, Any], param: str) -> BackendMessage:
-    """What a compaction tells a backend. Raises `ApiFault` for one that was not made here."""
+    """Read a compaction item into a message. Raises `ApiFault` if it is not one of ours."""
     try:
         read = json.loads(base64.b64decode(str(item.get("encrypted_content")), validate=True))
     except (ValueError, RecursionError):
@@ -93,7 +93,7 @@ def read_compaction(item: Mapping[str, Any], param: str) -> BackendMessage:
 
 
 def _sealed(text: str) -> str:
-    """The content that clients pass back as it is. It holds nothing that they have not had."""
+    """Encode the content that clients send back. It holds nothing that they have not seen."""
     return base64.b64encode(json.dumps({"form": _FORM, "text": text}).encode()).decode()
 
 

@@ -1,9 +1,4 @@
-"""A conversation as a backend reads it, from the items of the wire.
-
-Items as they are kept: whole, as clients get them back.
-
-What a request goes on from: the conversation before it, and what it adds.
-"""
+"""The conversation of a request: its items, and the history that a backend reads from them."""
 
 from __future__ import annotations
 
@@ -34,7 +29,7 @@ if TYPE_CHECKING:
 
 
 HIDDEN_ITEMS: Final = frozenset({"reasoning", "mcp_list_tools", "mcp_approval_request"})
-"""Items that a backend is not told of; the tools that they belong to read them."""
+"""Items that are not part of a backend's history; the tools that wrote them read them."""
 
 HOSTED_ITEMS: Final = {
     "web_search_call": "web_search",
@@ -43,7 +38,7 @@ HOSTED_ITEMS: Final = {
     "mcp_call": "",
     "shell_call": "shell",
 }
-"""By the type of an item: the name that backends call its tool by. An mcp call has its own."""
+"""By the type of a hosted call: the tool name in the history. An MCP call carries its own."""
 
 _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 _OUTPUTS: Final = frozenset(
@@ -51,11 +46,11 @@ _OUTPUTS: Final = frozenset(
 )
 
 Recall = Callable[[str], Mapping[str, Any] | None]
-"""By an item's id: what its tool answered, if that was kept."""
+"""Looks up the stored answer of a tool by the id of its item."""
 
 
 class ResponseConversation:
-    """Everything that was said and done, in order."""
+    """The items of a conversation, and the same conversation as a backend's history."""
 
     def __init__(self, recall: Recall) -> None:
         self.items: list[Item] = []
@@ -64,7 +59,7 @@ class ResponseConversation:
         self._names: dict[str, str] = {}
 
     def read(self, items: Iterable[Item], param: str = "input") -> None:
-        """Add items. Raises `ApiFault` naming the one that cannot be read."""
+        """Append items. The `ApiFault` names the item that cannot be read."""
         for at, item in enumerate(items):
             self.history += self._inputs(item, f"{param}[{at}]")
             self.items.append(item)
@@ -96,7 +91,7 @@ class ResponseConversation:
     def _answered(self, item: Item, param: str) -> list[BackendInput]:
         call_id = _text(item, "call_id", param)
         if item["type"] == "shell_call_output":
-            # One with an id is of a hosted call, whose answer came with the call.
+            # An output with an id belongs to a hosted call, whose result came with the call.
             told = json.dumps(item.get("output"))
             return [] if item.get("id") else [BackendCallResult(call_id, "shell", told)]
         if call_id not in self._names:
@@ -106,14 +101,14 @@ class ResponseConversation:
         return [BackendCallResult(call_id, self._names[call_id], text, _parsed(text))]
 
     def _denied(self, item: Item) -> list[BackendInput]:
-        """A call that a person did not allow. One that was allowed has an item of its own."""
+        """A call that a person denied. An approved call has an item of its own."""
         asked_id = item.get("approval_request_id")
         for asked in self.items:
             is_asked = asked.get("type") == "mcp_approval_request" and asked.get("id") == asked_id
             if is_asked and item.get("approve") is not True:
                 name, why = _mcp_name(asked), item.get("reason") or "no reason was given"
                 call_id, arguments = str(asked_id), str(asked.get("arguments") or "{}")
-                told = f"The user did not allow this call: {why}"
+                told = f"The user denied this call: {why}"
                 return [
                     BackendCall(call_id, name, arguments),
                     BackendCallResult(call_id, name, told),
@@ -121,7 +116,7 @@ class ResponseConversation:
         return []
 
     def _hosted(self, item: Item, name: str) -> list[BackendInput]:
-        """A call of the provider's own. What it answered is recalled, or as far as it shows."""
+        """A hosted call with its stored answer, or with the part of it that the item shows."""
         item_id = str(item.get("id", ""))
         kept = self._recall(item_id) or {}
         arguments = kept.get("arguments") or json.dumps(_shown_arguments(item))
@@ -237,19 +232,19 @@ _WITH_STATUS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """An item of a conversation, and what its tool answered."""
+    """A stored item, with the answer of its tool that the item itself does not show."""
 
     body: Item
     answer: Mapping[str, Any] | None = None
 
     @property
     def id(self) -> str:
-        """Its name."""
+        """The id of the item."""
         return str(self.body.get("id"))
 
 
 def whole_item(item: Item) -> Item:
-    """An item of the input in the official form: with an id, a type, and content in parts."""
+    """Complete an input item as the API returns it: with id, type, status and content parts."""
     kind = str(item.get("type") or ("message" if "role" in item else ""))
     whole: Item = {**item, "type": kind}
     if not isinstance(item.get("id"), str):
@@ -289,8 +284,10 @@ _SOURCE: TypeAdapter[CitationSource] = TypeAdapter(CitationSource)
 
 @dataclass(frozen=True, slots=True)
 class RequestHistory:
-    """A conversation. `before` are the items of earlier responses, `given` those of this request;
-    with `is_kept` the earlier ones are kept under their own responses.
+    """The conversation that a request continues.
+
+    `before` are the items of earlier responses, `given` those of this request. With `is_kept` the
+    earlier items are stored with their own responses.
     """
 
     conversation: ResponseConversation
@@ -301,27 +298,27 @@ class RequestHistory:
 
     @property
     def unkept(self) -> list[StoredItem]:
-        """What has to be kept with the response itself."""
+        """The items that must be stored with this response."""
         return [*(() if self.is_kept else self.before), *self.given]
 
 
 class HistoryCache:
-    """What one connection may go on from besides what is kept: the last response it has made."""
+    """The last response of one connection, which it may continue although it is not stored."""
 
     def __init__(self) -> None:
         self._last: tuple[str, Sequence[StoredItem]] | None = None
 
     def chain(self, response_id: str) -> Sequence[StoredItem] | None:
-        """The conversation up to this response, if it is the last one."""
+        """The items up to this response, if it is the cached one."""
         last = self._last
         return last[1] if last is not None and last[0] == response_id else None
 
     def remember(self, response_id: str, items: Sequence[StoredItem]) -> None:
-        """Go on from this one from now on, and from no other."""
+        """Cache this response instead of the previous one."""
         self._last = response_id, items
 
     def forget(self) -> None:
-        """There is nothing to go on from."""
+        """Empty the cache."""
         self._last = None
 
 
@@ -331,7 +328,7 @@ async def read_history(
     previous_id: str | None,
     recent: HistoryCache | None = None,
 ) -> RequestHistory:
-    """The conversation of a request. Raises `ApiFault`."""
+    """Read the conversation that a request continues. Raises `ApiFault`."""
     before = recent.chain(previous_id) if recent and previous_id else None
     is_kept = before is None
     if before is None:
@@ -345,7 +342,7 @@ async def read_history(
 
 
 async def _resolved(repository: ResponseRepository, item: Item, param: str) -> StoredItem:
-    """An item as it is kept. One that comes back, whole or by its id alone, may be one of ours."""
+    """Complete an item, or look it up: clients send our items back, whole or by their id."""
     item_id = item.get("id")
     known = await repository.item(item_id) if isinstance(item_id, str) else None
     if item.get("type") != "item_reference":

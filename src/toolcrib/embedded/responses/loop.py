@@ -1,4 +1,4 @@
-"""The loop: the backend proposes, hosted tools run, and the backend is asked again."""
+"""The response loop: the backend proposes calls, hosted tools run, the backend continues."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MAX_CALLS: Final = 64
 """Hosted calls of one response if the request sets no limit: a backend may loop."""
 
 MAX_REFUSALS: Final = 4
-"""How many calls beyond the limit are answered with a refusal before the response fails."""
+"""Calls beyond the limit that are refused before the response fails."""
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class _Proposal:
 
 
 class ResponseLoop:
-    """Makes one response."""
+    """Runs one response from the first backend request to its last state."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class ResponseLoop:
         self._spent = (0, 0)
 
     async def run(self) -> tuple[str, dict[str, Any]]:
-        """How the response ends: its status, and what changes with it."""
+        """Run the loop. Returns the last status, and the fields that change with it."""
         for resumed in await self._tools.resume(self._writer):
             self._hear(ProposedCall(resumed.name, resumed.arguments), resumed.answer)
         while True:
@@ -89,7 +89,7 @@ class ResponseLoop:
             if not proposal.calls or not await self._carry_out(proposal.calls):
                 return "completed", self._ending()
             if self._calls_left < -MAX_REFUSALS:
-                told = "The model goes on calling tools beyond the limit of this response."
+                told = "The model keeps calling tools beyond the limit of this response."
                 return "failed", self._ending(error={"code": "server_error", "message": told})
 
     def _ending(self, **changes: Any) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class ResponseLoop:
                         assert_never(piece)
             status = "incomplete" if proposal.cut else "completed"
         finally:
-            # What was said before a backend failed or was stopped has been said.
+            # A client has already seen this text, also if the backend then failed or was cancelled.
             thinking.end()
             message.end(status)
         if said:
@@ -152,7 +152,7 @@ class ResponseLoop:
         )
 
     async def _carry_out(self, calls: list[ProposedCall]) -> bool:
-        """Do what was proposed; False when the client has to go on."""
+        """Run the proposed calls; False if the client must answer some of them."""
         goes_on = True
         for call in calls:
             self._has_called = True
@@ -199,7 +199,7 @@ class ResponseLoop:
         )
 
     def _refuse(self, call: ProposedCall, why: str) -> bool:
-        """Tell the backend what it may not do; there is no item of it."""
+        """Answer a call with a refusal that only the backend sees."""
         call_id = f"refused_{len(self._conversation.history)}"
         self._take(call, BackendCallResult(call_id, call.name, why))
         return True
@@ -218,7 +218,7 @@ def _object(arguments: str) -> Mapping[str, Any] | None:
 
 
 def _listed(marked: Mapping[str, CitationSource]) -> str:
-    """The sources, with the marks that cite them."""
+    """List the sources with the marks that cite them."""
     lines: list[str] = []
     for mark, source in marked.items():
         match source:

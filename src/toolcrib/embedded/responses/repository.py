@@ -1,4 +1,4 @@
-"""Responses that are kept, with the items that went in and came out."""
+"""Stored responses, with their input and output items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolcrib.errors import ApiFault
 
 
 class ResponseRepository:
-    """Reads and writes kept responses."""
+    """Reads and writes stored responses."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -23,7 +23,7 @@ class ResponseRepository:
     async def begin(
         self, response: Mapping[str, Any], request: Mapping[str, Any], history: RequestHistory
     ) -> None:
-        """Keep a response that is about to be made, with its input."""
+        """Store a new response with its input, before its loop starts."""
         previous_id = response["previous_response_id"] if history.is_kept else None
 
         def write(connection: sqlite3.Connection) -> None:
@@ -75,7 +75,7 @@ class ResponseRepository:
         return await self._database.ask(lambda connection: _body(connection, response_id))
 
     async def events(self, response_id: str, after: int) -> list[dict[str, Any]]:
-        """The kept events of a response after a number."""
+        """The stored events of a response after a sequence number."""
         rows = await self._database.ask(
             lambda connection: connection.execute(
                 "select body from events where response_id = ? and seq > ? order by seq",
@@ -85,17 +85,17 @@ class ResponseRepository:
         return [json.loads(row["body"]) for row in rows]
 
     async def input_items(self, response_id: str) -> list[Item]:
-        """What went into a response, with the conversation before it. Raises `ApiFault`."""
+        """The input of a response, with the conversation before it. Raises `ApiFault`."""
 
         def read(connection: sqlite3.Connection) -> list[Item]:
             _body(connection, response_id)
-            # A few fields are told of an item in a list, and not when it is made.
+            # A list shows fields of an item that its creation does not.
             return [whole_item(kept.body) for kept in _chain(connection, response_id, False)]
 
         return await self._database.ask(read)
 
     async def chain(self, response_id: str) -> list[StoredItem]:
-        """A whole conversation up to a response, and with its output. Raises `ApiFault`."""
+        """The items of a conversation up to a response and its output. Raises `ApiFault`."""
         return await self._database.ask(lambda connection: _chain(connection, response_id, True))
 
     async def item(self, item_id: str) -> StoredItem | None:
@@ -109,7 +109,7 @@ class ResponseRepository:
         return None if row is None else _kept(row)
 
     async def delete(self, response_id: str) -> None:
-        """Keep it no longer. Raises `ApiFault`."""
+        """Delete a response. Raises `ApiFault`."""
 
         def write(connection: sqlite3.Connection) -> None:
             _body(connection, response_id)
@@ -118,7 +118,7 @@ class ResponseRepository:
         await self._database.ask(write)
 
     async def unfinished(self) -> list[dict[str, Any]]:
-        """Responses that were being made when the provider last stopped."""
+        """The responses that were active when the provider last stopped."""
         rows = await self._database.ask(
             lambda connection: connection.execute(
                 "select body from responses where status in ('queued', 'in_progress')"
@@ -170,7 +170,7 @@ def _chain(connection: sqlite3.Connection, response_id: str, with_last: bool) ->
 
 
 def _ids_of_chain(connection: sqlite3.Connection, response_id: str) -> list[str]:
-    """From this response back to the first. One that is gone leaves no conversation to go on."""
+    """The ids from this response back to the first. A deleted one ends the conversation."""
     ids: list[str] = []
     at: str | None = response_id
     while at is not None:

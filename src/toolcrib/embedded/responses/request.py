@@ -1,7 +1,4 @@
-"""A request for a response, as it comes over the wire.
-
-The response as clients see it.
-"""
+"""The request body of `POST /responses`, and the response resource that repeats it."""
 
 from __future__ import annotations
 
@@ -33,19 +30,19 @@ Included = Literal[
     "code_interpreter_call.outputs",
     "reasoning.encrypted_content",
 ]
-"""All but the probabilities of tokens, which no backend tells."""
+"""All values of the API but the token probabilities, which no backend reports."""
 
 UNSUPPORTED: Final = {
     "conversation": "use previous_response_id, or send the items again",
     "prompt": "there are no stored prompts here; send the instructions",
     "context_management": "send a shorter conversation, or ask for /responses/compact",
 }
-"""What would change the meaning of a request if it were ignored."""
+"""Parameters that are refused, because ignoring them would change the request's meaning."""
 
 
 @checked(frozen=True, config=ConfigDict(extra="allow", strict=True))
 class TextOptions:
-    """How the answer's text must look."""
+    """The format of the answer's text."""
 
     format: dict[str, Any] | None = None
     verbosity: str | None = None
@@ -53,7 +50,7 @@ class TextOptions:
 
 @checked(frozen=True, config=_CONFIG)
 class ResponseRequest:
-    """What may be asked. Nothing else may be."""
+    """The parameters of a request. An unknown one is an error."""
 
     model: str
     input: str | list[Item] = field(default_factory=list[Item])
@@ -87,7 +84,7 @@ class ResponseRequest:
 
     @property
     def is_stored(self) -> bool:
-        """Whether the response is kept. A background one always is, to be asked for."""
+        """Whether the response is stored. A background response always is."""
         return self.store is not False
 
     @property
@@ -96,19 +93,19 @@ class ResponseRequest:
         return items_of(self.input)
 
     def includes(self, what: str) -> bool:
-        """Whether an optional part of the output was asked for."""
+        """Whether the request includes an optional part of the output."""
         return what in (self.include or ())
 
 
 def items_of(given: str | list[Item]) -> list[Item]:
-    """An input as items: text is what the user says."""
+    """An input as items: plain text is a message of the user."""
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
     return given
 
 
 def read_request(body: object) -> ResponseRequest:
-    """The typed request. Raises `ApiFault` naming the first parameter that is wrong."""
+    """Validate a request. The `ApiFault` names the first invalid parameter."""
     _refuse_unsupported(body)
     return _checked_together(read_body(_adapter(), body))
 
@@ -121,17 +118,17 @@ def _refuse_unsupported(body: object) -> None:
 
 
 def read_body(adapter: TypeAdapter[T], body: object) -> T:
-    """A body as what an adapter makes of it; what is null was not said. Raises `ApiFault`."""
+    """Validate a body, in which null means absent. Raises `ApiFault`."""
     if not isinstance(body, dict):
         raise invalid("The body must be a JSON object.")
     given = {k: v for k, v in cast(dict[str, Any], body).items() if v is not None}
     try:
-        # Strict dataclasses are made of JSON text, not of dictionaries.
+        # pydantic accepts JSON text for strict dataclasses, but no dictionaries.
         return adapter.validate_json(to_json(given))
     except ValidationError as error:
         raise _fault_of(error) from None
     except (ValueError, RecursionError):
-        raise invalid("The body holds text that is no Unicode, or is nested too deep.") from None
+        raise invalid("The body is not valid Unicode, or is nested too deeply.") from None
 
 
 @cache
@@ -160,14 +157,14 @@ def _checked_together(request: ResponseRequest) -> ResponseRequest:
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """The output format, read, and as it is told back."""
+    """The output format for the backend, and as the response repeats it."""
 
     output: OutputFormat
     resource: dict[str, Any]
 
 
 def read_format(text: TextOptions | None) -> TextFormat:
-    """The format that a request asks for. Raises `ApiFault`."""
+    """Read the text format of a request. Raises `ApiFault`."""
     config = (text.format if text else None) or {"type": "text"}
     match config.get("type"):
         case "text" | "json_object" as kind:
@@ -254,7 +251,7 @@ def tool_resource(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def usage_resource(input_tokens: int, output_tokens: int) -> dict[str, Any]:
-    """What a response took."""
+    """The token usage of a response."""
     return {
         "input_tokens": input_tokens,
         "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},

@@ -1,4 +1,9 @@
-"""The Responses API without its wire: create, retrieve, cancel, delete."""
+"""The Responses API without HTTP: create, retrieve, cancel, delete.
+
+A response is `queued` (background only) or `in_progress` until its loop ends, then `completed`,
+`incomplete`, `failed` or `cancelled` for good. A stored response reaches its last state in the
+repository before any client reads it.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +39,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-STOPPED = "The provider stopped while it made this response; ask again."
-UNKEPT = "The response was made, but could not be kept; see the provider's log."
+STOPPED = "The provider stopped during this response; send the request again."
+UNKEPT = "The response could not be stored; see the provider's log."
 
 
 class ResponseService:
-    """Makes responses, and keeps those that are stored."""
+    """Creates responses and stores them."""
 
     def __init__(
         self,
@@ -55,7 +60,7 @@ class ResponseService:
         self._active: dict[str, ActiveResponse] = {}
 
     async def recover(self) -> None:
-        """What was being made when the provider died is told as failed: it is never lost."""
+        """Mark the responses that a crash interrupted as failed, so that none is lost."""
         for response in await self._repository.unfinished():
             log = EventLog()
             writer = ResponseWriter(response, log)
@@ -66,8 +71,9 @@ class ResponseService:
     async def create(
         self, body: object, recent: HistoryCache | None = None, *, is_answered: bool = True
     ) -> ActiveResponse:
-        """Begin a response. Raises `ApiFault` before anything is made or kept. Without
-        `is_answered` the backend is not asked: the next response goes on from the input alone.
+        """Start a response. Raises `ApiFault` before anything is stored.
+
+        Without `is_answered` the backend is not asked: the next response continues the input.
         """
         request = read_request(body)
         backend = self._backend(request.model)
@@ -90,14 +96,14 @@ class ResponseService:
         return active
 
     async def compact(self, body: object) -> dict[str, Any]:
-        """A conversation made shorter. Raises `ApiFault`."""
+        """Compact a conversation. Raises `ApiFault`."""
         request = read_compaction_request(body)
         self._backend(request.model)
         history = await read_history(self._repository, request.items, request.previous_response_id)
         return compacted(history, self._clock())
 
     async def count(self, body: object) -> int:
-        """How many tokens a request would begin with. Raises `ApiFault`."""
+        """Count the input tokens of a request. Raises `ApiFault`."""
         sent = cast(dict[str, Any], body) if isinstance(body, dict) else {}
         request = read_request({"model": next(iter(self._backends)), **sent})
         backend = self._backend(request.model)
@@ -111,7 +117,7 @@ class ResponseService:
         return active.writer.response if active else await self._repository.body(response_id)
 
     async def follow(self, response_id: str, after: int) -> AsyncIterator[dict[str, Any]]:
-        """The events of a response after a number, and those to come. Raises `ApiFault`."""
+        """Stream the events of a response after a sequence number. Raises `ApiFault`."""
         active = self._stored(response_id)
         if active is not None:
             return active.writer.log.after(after)
@@ -121,7 +127,7 @@ class ResponseService:
         return _each(await self._repository.events(response_id, after))
 
     async def cancel(self, response_id: str) -> dict[str, Any]:
-        """Stop a background response. One that is over stays as it is. Raises `ApiFault`."""
+        """Cancel a background response, unless it has ended. Raises `ApiFault`."""
         response = await self.retrieve(response_id)
         if not response["background"]:
             raise invalid("Only a background response can be cancelled.", "response_id")
@@ -132,7 +138,7 @@ class ResponseService:
         return active.writer.response
 
     async def delete(self, response_id: str) -> dict[str, Any]:
-        """Keep a response no longer. Raises `ApiFault`."""
+        """Delete a response. Raises `ApiFault`."""
         active = self._stored(response_id)
         if active is not None:
             await active.stop()
@@ -140,15 +146,15 @@ class ResponseService:
         return {"id": response_id, "object": "response", "deleted": True}
 
     async def input_items(self, response_id: str) -> list[Item]:
-        """What went into a response. Raises `ApiFault`."""
+        """The input items of a response. Raises `ApiFault`."""
         return await self._repository.input_items(response_id)
 
     async def close(self) -> None:
-        """Stop everything that is being made; it is kept as cancelled or failed."""
+        """Cancel all active responses and wait until they are stored."""
         await asyncio.gather(*(active.stop() for active in list(self._active.values())))
 
     def _stored(self, response_id: str) -> ActiveResponse | None:
-        """A response that is being made and will be kept; no other can be asked for."""
+        """An active response that is stored; clients cannot retrieve any other."""
         active = self._active.get(response_id)
         return active if active is not None and active.writer.response["store"] else None
 
@@ -177,7 +183,7 @@ class ResponseService:
                 events = [*writer.log.events, *last] if request.background else []
                 await self._repository.finish(writer.response, writer.answers, events)
         except Exception:
-            logger.exception("response %s could not be kept", writer.response["id"])
+            logger.exception("response %s could not be stored", writer.response["id"])
             last = writer.end("failed", self._clock(), error=_error(UNKEPT))
         finally:
             self._active.pop(writer.response["id"], None)
@@ -221,12 +227,12 @@ async def _outcome(
 
 
 def backend_metadata(backend: ModelBackend) -> dict[str, str]:
-    """What a response's metadata says of a backend whose answers are written beforehand."""
+    """The metadata that marks the responses of a scripted backend."""
     return {"toolcrib_backend": "scripted"} if backend.is_scripted else {}
 
 
 def is_over(response: Mapping[str, Any]) -> bool:
-    """Whether nothing more will happen to a response."""
+    """Whether a response has reached its last state."""
     return response["status"] in FINAL
 
 
@@ -235,7 +241,7 @@ def _error(message: str) -> dict[str, str]:
 
 
 def _request_of(body: object) -> Mapping[str, Any]:
-    """The request as it is kept: without the secrets of its tools."""
+    """The request as it is stored, without the secrets of its tools."""
     kept = cast(dict[str, Any], body)
     tools = cast(list[dict[str, Any]], kept.get("tools") or [])
     return {**kept, "tools": [tool_resource(each) for each in tools]}

@@ -1,4 +1,4 @@
-"""How many tokens a request begins with."""
+"""The input tokens of a request, counted or estimated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PER_IMAGE: Final = 85
 
 @runtime_checkable
 class TokenCounter(Protocol):
-    """A backend that knows how its model cuts text."""
+    """A backend that counts tokens with its model's tokenizer."""
 
     async def count(self, request: BackendRequest) -> int:
         """The tokens of a request."""
@@ -48,7 +48,7 @@ async def count_tokens(
 
 
 def estimate(texts: Iterable[str]) -> int:
-    """About how many tokens texts are."""
+    """Estimate the tokens of texts."""
     return sum(-(-len(text.encode()) // BYTES_PER_TOKEN) + PER_TURN for text in texts)
 
 

@@ -1,7 +1,4 @@
-"""The tools of one request: those that the client runs, and those that the provider runs.
-
-Which tools a request lets the backend choose.
-"""
+"""The tools of one request, run by the client or by the provider, and its tool choice."""
 
 from __future__ import annotations
 
@@ -24,8 +21,10 @@ _KEYS = ("type", "name", "server_label")
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """A choice. `only` are the tools that it names, if it names any; a choice that forces one
-    holds until a tool was called, a list of allowed ones holds on.
+    """The tool choice of a request.
+
+    `only` are the tools that it names, if any. A choice that forces a tool holds until a tool was
+    called; a list of allowed tools (`is_lasting`) holds for the whole response.
     """
 
     first: ToolChoiceMode
@@ -33,11 +32,11 @@ class ToolChoice:
     is_lasting: bool = False
 
     def mode(self, *, has_called: bool) -> ToolChoiceMode:
-        """Whether something has to be proposed."""
+        """The mode of the next backend request."""
         return "auto" if has_called and self.first == "required" else self.first
 
     def allows(self, *, has_called: bool) -> Callable[[Mapping[str, Any]], bool]:
-        """Whether a tool with these facts may be proposed."""
+        """A predicate: whether the choice allows a tool with these facts."""
         only = self.only
         if only is None or (has_called and not self.is_lasting):
             return lambda facts: True
@@ -45,7 +44,7 @@ class ToolChoice:
 
 
 def read_choice(request: ResponseRequest) -> ToolChoice:
-    """The choice of a request. Raises `ApiFault`."""
+    """Read the tool choice of a request. Raises `ApiFault`."""
     choice = "auto" if request.tool_choice is None else request.tool_choice
     if isinstance(choice, str):
         if choice not in ("auto", "none", "required"):
@@ -73,7 +72,7 @@ def _allowed(choice: Mapping[str, Any], request: ResponseRequest) -> ToolChoice:
 
 
 def _check_named(named: Mapping[str, Any], request: ResponseRequest, param: str) -> None:
-    # The name of a remote server's tool is not known before the server was asked.
+    # The tool names of a remote server are unknown until the server is connected.
     keys = ("type", "server_label") if named.get("type") == "mcp" else _KEYS
     if not any(
         _is_meant({k: named[k] for k in keys if k in named}, t) for t in request.tools or []
@@ -82,9 +81,9 @@ def _check_named(named: Mapping[str, Any], request: ResponseRequest, param: str)
 
 
 def _is_meant(named: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
-    """Whether a tool is the one that was named; what was not said of it does not matter."""
+    """Whether a tool matches a named one in all keys that the name has."""
     type_, other = str(named.get("type")), str(facts.get("type"))
-    # A type may have a date behind it, such as web_search_2025_08_26.
+    # A type may end in a date, such as web_search_2025_08_26.
     if other != type_ and not other.startswith(f"{type_}_20"):
         return False
     keys = ("server_label", "name") if type_ == "mcp" else ("name",)
@@ -132,13 +131,13 @@ class _HostedFunction:
 
 
 class HostedKinds:
-    """The kinds of hosted tools that there are."""
+    """The kinds of hosted tools that the provider supports."""
 
     def __init__(self, kinds: Sequence[HostedKind]) -> None:
         self._by_type = {name: kind for kind in kinds for name in kind.types}
 
     def check(self, request: ResponseRequest) -> None:
-        """Raises `ApiFault` for a tool that is wrong or not there, before anything is made."""
+        """Raises `ApiFault` for an invalid or unsupported tool of a request."""
         names: set[str] = set()
         for at, config in enumerate(request.tools or []):
             param, type_ = f"tools[{at}]", config.get("type")
@@ -154,7 +153,7 @@ class HostedKinds:
         read_choice(request)
 
     async def check_resources(self, request: ResponseRequest) -> None:
-        """Raises `ApiFault` when something that a checked request's tools need is not there."""
+        """Raises `ApiFault` if a resource that the tools of a request need is missing."""
         for at, config in enumerate(request.tools or []):
             kind = self._by_type.get(config["type"])
             if isinstance(kind, ResourceCheck):
@@ -163,7 +162,7 @@ class HostedKinds:
     async def open(
         self, request: ResponseRequest, context: RequestContext, stack: AsyncExitStack
     ) -> OpenTools:
-        """The tools of a request that was checked, closed with `stack`."""
+        """Open the tools of a checked request; `stack` closes them."""
         client = [
             _client_tool(config, "tools")
             for config in request.tools or []
@@ -184,7 +183,7 @@ class HostedKinds:
 
 
 class OpenTools:
-    """What a backend is offered, and who runs it."""
+    """The open tools of one request, by the names that the backend sees."""
 
     def __init__(
         self, client: Sequence[BackendTool], hosted: Sequence[_HostedFunction], chosen: ToolChoice
@@ -194,7 +193,7 @@ class OpenTools:
         self._chosen = chosen
 
     def backend_tools(self, *, has_called: bool, may_run: bool) -> list[BackendTool]:
-        """What may be proposed now. Without `may_run`, only what the client runs."""
+        """The tools that the backend may call next. Without `may_run`, client tools only."""
         allows = self._chosen.allows(has_called=has_called)
         client = [each for each in self._client.values() if allows(_client_facts(each))]
         if not may_run:
@@ -206,7 +205,7 @@ class OpenTools:
         ]
 
     async def resume(self, writer: ResponseWriter) -> list[ResumedCall]:
-        """What calls came to that waited for the client. Their names are those that are shown."""
+        """Run the calls that waited for the client's approval. Returns them with their answers."""
         resumed: list[ResumedCall] = []
         for tool in dict.fromkeys(each.tool for each in self._hosted.values()):
             if isinstance(tool, ResumableTool):
@@ -218,11 +217,11 @@ class OpenTools:
         return self._chosen.mode(has_called=has_called)
 
     def client_tool(self, name: str) -> BackendTool | None:
-        """The tool of this name that the client runs."""
+        """The client tool of this name."""
         return self._client.get(name)
 
     def runner(self, name: str) -> ToolRunner | None:
-        """What runs the hosted tool of this name."""
+        """The function that runs the hosted tool of this name."""
         found = self._hosted.get(name)
         return None if found is None else partial(found.tool.run, found.own_name)
 

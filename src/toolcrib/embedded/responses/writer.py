@@ -1,9 +1,4 @@
-"""One response while it is made: its items, and the events that tell of them.
-
-A response that is being made.
-
-What a backend says, as items with their events while it says it.
-"""
+"""Writers of an active response: they add its items and emit the events of each change."""
 
 from __future__ import annotations
 
@@ -24,11 +19,11 @@ if TYPE_CHECKING:
 
 FINAL: Final = frozenset({"completed", "failed", "incomplete", "cancelled"})
 _BY_PLACE: Final = "shell_call_command."
-"""The one kind of events that name their item by its place alone."""
+"""The only events that identify their item by its index alone."""
 
 
 class EventLog:
-    """The events of one response, for as many readers as there are."""
+    """The events of one response, for any number of readers."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -36,22 +31,22 @@ class EventLog:
         self.is_over = False
 
     def add(self, kind: str, fields: dict[str, Any]) -> None:
-        """Tell an event, with the next number."""
+        """Append an event under the next sequence number."""
         self.events.append(self.next(kind, fields))
         self._wake()
 
     def next(self, kind: str, fields: dict[str, Any]) -> dict[str, Any]:
-        """The event that would come next, which nobody is told of yet."""
+        """Build the next event without appending it."""
         return {"type": kind, "sequence_number": len(self.events), **fields}
 
     def end(self, last: Iterable[dict[str, Any]] = ()) -> None:
-        """Tell the last events, if there are any; nothing more will come."""
+        """Append the last events and end every reader."""
         self.events += last
         self.is_over = True
         self._wake()
 
     async def after(self, place: int = -1) -> AsyncIterator[dict[str, Any]]:
-        """The events after a number, and those to come, until the end."""
+        """Iterate over the events after a sequence number, until the response ends."""
         at = place + 1
         while True:
             grown = self._grown
@@ -68,16 +63,16 @@ class EventLog:
 
 
 class ResponseWriter:
-    """Makes the items of a response. What is told is copied, so that an event never changes."""
+    """Adds items to a response. Events hold copies, so that a later change does not reach them."""
 
     def __init__(self, response: dict[str, Any], log: EventLog) -> None:
         self.response = response
         self.log = log
         self.answers: dict[str, dict[str, Any]] = {}
-        """By an item's id: what its tool answered, which the item itself does not show."""
+        """By the id of an item: the answer of its tool that the item does not show."""
 
     def begin(self) -> None:
-        """Tell that the response was created and is being made."""
+        """Emit the events that start a response."""
         self._lifecycle("response.created")
         if self.response["status"] == "queued":
             self._lifecycle("response.queued")
@@ -85,7 +80,7 @@ class ResponseWriter:
         self._lifecycle("response.in_progress")
 
     def add_item(self, item: Item) -> int:
-        """Put an item at the end and tell of it; returns its place."""
+        """Append an item and emit its event; returns its index."""
         output: list[Item] = self.response["output"]
         output.append(item)
         self.log.add(
@@ -95,14 +90,14 @@ class ResponseWriter:
         return len(output) - 1
 
     def emit(self, kind: str, index: int, **fields: Any) -> None:
-        """Tell an event of an item."""
+        """Emit an event of an item."""
         told: dict[str, Any] = {"output_index": index}
         if not kind.startswith(_BY_PLACE):
             told["item_id"] = self.response["output"][index]["id"]
         self.log.add(f"response.{kind}", {**told, **copy.deepcopy(fields)})
 
     def finish_item(self, index: int, **changes: Any) -> None:
-        """Finish an item with its last facts."""
+        """Apply the last changes to an item and emit its final event."""
         item: Item = self.response["output"][index]
         item.update(changes)
         self.log.add(
@@ -110,8 +105,10 @@ class ResponseWriter:
         )
 
     def end(self, status: str, now: float, **changes: Any) -> list[dict[str, Any]]:
-        """Finish the response. Returns the last events, which the log has yet to end with: whoever
-        reads that a response is done may go on from it at once, so it has to be kept before.
+        """Set the last state of the response and return its last events, not yet appended.
+
+        A client that reads them may continue the response at once, so the caller stores the
+        response before it appends them.
         """
         self.response.update(status=status, **changes)
         if status == "completed":
@@ -120,7 +117,7 @@ class ResponseWriter:
             if item.get("status") in ("in_progress", "searching", "interpreting", "calling"):
                 item["status"] = "incomplete"
         if status == "cancelled":
-            # Clients know no event of this name: the stream just ends.
+            # The API has no event for this state: the stream just ends.
             return []
         told = {"response": copy.deepcopy(self.response)}
         return [self.log.next(f"response.{status}", told)]
@@ -131,8 +128,10 @@ class ResponseWriter:
 
 @dataclass(frozen=True, slots=True)
 class ActiveResponse:
-    """What is made, from what, and by whom. `answer_task` may be cancelled; `task` ends after it,
-    when the response is kept, and is never cancelled.
+    """A response whose loop runs.
+
+    `answer_task` runs the loop and may be cancelled. `task` waits for it and stores the response;
+    it is never cancelled, so that the last state is not lost.
     """
 
     writer: ResponseWriter
@@ -141,20 +140,20 @@ class ActiveResponse:
     task: asyncio.Task[None]
 
     async def stop(self) -> None:
-        """Make it no further, and wait until what there is of it is kept."""
+        """Cancel the loop and wait until the response is stored."""
         self.answer_task.cancel()
         await asyncio.wait([self.task])
 
     @property
     def items(self) -> list[StoredItem]:
-        """The whole conversation, with what was made."""
+        """The conversation with the output of this response."""
         answers, output = self.writer.answers, self.writer.response["output"]
         made = [StoredItem(item, answers.get(item["id"])) for item in output]
         return [*self.history.before, *self.history.given, *made]
 
 
 class MessageWriter:
-    """One message of the assistant. It is there from its first piece of text."""
+    """Writes one message of the assistant. The item starts with its first text."""
 
     def __init__(self, writer: ResponseWriter, citer: CitationWriter) -> None:
         self._writer = writer
@@ -163,11 +162,11 @@ class MessageWriter:
         self._annotations: list[dict[str, Any]] = []
 
     def say(self, text: str) -> None:
-        """More text."""
+        """Append text."""
         self._show(self._citer.feed(text))
 
     def end(self, status: str = "completed") -> None:
-        """Nothing more is said. Without any text there is no message."""
+        """End the message. Without text there is no item."""
         rest = self._citer.end()
         if self._index is None and not rest.text:
             return
@@ -222,7 +221,7 @@ def _part(text: str, annotations: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 class ReasoningWriter:
-    """What the backend thinks before it speaks."""
+    """Writes one reasoning item."""
 
     def __init__(self, writer: ResponseWriter) -> None:
         self._writer = writer
@@ -230,7 +229,7 @@ class ReasoningWriter:
         self._text = ""
 
     def think(self, text: str) -> None:
-        """More of it."""
+        """Append reasoning text."""
         if self._index is None:
             item: dict[str, Any] = {"id": new_id("rs"), "type": "reasoning", "summary": []}
             self._index = self._writer.add_item({**item, "content": []})
@@ -238,7 +237,7 @@ class ReasoningWriter:
         self._writer.emit("reasoning_text.delta", self._index, content_index=0, delta=text)
 
     def end(self) -> None:
-        """It thinks no more."""
+        """End the item, if it was started."""
         if self._index is None:
             return
         self._writer.emit("reasoning_text.done", self._index, content_index=0, text=self._text)
@@ -251,7 +250,7 @@ class ReasoningWriter:
 def write_client_call(
     writer: ResponseWriter, name: str, arguments: str, *, is_freeform: bool
 ) -> None:
-    """A call that the client runs, as an item."""
+    """Write a call that the client must run."""
     call: dict[str, Any] = {"call_id": new_id("call"), "name": name}
     if is_freeform:
         item = {"id": new_id("ctc"), "type": "custom_tool_call", **call, "input": ""}

@@ -1,7 +1,4 @@
-"""The text of a document: plain text, Markdown, HTML, PDF, CSV and JSON.
-
-Cutting a text into overlapping chunks at the places where it pauses.
-"""
+"""The text of documents (plain text, Markdown, HTML, PDF, CSV, JSON), and their chunks."""
 
 from __future__ import annotations
 
@@ -242,7 +239,7 @@ _PAUSES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Chunking:
-    """How long a chunk is at most, and how much of it the next one repeats, in tokens."""
+    """The maximum length of a chunk and its overlap with the next one, in tokens."""
 
     most_tokens: int = 800
     overlap_tokens: int = 400
@@ -252,7 +249,7 @@ DEFAULT: Final = Chunking()
 
 
 def chunks_of(text: str, chunking: Chunking = DEFAULT) -> Iterator[str]:
-    """The chunks of a text, in order. None is empty."""
+    """Split a text into chunks, in order. No chunk is empty."""
     most = chunking.most_tokens * CHARACTERS_PER_TOKEN
     overlap = chunking.overlap_tokens * CHARACTERS_PER_TOKEN
     start = 0
@@ -267,7 +264,7 @@ def chunks_of(text: str, chunking: Chunking = DEFAULT) -> Iterator[str]:
 
 
 def _end(text: str, start: int, most: int) -> int:
-    """The last good place to stop within the second half of what a chunk may hold."""
+    """The last paragraph, sentence or word boundary in the second half of a chunk."""
     if start + most >= len(text):
         return len(text)
     for pause in _PAUSES:
@@ -278,7 +275,7 @@ def _end(text: str, start: int, most: int) -> int:
 
 
 def _beginning(text: str, wanted: int, end: int) -> int:
-    """Where a sentence begins after the wanted place, or else a word."""
+    """The start of the next sentence, or else of the next word."""
     for pause in _PAUSES[2:]:
         found = pause.search(text, max(wanted, 0), end)
         if found is not None and found.end() < end:

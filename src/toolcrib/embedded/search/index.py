@@ -1,4 +1,4 @@
-"""Chunks that can be searched: by their words, and by their meaning if there is a model."""
+"""The search index: full-text search over chunks, and vector search with an embedder."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _COMMON: Final = frozenset(_COMMON_WORDS.split())
 
 @dataclass(frozen=True, slots=True)
 class RankWeights:
-    """How much words and meaning count. Without a model, words alone do."""
+    """The weights of full-text and vector search. Without an embedder they have no effect."""
 
     text: float = 0.3
     meaning: float = 0.7
@@ -57,7 +57,7 @@ DEFAULT_RANK_WEIGHTS: Final = RankWeights()
 
 @dataclass(frozen=True, slots=True)
 class ChunkMatch:
-    """A chunk that was found. The score is between 0 and 1, and only orders."""
+    """A matching chunk. The score, from 0 to 1, only orders matches."""
 
     chunk_id: int
     collection: str
@@ -68,7 +68,7 @@ class ChunkMatch:
 
 
 class TextIndex:
-    """Keeps and finds chunks of documents, in collections."""
+    """Stores the chunks of documents in collections and searches them."""
 
     def __init__(self, database: Database, embedder: Embedder | None = None) -> None:
         self._database = database
@@ -78,7 +78,7 @@ class TextIndex:
         database.extend(SCHEMA)
 
     async def add(self, collection: str, document: str, chunks: Sequence[str]) -> None:
-        """Put a document in, in place of the one of that name."""
+        """Add a document, replacing one of the same name."""
         vectors: Sequence[bytes | None] = [None] * len(chunks)
         if self.embedder is not None:
             vectors = await asyncio.to_thread(self.embedder.embed, chunks)
@@ -99,7 +99,7 @@ class TextIndex:
         self._changed(collection)
 
     async def remove(self, collection: str, document: str) -> None:
-        """Take a document out."""
+        """Remove a document."""
         await self._database.ask(lambda connection: _remove(connection, collection, document))
         self._changed(collection)
 
@@ -112,7 +112,7 @@ class TextIndex:
         documents: Collection[str] | None = None,
         weights: RankWeights = DEFAULT_RANK_WEIGHTS,
     ) -> list[ChunkMatch]:
-        """The chunks that fit best, the best first. With `documents`, only of those."""
+        """The best chunks, best first. With `documents`, only chunks of those."""
         words = await self._by_words(collection, query, documents)
         if self.embedder is None:
             scores = fused(((words, 1.0),))
@@ -155,7 +155,7 @@ class TextIndex:
         return [ids[place] for place in kept[:_CANDIDATES]]
 
     async def _matrix(self, collection: str) -> tuple[list[int], list[str], Any]:
-        """All vectors of a collection; read once until something changes."""
+        """All vectors of a collection, cached until the collection changes."""
         import numpy as np
 
         assert self.embedder is not None, "meaning needs a model"
@@ -188,14 +188,14 @@ class TextIndex:
 
 _CANDIDATES: Final = 100
 _MAX_KNOWN: Final = 16
-"""Collections whose vectors are held in memory."""
+"""Collections whose vectors are cached."""
 
 _STEADY: Final = 20
-"""The larger, the less the first places count more than the next."""
+"""The smoothing of ranks: the larger, the less the first ranks stand out."""
 
 
 def fused(rankings: Sequence[tuple[Sequence[int], float]]) -> dict[int, float]:
-    """One ranking of several, by the places that each gives; scores are between 0 and 1."""
+    """Fuse weighted rankings by reciprocal rank; scores are from 0 to 1."""
     total = sum(weight for _, weight in rankings) or 1.0
     scores: dict[int, float] = {}
     for ranking, weight in rankings:
@@ -206,7 +206,7 @@ def fused(rankings: Sequence[tuple[Sequence[int], float]]) -> dict[int, float]:
 
 
 def words_query(query: str) -> str | None:
-    """The query's words for FTS5, any of them; None when it has none."""
+    """An FTS5 query for any of the words; None without words."""
     words = [word.lower() for word in _WORD.findall(query)]
     telling = [word for word in words if word not in _COMMON] or words
     distinct = list(dict.fromkeys(telling))[:_MAX_WORDS]

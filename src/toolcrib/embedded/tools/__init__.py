@@ -1,1 +1,1 @@
-"""The tools that the provider runs itself, one module each."""
+"""Hosted tools, one module per kind."""

@@ -38,7 +38,7 @@ _ABOUT: Final = (
 
 
 class CodeInterpreterKind:
-    """Makes code interpreters."""
+    """Opens code interpreters."""
 
     types = frozenset({TYPE})
 
@@ -50,7 +50,7 @@ class CodeInterpreterKind:
         self._options(config.get("container"), f"{param}.container")
 
     async def check_resources(self, config: Mapping[str, Any], param: str) -> None:
-        """Raises `ApiFault` when the container that is named cannot be used."""
+        """Raises `ApiFault` if the named container cannot be used."""
         container = config["container"]
         if isinstance(container, str):
             await self._containers.use(container)
@@ -58,7 +58,7 @@ class CodeInterpreterKind:
     async def open(
         self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
     ) -> OpenTool:
-        """The interpreter of one request."""
+        """Open the interpreter of one request."""
         container = config["container"]
         place = RequestContainer(
             self._containers,
@@ -137,7 +137,7 @@ class _OpenCodeInterpreter:
             files = await self._containers.files.changed(container)
             images: list[bytes] = []
             for figure in executed.figures:
-                # The code may have put something else where the figure was.
+                # Code may have replaced the figure by something else.
                 with suppress(OSError, ApiFault):
                     kept, data = await self._containers.files.keep_figure(container, figure)
                     files.append(kept)
@@ -175,7 +175,7 @@ def _outputs(executed: ExecutionResult, images: Sequence[bytes]) -> list[dict[st
 
 
 def _told(executed: ExecutionResult, files: Sequence[ContainerFile], *, is_anew: bool) -> str:
-    parts = ["(Python was started anew: what earlier calls defined is gone.)"] if is_anew else []
+    parts = ["(Python was restarted: the variables of earlier calls are gone.)"] if is_anew else []
     parts.append(executed.logs or "(no output)")
     if executed.was_cut:
         parts.append("(the output was longer and was cut)")
@@ -187,7 +187,7 @@ def _told(executed: ExecutionResult, files: Sequence[ContainerFile], *, is_anew:
 def _value(
     executed: ExecutionResult, files: Sequence[ContainerFile], container: Container
 ) -> dict[str, Any]:
-    """What a scenario can use; `json` is the last line of the output, if that is JSON."""
+    """The value for scenarios; `json` is the last line of the output, if that is JSON."""
     lines = executed.logs.strip().splitlines()
     try:
         last = json.loads(lines[-1]) if lines else None

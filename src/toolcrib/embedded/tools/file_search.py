@@ -1,4 +1,4 @@
-"""`file_search`: over vector stores."""
+"""`file_search`: search in vector stores."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ABOUT: Final = "Search the user's files. Cite what you take from them by the ma
 
 
 class FileSearchKind:
-    """Makes searches of vector stores."""
+    """Opens searches of vector stores."""
 
     types = frozenset({TYPE})
 
@@ -58,14 +58,14 @@ class FileSearchKind:
             raise invalid("'vector_store_ids' must be a list of ids.", f"{param}.vector_store_ids")
 
     async def check_resources(self, config: Mapping[str, Any], param: str) -> None:
-        """Raises `ApiFault` for a store that is not there."""
+        """Raises `ApiFault` for a store that does not exist."""
         for store_id in config["vector_store_ids"]:
             await self._stores.use(str(store_id), f"{param}.vector_store_ids")
 
     async def open(
         self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
     ) -> OpenTool:
-        """The search of one request. Raises `ApiFault` for a store that is not there."""
+        """Open the search of one request. Raises `ApiFault` for a store that does not exist."""
         ids = [str(each) for each in config["vector_store_ids"]]
         stores = [await self._stores.use(each, "tools.vector_store_ids") for each in ids]
         shows = request.includes("file_search_call.results")
@@ -94,12 +94,12 @@ class _OpenFileSearch:
         return [BackendTool(TYPE, _ABOUT, _PARAMETERS)]
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Nothing to release."""
 
     async def run(
         self, name: str, arguments: Mapping[str, Any], writer: ResponseWriter
     ) -> ToolAnswer:
-        """Search, and tell what was found."""
+        """Search the stores and answer with the matches."""
         queries = read_queries(arguments)
         item: dict[str, Any] = {"id": new_id("fs"), "type": "file_search_call"}
         index = writer.add_item({**item, "status": "in_progress", "queries": [], "results": None})
@@ -115,7 +115,7 @@ class _OpenFileSearch:
 
 
 def read_queries(arguments: Mapping[str, Any]) -> list[str]:
-    """What a backend asks for, however it says it."""
+    """The queries of a call; models also send one query instead of a list."""
     value = arguments.get("queries", arguments.get("query"))
     listed = cast(list[object], value) if isinstance(value, list) else [value]
     return [str(query) for query in listed if query][:_MAX_QUERIES]

@@ -1,7 +1,4 @@
-"""`mcp`: the tools of a remote server, with approvals.
-
-What a request says of an MCP server: where it is, which tools, and who approves.
-"""
+"""`mcp`: the tools of a remote MCP server, with approvals."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ _ELSEWHERE: Final = ("connector_id", "tunnel_id")
 
 @dataclass(frozen=True, slots=True)
 class McpServerOptions:
-    """A server and its options. Without `allowed` every tool may be called."""
+    """The server of a request and its limits. Without `allowed`, every tool may be called."""
 
     label: str
     url: str = field(repr=False)
@@ -40,22 +37,22 @@ class McpServerOptions:
     is_read_only: bool
     asks_never: bool
     asks_not_for: frozenset[str]
-    """The tools that need no approval, unless none does."""
+    """The tools that need no approval."""
 
     def allows(self, tool: Mapping[str, Any]) -> bool:
-        """Whether a tool of the server may be called at all."""
+        """Whether a tool of the server may be called."""
         if self.allowed is not None and tool["name"] not in self.allowed:
             return False
         annotations = cast(dict[str, Any], tool.get("annotations") or {})
         return not self.is_read_only or annotations.get("readOnlyHint") is True
 
     def needs_approval(self, name: str) -> bool:
-        """Whether a person has to say yes first."""
+        """Whether a person must approve a call of this tool."""
         return not self.asks_never and name not in self.asks_not_for
 
 
 def read_server_options(config: Mapping[str, Any], param: str) -> McpServerOptions:
-    """The options of a request. Raises `ApiFault`."""
+    """Read the options of a request. Raises `ApiFault`."""
     label, url = config.get("server_label"), config.get("server_url")
     if not isinstance(label, str) or not label:
         raise invalid("Missing required parameter: 'server_label'.", f"{param}.server_label")

@@ -48,7 +48,7 @@ _ABOUT: Final = (
 
 
 class ShellKind:
-    """Makes shells."""
+    """Opens shells."""
 
     types = frozenset({TYPE})
 
@@ -60,7 +60,7 @@ class ShellKind:
         self._place(config, f"{param}.environment")
 
     async def check_resources(self, config: Mapping[str, Any], param: str) -> None:
-        """Raises `ApiFault` when the container that is named cannot be used."""
+        """Raises `ApiFault` if the named container cannot be used."""
         container_id, _ = self._place(config, f"{param}.environment")
         if container_id is not None:
             await self._containers.use(container_id)
@@ -68,7 +68,7 @@ class ShellKind:
     async def open(
         self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
     ) -> OpenTool:
-        """The shell of one request."""
+        """Open the shell of one request."""
         container_id, options = self._place(config, "tools.environment")
         place = RequestContainer(
             self._containers, container_id=container_id, options=options, items=context.items
@@ -145,7 +145,7 @@ class _OpenShell:
         sandbox = await self._containers.sandbox()
         work = self._containers.files.work(container)
         if sandbox.backend != "bubblewrap":
-            # It cannot show the folder anywhere else than where it is.
+            # Only bubblewrap can mount the folder at another path.
             text = text.replace(str(WORK_AT), shlex.quote(str(work.path)))
         command = Command(
             argv=("/bin/sh", "-c", text),

@@ -1,7 +1,4 @@
-"""What a hosted tool is to the provider.
-
-The container that a tool of one request works in.
-"""
+"""The protocol of hosted tools, their answers and sources, and the container of a request."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ class FileSource:
 
 @dataclass(frozen=True, slots=True)
 class ContainerFileSource:
-    """A file that a tool left in a container. It is cited by its path, `/mnt/data/…`."""
+    """A file that a tool wrote in a container. It is cited by its path, `/mnt/data/…`."""
 
     container_id: str
     file_id: str
@@ -53,8 +50,10 @@ CitationSource: TypeAlias = PageSource | FileSource | ContainerFileSource
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a tool answered: text for the backend, to which the provider adds a list of the sources
-    with the marks to cite them by. `item_id` is the item that tells of it.
+    """The answer of a hosted call.
+
+    The provider appends the list of sources with their marks to the text. `item_id` is the output
+    item of the call.
     """
 
     item_id: str
@@ -65,12 +64,12 @@ class ToolAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ToolPause:
-    """The tool cannot go on before the client answers, for which an item was added."""
+    """The call waits for the client, which an item of the response asks."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResumedCall:
-    """A call that waited for the client, and what it came to now."""
+    """A call that waited for the client, with its answer."""
 
     name: str
     arguments: str
@@ -78,21 +77,21 @@ class ResumedCall:
 
 
 class OpenTool(Protocol):
-    """A tool of one request. It adds its own items to the run, with their events."""
+    """A hosted tool that is open for one request. It writes its own items to the response."""
 
     @property
     def backend_tools(self) -> Sequence[BackendTool]:
-        """How a backend can call it."""
+        """The declarations that the backend sees."""
         ...
 
     async def run(
         self, name: str, arguments: Mapping[str, Any], writer: ResponseWriter
     ) -> ToolAnswer | ToolPause:
-        """Do what a backend proposed. A failure of the tool is an answer that tells of it."""
+        """Run a proposed call. A failure of the tool is an answer that describes it."""
         ...
 
     async def close(self) -> None:
-        """The response is over."""
+        """Release resources at the end of the response."""
         ...
 
 
@@ -101,49 +100,49 @@ class ResumableTool(Protocol):
     """A tool whose calls may wait for the client between two responses."""
 
     async def resume(self, writer: ResponseWriter) -> Sequence[ResumedCall]:
-        """Do what the client has let through since; before the backend is asked again."""
+        """Run the calls that the client approved, before the backend continues."""
         ...
 
 
 @runtime_checkable
 class ResourceCheck(Protocol):
-    """A kind whose tools need something that may be gone, such as a container."""
+    """A kind whose tools need a resource, such as a container."""
 
     async def check_resources(self, config: Mapping[str, Any], param: str) -> None:
-        """Raises `ApiFault` when it is not there, before a response is begun."""
+        """Raises `ApiFault` if the resource is missing, before a response starts."""
         ...
 
 
 class HostedKind(Protocol):
-    """Makes the tools of one kind, such as `web_search`."""
+    """A kind of hosted tool, such as `web_search`."""
 
     @property
     def types(self) -> frozenset[str]:
-        """The types that a request asks for it by."""
+        """The tool types of the API that this kind implements."""
         ...
 
     def check(self, config: Mapping[str, Any], param: str) -> None:
-        """Raises `ApiFault` for a configuration that is wrong, before anything is made."""
+        """Raises `ApiFault` for an invalid configuration, before a response starts."""
         ...
 
     async def open(
         self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
     ) -> OpenTool:
-        """The tool for one request. Raises `ApiFault`."""
+        """Open the tool for one request. Raises `ApiFault`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """What a tool may need of the request: the run to tell in, and the items so far."""
+    """The writer of the response, and the items of the conversation so far."""
 
     writer: ResponseWriter
     items: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
 
 
 class RequestContainer:
-    """A container that the request names, or the one that the conversation has used before, or a
-    new one when something is first run.
+    """The container of one request: named in the request, used earlier in the conversation, or
+    created at the first call.
     """
 
     def __init__(
@@ -163,15 +162,15 @@ class RequestContainer:
         self.options = options
 
     def has_used(self, container: Container) -> bool:
-        """Whether the conversation has run Python in it before."""
+        """Whether the conversation has run Python in this container."""
         return container.id in self._had_code
 
     def note(self, container: Container) -> None:
-        """Python was run in it."""
+        """Record that Python ran in this container."""
         self._had_code.add(container.id)
 
     async def container(self) -> Container:
-        """The container to work in now. Raises `ApiFault`."""
+        """The container for the next call. Raises `ApiFault`."""
         if self._container_id is None:
             self._container_id = (
                 await self._earlier() or (await self._containers.create(self.options)).id
@@ -179,7 +178,7 @@ class RequestContainer:
         return await self._containers.use(self._container_id)
 
     async def _earlier(self) -> str | None:
-        """The newest container of the conversation that is still there, and fits."""
+        """The newest container of the conversation that still exists and fits the options."""
         for container_id in reversed(self._used):
             try:
                 container = await self._containers.use(container_id)

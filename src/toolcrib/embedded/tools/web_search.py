@@ -1,4 +1,4 @@
-"""`web_search`: over the sources that the user configured, and nowhere else."""
+"""`web_search`: search in the configured web sources only."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _OPEN: Final = {
 
 
 class WebSearchKind:
-    """Makes web searches."""
+    """Opens web searches."""
 
     types = TYPES
 
@@ -57,18 +57,20 @@ class WebSearchKind:
         """Raises `ApiFault`."""
         if not self._sources:
             raise invalid(
-                "This provider has nothing to search the web in: give it a folder of pages or a "
+                "This provider has no web source: configure a folder of pages or a "
                 "SearXNG endpoint.",
                 f"{param}.type",
             )
         _domains(config, param)
         if str(config.get("search_context_size") or "medium") not in _RESULTS:
-            raise invalid("It must be low, medium or high.", f"{param}.search_context_size")
+            raise invalid(
+                "'search_context_size' must be low, medium or high.", f"{param}.search_context_size"
+            )
 
     async def open(
         self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
     ) -> OpenTool:
-        """The search of one request."""
+        """Open the search of one request."""
         may_go_out = config.get("external_web_access") is not False
         sources = [each for each in self._sources if may_go_out or not each.is_external]
         most = _RESULTS[config.get("search_context_size") or "medium"]
@@ -101,7 +103,7 @@ class _OpenWebSearch:
         ]
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Nothing to release."""
 
     async def run(
         self, name: str, arguments: Mapping[str, Any], writer: ResponseWriter
@@ -128,7 +130,7 @@ class _OpenWebSearch:
         return _answer(item_id, pages, faults)
 
     async def _search(self, queries: Sequence[str]) -> tuple[list[WebPage], list[str]]:
-        """Pages of all sources, in turns, each once; and why some could not be asked."""
+        """Pages of all sources, interleaved, each once; and the failures of sources."""
         lists: list[Sequence[WebPage]] = []
         faults = [] if self._sources else [_NOTHING_SAVED]
         for query in queries:
@@ -145,9 +147,9 @@ class _OpenWebSearch:
         return list(found.values())[: self._most], faults
 
     async def _open(self, url: str) -> tuple[list[WebPage], list[str]]:
-        """The page, if a source has it, which must not be left out by the filters."""
+        """The page, if a source has it and the domain filter allows it."""
         if not self._domains.admit(url):
-            return [], ["The page is not of the domains that are let in."]
+            return [], ["The domain filter excludes this page."]
         faults: list[str] = []
         for source in self._sources:
             try:

@@ -1,4 +1,4 @@
-"""The files of vector stores, and the work of reading them."""
+"""The files of vector stores, indexed in the background."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ logger = logging.getLogger(__name__)
 
 
 class VectorStoreFiles:
-    """Reads files into stores while the client does other things."""
+    """Adds files to stores and indexes them in background tasks.
+
+    A file is `in_progress` until its task ends. The task changes the status only if it still is,
+    so a file that was removed or cancelled meanwhile stays so.
+    """
 
     def __init__(
         self, database: Database, index: TextIndex, uploads: FileRepository, clock: Clock
@@ -50,7 +54,7 @@ class VectorStoreFiles:
         chunking: Chunking,
         batch_id: str | None = None,
     ) -> VectorStoreFile:
-        """Begin to read a file into a store. Raises `ApiFault`."""
+        """Add a file to a store and start to index it. Raises `ApiFault`."""
         stored = await self._uploads.get(file_id, "file_id")
         file = VectorStoreFile(
             store_id=store.id,
@@ -80,7 +84,7 @@ class VectorStoreFiles:
         return found[0]
 
     async def text(self, file: VectorStoreFile) -> str:
-        """What was read from a file. Raises `ApiFault`."""
+        """The text of a file. Raises `ApiFault`."""
         try:
             data = await self._uploads.read(file.file_id, "file_id")
             return (await asyncio.to_thread(read_document, file.filename, data)).text
@@ -90,7 +94,7 @@ class VectorStoreFiles:
     async def describe(
         self, file: VectorStoreFile, attributes: Mapping[str, Any]
     ) -> VectorStoreFile:
-        """Give a file other attributes."""
+        """Replace the attributes of a file."""
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -102,13 +106,13 @@ class VectorStoreFiles:
         return replace(file, attributes=attributes)
 
     async def cancel(self, files: Sequence[VectorStoreFile]) -> None:
-        """Do not read those that are not read yet."""
+        """Cancel the files that are still being indexed."""
         for file in files:
             if file.status == "in_progress":
                 await self._settle(file, "cancelled", 0, None)
 
     async def remove(self, file: VectorStoreFile) -> None:
-        """Take a file out of a store; the file itself stays."""
+        """Remove a file from a store; the uploaded file stays."""
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -120,17 +124,17 @@ class VectorStoreFiles:
         await self._index.remove(file.store_id, file.file_id)
 
     async def forget(self, file_id: str) -> None:
-        """Take a file that is no more out of every store."""
+        """Remove a deleted file from every store."""
         for file in await self._where("file_id = ?", file_id):
             await self.remove(file)
 
     async def recover(self) -> None:
-        """Read again what was being read when the provider last stopped."""
+        """Index the files again that were being indexed when the provider stopped."""
         for file in await self._where("status = 'in_progress'"):
             self._begin(file)
 
     async def close(self) -> None:
-        """Stop reading; it begins again with the next start."""
+        """Stop indexing; the next start resumes it."""
         for task in self._reading:
             task.cancel()
         if self._reading:
@@ -154,13 +158,13 @@ class VectorStoreFiles:
         else:
             size = sum(len(chunk.encode()) for chunk in chunks)
             if not await self._settle(file, "completed", size, None):
-                # It was taken out, or called off, while it was read.
+                # The file was removed or cancelled while it was indexed.
                 await self._index.remove(file.store_id, file.file_id)
 
     async def _settle(
         self, file: VectorStoreFile, status: FileStatus, size: int, error: str | None
     ) -> bool:
-        """Say how the reading ended; False when nobody waits for it any more."""
+        """Set the last status of a file; False if it is no longer in progress."""
 
         def write(connection: sqlite3.Connection) -> bool:
             changed = connection.execute(

@@ -1,4 +1,4 @@
-"""All vector stores of a provider."""
+"""The vector stores of a provider."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SWEEP_SECONDS: Final = 3600.0
 
 
 class VectorStoreRepository:
-    """Makes vector stores. `files` are those in the stores, `index` is what is searched."""
+    """Creates vector stores. `files` are the files in them, `index` is their search index."""
 
     def __init__(
         self, database: Database, index: TextIndex, uploads: FileRepository, clock: Clock
@@ -40,7 +40,7 @@ class VectorStoreRepository:
     async def create(
         self, name: str, metadata: Mapping[str, str], expires_days: int | None
     ) -> VectorStore:
-        """A new store without files."""
+        """Create an empty store."""
         if self._sweeps.has_elapsed():
             await self.sweep()
         now = int(self._clock())
@@ -98,7 +98,7 @@ class VectorStoreRepository:
         await self._database.ask(write)
 
     async def delete(self, store: VectorStore) -> None:
-        """Let go of a store; its files stay."""
+        """Delete a store; the uploaded files stay."""
         await self._empty(store)
 
         def write(connection: sqlite3.Connection) -> None:
@@ -107,7 +107,7 @@ class VectorStoreRepository:
         await self._database.ask(write)
 
     async def touch(self, store: VectorStore) -> VectorStore:
-        """It was used."""
+        """Start the idle time of a store anew."""
         now = int(self._clock())
 
         def write(connection: sqlite3.Connection) -> None:
@@ -119,18 +119,18 @@ class VectorStoreRepository:
         return replace(store, last_active_at=now)
 
     async def sweep(self) -> None:
-        """Forget what was read into stores that are over their time."""
+        """Remove the files of expired stores; their records stay."""
         now = self._clock()
         for store in await self.list():
             if store.is_expired(now):
                 await self._empty(store)
 
     async def recover(self) -> None:
-        """Read again what was being read when the provider last stopped."""
+        """Resume the indexing that a stop interrupted."""
         await self.files.recover()
 
     async def close(self) -> None:
-        """Stop reading; it begins again with the next start."""
+        """Stop indexing; the next start resumes it."""
         await self.files.close()
 
     async def _empty(self, store: VectorStore) -> None:

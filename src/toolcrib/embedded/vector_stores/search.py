@@ -1,7 +1,4 @@
-"""Searching vector stores, as the tool and the API do it.
-
-Filters on the attributes of files.
-"""
+"""Search in vector stores, and filters on the attributes of files."""
 
 from __future__ import annotations
 
@@ -31,11 +28,11 @@ _ORDERS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 
 def read_filter(config: object, param: str, depth: int = 0) -> Filter:
-    """What a filter lets through. Raises `ApiFault` naming what is wrong with it."""
+    """Read a filter into a predicate. The `ApiFault` names the invalid part."""
     if config is None:
         return lambda attributes: True
     if not isinstance(config, dict) or depth > _DEEPEST:
-        raise invalid("A filter must be an object, and not too deep.", param)
+        raise invalid("A filter must be an object, nested at most 16 deep.", param)
     facts = cast(dict[str, Any], config)
     if facts.get("type") in ("and", "or"):
         return _compound(facts, param, depth)
@@ -82,12 +79,12 @@ def _check_scalar(value: object, param: str) -> None:
 
 
 def _equal(have: Any, value: Any) -> bool:
-    """Without taking true for 1."""
+    """Equality in which true is not 1."""
     return isinstance(have, bool) == isinstance(value, bool) and have == value
 
 
 def _ordered(compare: Callable[[Any, Any], bool], have: Any, value: Any) -> bool:
-    """A file without the attribute, or with one of another type, is not let through."""
+    """Compare two values; False if the attribute is missing or of another type."""
     if isinstance(have, bool) or isinstance(value, bool):
         return False
     if isinstance(have, str) != isinstance(value, str) or have is None:
@@ -101,7 +98,7 @@ DEFAULT_RESULTS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class FileSearchOptions:
-    """What a search wants."""
+    """The options of a search."""
 
     most: int
     passes: Filter
@@ -111,7 +108,7 @@ class FileSearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class FileMatch:
-    """A chunk of a file that fits."""
+    """A chunk of a file that matches."""
 
     file: VectorStoreFile
     text: str
@@ -119,7 +116,7 @@ class FileMatch:
 
 
 def read_search_options(config: Mapping[str, Any], param: str) -> FileSearchOptions:
-    """The options of a request. Raises `ApiFault`."""
+    """Read the options of a request. Raises `ApiFault`."""
     most = config.get("max_num_results")
     if most is not None and not (type(most) is int and 1 <= most <= MAX_RESULTS):
         raise invalid(
@@ -143,7 +140,7 @@ async def search_files(
     queries: Sequence[str],
     options: FileSearchOptions,
 ) -> list[FileMatch]:
-    """The chunks that fit any of the queries best, each once."""
+    """The best chunks for any of the queries, each once, best first."""
     best: dict[int, FileMatch] = {}
     for store in chosen:
         await stores.touch(store)

@@ -1,4 +1,4 @@
-"""What a vector store and a file in it are."""
+"""The records of vector stores and their files."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ class VectorStore:
 
     @property
     def expires_at(self) -> int | None:
-        """When it is over, if it is not used before."""
+        """When the store expires, unless it is used before."""
         days = self.expires_days
         return None if days is None else self.last_active_at + days * 86_400
 
     def is_expired(self, now: float) -> bool:
-        """Whether nobody used it for too long."""
+        """Whether the store was idle for too long."""
         return self.expires_at is not None and self.expires_at <= now
 
     def resource(self, files: list[VectorStoreFile], now: float) -> dict[str, Any]:
-        """As clients see it."""
+        """The store as the API returns it."""
         days = self.expires_days
         expires_after = None if days is None else {"anchor": "last_active_at", "days": days}
         is_busy = any(file.status == "in_progress" for file in files)
@@ -85,14 +85,14 @@ class VectorStore:
 
     @classmethod
     def of(cls, row: sqlite3.Row) -> VectorStore:
-        """From its row."""
+        """Read a row of the database."""
         facts = dict(row)
         return cls(**{**facts, "metadata": json.loads(facts["metadata"])})
 
 
 @dataclass(frozen=True, slots=True)
 class VectorStoreFile:
-    """A file of a vector store, and how far it is."""
+    """A file of a vector store, and the state of its indexing."""
 
     store_id: str
     file_id: str
@@ -107,7 +107,7 @@ class VectorStoreFile:
 
     @property
     def resource(self) -> dict[str, Any]:
-        """As clients see it."""
+        """The file as the API returns it."""
         error = {"code": "invalid_file", "message": self.error}
         return {
             "id": self.file_id,
@@ -129,7 +129,7 @@ class VectorStoreFile:
 
     @classmethod
     def of(cls, row: sqlite3.Row) -> VectorStoreFile:
-        """From its row."""
+        """Read a row of the database."""
         facts = dict(row)
         chunking = Chunking(facts.pop("most_tokens"), facts.pop("overlap_tokens"))
         attributes = json.loads(facts.pop("attributes"))
@@ -137,13 +137,13 @@ class VectorStoreFile:
 
 
 def counts_of(files: list[VectorStoreFile]) -> dict[str, int]:
-    """How many files are how far."""
+    """Count the files by status."""
     counts = {state: sum(file.status == state for file in files) for state in _STATES}
     return {**counts, "total": len(files)}
 
 
 def read_chunking(config: object, param: str = "chunking_strategy") -> Chunking:
-    """How files are to be cut. Raises `ApiFault`."""
+    """Read a chunking strategy. Raises `ApiFault`."""
     facts = cast(dict[str, Any], config) if isinstance(config, dict) else {}
     if config is None or facts.get("type") == "auto":
         return Chunking()
@@ -160,7 +160,7 @@ def read_chunking(config: object, param: str = "chunking_strategy") -> Chunking:
 
 
 def read_attributes(config: object, param: str = "attributes") -> dict[str, str | float | bool]:
-    """The attributes of a file. Raises `ApiFault`."""
+    """Read the attributes of a file. Raises `ApiFault`."""
     if config is None:
         return {}
     facts = cast(dict[str, Any], config) if isinstance(config, dict) else None

@@ -45,7 +45,7 @@ create table if not exists web_pages (
 
 @dataclass(frozen=True, slots=True)
 class SavedPage:
-    """A page that is in the index, and the file that it was saved in."""
+    """An indexed page and its file."""
 
     url: str
     path: Path
@@ -54,7 +54,7 @@ class SavedPage:
 
 
 class PageRepository:
-    """The pages of one collection that are in the index, with the digest of each."""
+    """The indexed pages of one collection, with their digests."""
 
     def __init__(self, database: Database, collection: str) -> None:
         self._database = database
@@ -71,7 +71,7 @@ class PageRepository:
         return {row["url"]: (row["title"], row["digest"]) for row in rows}
 
     async def note(self, page: SavedPage) -> None:
-        """The page is in the index as it is now."""
+        """Record that a page was indexed."""
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -82,7 +82,7 @@ class PageRepository:
         await self._database.ask(write)
 
     async def forget(self, url: str) -> None:
-        """The page is no longer in the index."""
+        """Remove the record of a page."""
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -96,7 +96,7 @@ MAX_PAGES: Final = 50_000
 MAX_BYTES: Final = 16 * 1024 * 1024
 _CHUNKING: Final = Chunking(300, 60)
 _MANY: Final = 5
-"""Chunks that are looked at for every page that is wanted: some are of the same page."""
+"""Chunks per wanted page: several may belong to one page."""
 
 
 class WebFolder:
@@ -121,13 +121,13 @@ class WebFolder:
         self._loading = asyncio.Lock()
 
     def use(self, database: Database, embedder: Embedder | None) -> None:
-        """Keep the index there."""
+        """Store the index in this database."""
         self._place = TextIndex(database, embedder), PageRepository(database, self._collection)
         self._pages = {}
         self._loading = asyncio.Lock()
 
     async def search(self, query: str, most: int, domains: Domains) -> Sequence[WebPage]:
-        """Pages whose text fits, each once."""
+        """The pages that match best, each once."""
         index = await self._loaded()
         admitted = {url for url in self._pages if domains.admit(url)}
         hits = await index.search(self._collection, query, most * _MANY, documents=admitted)
@@ -153,19 +153,19 @@ class WebFolder:
 
     async def _loaded(self) -> TextIndex:
         if self._place is None:
-            raise UsageError("this folder belongs to no provider")
+            raise UsageError("this folder is not part of a started provider")
         index, known = self._place
         async with self._loading:
             if not self._pages:
                 self._pages = await self._brought_up_to_date(index, known)
         if not self._pages:
-            raise WebUnavailable("the folder of saved pages has none that can be read")
+            raise WebUnavailable("the folder has no readable pages")
         return index
 
     async def _brought_up_to_date(
         self, index: TextIndex, known: PageRepository
     ) -> dict[str, SavedPage]:
-        """All pages that can be read. Those that changed are indexed, those that went are not."""
+        """Index new and changed pages and remove deleted ones; returns all readable pages."""
         before = await known.all()
         model = index.embedder.name if index.embedder else ""
         pages: dict[str, SavedPage] = {}
@@ -207,7 +207,7 @@ def _is_plain(path: Path) -> bool:
 
 
 def _digest(path: Path, model: str) -> str:
-    """Of what the page is and of how it was indexed; of nothing when it is gone meanwhile."""
+    """A digest of the page and of how it is indexed; empty if the file is gone."""
     try:
         data = path.read_bytes()
     except OSError:

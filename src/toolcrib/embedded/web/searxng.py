@@ -1,4 +1,4 @@
-"""A SearXNG server."""
+"""A SearXNG server as a web source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_TEXT: Final = 4000
 
 
 class Searxng:
-    """Asks a SearXNG endpoint that answers in JSON (`formats: [json]` in its settings)."""
+    """Searches with a SearXNG server that allows JSON (`formats: [json]` in its settings)."""
 
     is_external = True
 
@@ -30,7 +30,7 @@ class Searxng:
         self._seconds = seconds
 
     async def search(self, query: str, most: int, domains: Domains) -> Sequence[WebPage]:
-        """Pages that the engine has found."""
+        """The results of the server."""
         terms = " ".join([query, *(f"-site:{domain}" for domain in domains.blocked)])
         if len(domains.allowed) == 1:
             terms = f"{terms} site:{domains.allowed[0]}"
@@ -38,11 +38,11 @@ class Searxng:
         results = answer.get("results")
         listed = cast(list[object], results) if isinstance(results, list) else []
         pages = [page for domain in listed if (page := _page(domain)) is not None]
-        # The engine may pass over what it was asked to leave out.
+        # An engine may ignore the site filters of the query.
         return [page for page in pages if domains.admit(page.url)][:most]
 
     async def open(self, url: str) -> WebPage | None:
-        """It only searches."""
+        """None: it only searches."""
         return None
 
     async def _ask(self, params: dict[str, str]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Searxng:
                 answer: object = json.loads(await _body(response))
         except (httpx2.HTTPError, ValueError, RecursionError) as error:
             raise WebUnavailable(
-                f"the search engine could not be asked: {type(error).__name__}"
+                f"the search engine could not be reached: {type(error).__name__}"
             ) from None
         if not isinstance(answer, dict):
             raise WebUnavailable("the search engine answered with something else than results")

@@ -1,4 +1,4 @@
-"""Where web search looks."""
+"""The protocol of web sources, and the domain filter of a search."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """A page that was found or opened, or the part of it that fits."""
+    """A page, or the part of it that matches a query."""
 
     url: str
     title: str
@@ -18,29 +18,29 @@ class WebPage:
 
 
 class WebSearchSource(Protocol):
-    """Somewhere to search. An external one asks the network."""
+    """A source of web pages. An external source uses the network."""
 
     @property
     def is_external(self) -> bool: ...
 
     async def search(self, query: str, most: int, domains: Domains) -> Sequence[WebPage]:
-        """Pages that fit, the best first. Raises `WebUnavailable`."""
+        """The best pages, best first. Raises `WebUnavailable`."""
         ...
 
     async def open(self, url: str) -> WebPage | None:
-        """A page by its address, if this source has it."""
+        """The page at this URL, if the source has it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Domains:
-    """Which domains are wanted, with those below them. Without `allowed` all are."""
+    """Allowed and blocked domains, with their subdomains. Without `allowed`, all are allowed."""
 
     allowed: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
 
     def admit(self, url: str) -> bool:
-        """Whether a page may be shown."""
+        """Whether the filter allows the page at this URL."""
         host = host_of(url)
         if host is None:
             return False
@@ -50,7 +50,7 @@ class Domains:
 
 
 def host_of(url: str) -> str | None:
-    """The host of a web address; None when it is not one."""
+    """The host of a web URL; None for any other text."""
     try:
         parts = urlsplit(url)
         host = parts.hostname

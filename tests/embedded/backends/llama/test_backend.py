@@ -123,7 +123,7 @@ async def test_a_text_that_had_to_stop_is_cut() -> None:
 
 async def test_what_is_no_json_fails() -> None:
     """The form is enforced; where it is not, nothing is guessed."""
-    with pytest.raises(BackendFailed, match="no JSON"):
+    with pytest.raises(BackendFailed, match="invalid JSON"):
         await Writer("hello").propose(request())
 
 

@@ -100,7 +100,7 @@ async def test_the_first_text_whose_facts_are_there_is_said() -> None:
     """A text that lacks a fact gives way to the next one, and the last one has to hold."""
     assert said(await proposed(scripted(STORY), TOLD[:-1])) == "Tea costs 3.5"
     broken = [*ASKED, *LOOKED, *call("3", "look", {})]
-    with pytest.raises(BackendFailed, match=r"cannot go on: 'second\.name' was not answered"):
+    with pytest.raises(BackendFailed, match=r"cannot continue: 'second\.name' was not answered"):
         await proposed(scripted(STORY), broken)
 
 

@@ -1,1 +1,1 @@
-"""A model that runs in this process."""
+"""A backend that runs a GGUF model with llama.cpp in this process."""

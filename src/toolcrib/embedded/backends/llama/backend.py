@@ -1,7 +1,4 @@
-"""The local backend.
-
-llama.cpp in this process.
-"""
+"""The llama.cpp backend: one step of a small model per request."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ from toolcrib.errors import BackendFailed, UsageError
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What the model wrote, and the tokens that it took."""
+    """A text of the model, and its token usage."""
 
     text: str
     is_cut: bool
@@ -49,7 +46,7 @@ class Completion:
 
 
 class LlamaModel:
-    """One loaded model. It writes one text at a time; loading happens with the first."""
+    """One model, loaded with the first text. It writes one text at a time."""
 
     def __init__(self, path: Path, *, threads: int | None = None, context: int = 8192) -> None:
         self._path = path
@@ -68,7 +65,7 @@ class LlamaModel:
         return await asyncio.to_thread(self._write, list(messages), schema, most_tokens)
 
     def close(self) -> None:
-        """Let go of the model."""
+        """Unload the model."""
         with self._lock:
             self._server = None
 
@@ -91,7 +88,7 @@ class LlamaModel:
 
     def _loaded(self) -> Any:
         if self._server is None:
-            # Two threads that spin for each other are many times slower on a busy machine.
+            # Threads that wait by spinning are many times slower on a busy machine.
             os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
             try:
                 llama: Any = importlib.import_module("xllamacpp")
@@ -135,14 +132,14 @@ def _written(answer: Any) -> Completion:
 MAX_TOKENS: Final = 1024
 
 Write: TypeAlias = Callable[[list[ChatMessage], dict[str, Any], int], Awaitable[Completion]]
-"""Takes messages, the schema that the text must fit, and the most tokens."""
+"""Writes a text: takes messages, the schema of the text, and the token limit."""
 
 
 class LlamaBackend:
-    """A GGUF model in this process, by the name of a known one or by a path.
+    """A GGUF model in this process, by its name in the catalog or by a path.
 
-    It proposes one call at a time. A call that it has made already with the same arguments is not
-    made again: it has to answer then.
+    It proposes one call at a time. If it repeats a call with the same arguments, it must answer
+    instead: small models otherwise loop.
     """
 
     is_scripted = False
@@ -162,22 +159,22 @@ class LlamaBackend:
 
     @property
     def name(self) -> str:
-        """The model's name, as clients ask for it."""
+        """The model name that clients send in a request."""
         return self._name
 
     async def aclose(self) -> None:
-        """Let go of the model."""
+        """Unload the model."""
         self._engine.close()
 
     def propose(self, request: BackendRequest) -> AsyncIterator[BackendOutput]:
-        """One step: a call, or an answer."""
+        """Propose one call, or answer."""
         return propose_with(self._engine.write, request, self._guide)
 
 
 async def propose_with(
     write: Write, request: BackendRequest, guide: PromptGuide = FULL
 ) -> AsyncIterator[BackendOutput]:
-    """One step, by whatever writes texts that fit a schema."""
+    """Propose one call, or answer, with any function that writes texts for a schema."""
     tools = [] if request.tool_choice == "none" else list(request.tools)
     may_answer = request.tool_choice != "required" or not tools
     most = min(request.max_output_tokens or MAX_TOKENS, MAX_TOKENS)
@@ -198,7 +195,7 @@ def _piece(written: Completion) -> BackendOutput:
         step = cast(dict[str, Any], json.loads(written.text))
     except ValueError:
         if not written.is_cut:
-            raise BackendFailed("the local model wrote something that is no JSON") from None
+            raise BackendFailed("the local model wrote invalid JSON") from None
         return Truncation("max_output_tokens")
     if "tool" in step:
         return ProposedCall(str(step["tool"]), json.dumps(step.get("arguments", {})))
@@ -209,7 +206,7 @@ def _piece(written: Completion) -> BackendOutput:
 
 
 def _made(request: BackendRequest) -> set[tuple[str, str]]:
-    """The calls since the user spoke."""
+    """The calls since the last message of the user."""
     calls: set[tuple[str, str]] = set()
     for turn in request.history:
         if isinstance(turn, BackendMessage) and turn.role == "user":
@@ -220,7 +217,7 @@ def _made(request: BackendRequest) -> set[tuple[str, str]]:
 
 
 def _key(call: BackendCall | ProposedCall) -> tuple[str, str]:
-    """A call by its name and its arguments, however they are written."""
+    """The name and the normalized arguments of a call."""
     with suppress(ValueError):
         return call.name, json.dumps(json.loads(call.arguments), sort_keys=True)
     return call.name, call.arguments

@@ -1,7 +1,7 @@
-"""What a small model may write: one JSON object, a call or an answer, and nothing else.
+"""The JSON schema of one step of a small model: one call or one answer.
 
-Small models do not keep to a form by themselves, and do not stop in a long text. So every text is
-bounded, and the form is enforced while they write.
+Small models do not keep to a format and do not end a long text by themselves. So the schema is
+enforced while they write, and every text and list in it is bounded.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _answer_form(output: OutputFormat) -> dict[str, Any]:
 
 
 def bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema in which every text and every list has an end."""
+    """A copy of a schema with bounds on every text and every list."""
     found: dict[str, Any] = {}
     for key, value in schema.items():
         if key in _DROPPED:

@@ -1,6 +1,4 @@
-"""A conversation as a small model reads it best: one worked example of the form, then its own.
-
-What a small model is told before its work: rules, and a worked example of the form.
+"""The chat messages for a small model: rules, a worked example, then the conversation.
 
 The smaller the model, the more an example of small talk makes it talk where it should call.
 """
@@ -37,12 +35,12 @@ class PromptGuide:
 
 
 def by_user(text: str) -> ChatMessage:
-    """What comes from outside: the user's words, and results."""
+    """A message to the model: the user's words, or a result."""
     return {"role": "user", "content": text}
 
 
 def by_model(text: str) -> ChatMessage:
-    """A step of the model's."""
+    """A step of the model."""
     return {"role": "assistant", "content": text}
 
 
@@ -108,7 +106,7 @@ Greetings, thanks, opinions and small talk need no tool: answer them at once."""
 )
 
 LARGE_ENOUGH: Final = 800_000_000
-"""Bytes of a model's file from which on it gets the full guide."""
+"""The file size from which a model gets the full guide."""
 
 
 def guide_for(size: int) -> PromptGuide:
@@ -139,7 +137,7 @@ def messages_for(request: BackendRequest, guide: PromptGuide = FULL) -> list[Cha
 
 
 def _reminded(history: Sequence[BackendInput]) -> list[ChatMessage]:
-    """After a result a small model has lost sight of what was asked."""
+    """Repeat the question after a result: a small model has lost sight of it."""
     questions = [
         entry.text
         for entry in history
@@ -178,7 +176,7 @@ def _said(turns: Sequence[BackendInput]) -> list[ChatMessage]:
 
 
 def _signature(tool: BackendTool) -> str:
-    """A tool in a line, as a programmer would write it."""
+    """A tool as a one-line signature."""
     properties = cast(dict[str, Any], tool.parameters.get("properties", {}))
     required = set(tool.parameters.get("required", ()))
     shown = [

@@ -1,1 +1,1 @@
-"""A backend that follows a written scenario, and takes every fact from what the tools answer."""
+"""A backend that follows a written scenario and takes its facts from the tools' answers."""

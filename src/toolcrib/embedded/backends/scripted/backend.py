@@ -40,16 +40,14 @@ from toolcrib.errors import BackendFailed
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """Something that the user said, and the tools' answers until the user spoke again, in the
-    order in which the calls were made.
-    """
+    """A message of the user, and the answers of the calls that follow it, in call order."""
 
     text: str
     answers: list[tuple[str, Fact]] = field(default_factory=list[tuple[str, Fact]])
 
 
 def user_turns(turns: Sequence[BackendInput]) -> list[UserTurn]:
-    """All that the user asked; at least one."""
+    """Split a history into the turns of the user; at least one."""
     answers = {each.call_id: each for each in turns if isinstance(each, BackendCallResult)}
     found: list[UserTurn] = []
     for turn in turns:
@@ -63,10 +61,10 @@ def user_turns(turns: Sequence[BackendInput]) -> list[UserTurn]:
 
 
 def steps_done(steps: Sequence[ScriptedStep], asked: UserTurn, facts: Facts) -> int:
-    """How many steps are over, because all of their calls were answered or their condition does
-    not hold. Adds what they answered.
+    """Count the steps that are done: their calls were answered, or their condition is false.
 
-    A call is found by its tool, since answers may come in another order than they were asked for.
+    Adds the answers to `facts`. A call is matched by its tool, since answers may arrive in any
+    order.
     """
     left = list(asked.answers)
     for at, step in enumerate(steps):
@@ -93,9 +91,10 @@ _WORDS_AT_ONCE: Final = 4
 
 
 class ScriptedBackend:
-    """Says and calls what a scenario has written. Nothing in it is remembered: where the scenario
-    stands is read from the conversation, so that it goes on after a restart. What tools answered
-    to earlier questions can be spoken of later.
+    """Answers with the steps of a scenario.
+
+    It has no state: the current step follows from the conversation, so a scenario continues after
+    a restart. Answers of tools in earlier turns stay available as facts.
     """
 
     is_scripted = True
@@ -105,28 +104,28 @@ class ScriptedBackend:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Self:
-        """A backend of a scenario's file. Raises `UsageError`."""
+        """Read a scenario from a file. Raises `UsageError`."""
         return cls(load_scenario(path))
 
     @property
     def name(self) -> str:
-        """The model's name."""
+        """The name of the scenario."""
         return self.scenario.name
 
     async def aclose(self) -> None:
-        """There is nothing to let go of."""
+        """Nothing to release."""
 
     async def propose(self, request: BackendRequest) -> AsyncIterator[BackendOutput]:
-        """The next step of the scenario."""
+        """Answer with the next step of the scenario."""
         step, facts = self._reached(user_turns(request.history))
         try:
             for piece in _pieces(step, facts, request):
                 yield piece
         except MissingFact as error:
-            raise BackendFailed(f"the scenario {self.name!r} cannot go on: {error}") from None
+            raise BackendFailed(f"the scenario {self.name!r} cannot continue: {error}") from None
 
     def _reached(self, questions: Sequence[UserTurn]) -> tuple[ScriptedStep, Facts]:
-        """The step that comes next, and all that was answered on the way to it."""
+        """The next step, and the facts of all calls before it."""
         facts, plain = Facts(), 0
         turn: ScriptedTurn | None = None
         done = 0
@@ -147,7 +146,7 @@ class ScriptedBackend:
         return turn.steps[done], facts
 
     def _turn(self, said: str, plain_before: int) -> ScriptedTurn | None:
-        """What is written for something that the user says, by its words or by its place."""
+        """The scripted turn for a message, by its words or by its position."""
         for turn in self.scenario.turns:
             if turn.when is not None and turn.when.casefold() in said.casefold():
                 return turn
@@ -177,7 +176,7 @@ def _arguments(arguments: dict[str, Any], facts: Facts) -> str:
 
 
 def _first_possible(texts: Sequence[str], facts: Facts) -> str:
-    """The first text whose facts are all there. Raises `MissingFact` of the last."""
+    """The first text without a missing fact. Raises the `MissingFact` of the last one."""
     for text in texts[:-1]:
         try:
             return filled_text(text, facts)
@@ -196,7 +195,7 @@ def _first_answer(step: ScriptedStep, facts: Facts) -> Any:
 
 
 def _spoken(text: str) -> list[BackendOutput]:
-    """Text in pieces of a few words, as a model would give it."""
+    """Split text into chunks of a few words, as a model streams it."""
     words = text.split(" ")
     groups = [words[at : at + _WORDS_AT_ONCE] for at in range(0, len(words), _WORDS_AT_ONCE)]
     joined = [" ".join(group) for group in groups]

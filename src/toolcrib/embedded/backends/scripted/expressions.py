@@ -19,12 +19,12 @@ _PATH: Final = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
 
 
 class MissingFact(Exception):
-    """A scenario needs something that no tool answered in this run."""
+    """A scenario refers to a fact that no tool of this run answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What one call answered: its text, its value, and the marks of its sources."""
+    """The answer of one call: its text, its value, and the marks of its sources."""
 
     text: str
     value: Any = None
@@ -33,7 +33,7 @@ class Fact:
 
 @dataclass(slots=True)
 class Facts:
-    """The facts of a run, by the names that the scenario gives to calls."""
+    """The facts of a run by the names of their calls."""
 
     by_name: dict[str, Fact] = field(default_factory=dict[str, Fact])
 
@@ -62,7 +62,7 @@ def filled(value: Any, facts: Facts) -> Any:
 
 
 def filled_text(text: str, facts: Facts) -> str:
-    """The same for text that stays text."""
+    """Fill in the expressions of a text; the result is always text."""
     return _shown(filled(text, facts))
 
 
@@ -169,7 +169,7 @@ _FILTERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
 
 
 def _filter(name: str) -> Callable[[Any, str], Any]:
-    """A filter that fails as `MissingFact` when the value is not of its kind."""
+    """A filter by name. It raises `MissingFact` for a value of the wrong type."""
     known = _FILTERS.get(name)
     if known is None:
         raise MissingFact(f"there is no filter {name!r}; there are {', '.join(_FILTERS)}")

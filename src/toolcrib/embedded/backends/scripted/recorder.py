@@ -1,6 +1,6 @@
-"""Writes what a backend does as a scenario that a scripted backend can follow.
+"""Records the answers of a backend as a scenario for a scripted backend.
 
-Finds in what a backend said the values that tools had answered, and names them by expressions.
+Values in its text that came from the answers of tools become expressions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 SHORTEST: Final = 3
-"""Shorter texts are in other words by chance."""
+"""Shorter texts would match by chance."""
 
 _KEY: Final = re.compile(r"[\w-]+")
 _NUMBER: Final = re.compile(r"(?<![\w.])-?[0-9][0-9,]*(?:\.[0-9]+)?%?(?![\w])")
@@ -51,8 +51,9 @@ class FactValue:
 
 @dataclass(slots=True)
 class FactTracer:
-    """Knows what was answered so far, and what the user said. `untraced` gathers the numbers of
-    which neither is the source.
+    """Replaces values by expressions for the facts that they came from.
+
+    `untraced` collects the numbers that are neither a fact nor the user's words.
     """
 
     facts: Facts
@@ -60,7 +61,7 @@ class FactTracer:
     untraced: list[str] = field(default_factory=list[str])
 
     def value(self, value: Any) -> Any:
-        """A JSON value with expressions in place of what tools had answered."""
+        """A JSON value with expressions in place of facts."""
         if isinstance(value, str):
             return self._exact(value) or self.text(value)
         if isinstance(value, Mapping):
@@ -75,7 +76,7 @@ class FactTracer:
         return value if str(value) in self.said else self._exact(value) or self._number(value)
 
     def text(self, text: str) -> str:
-        """The same for text, in which values are found within."""
+        """A text with expressions in place of the facts within it."""
         pieces: list[str] = []
         last = 0
         for start, end, expression in self._found(text):
@@ -85,7 +86,7 @@ class FactTracer:
         return "".join([*pieces, _escaped(text[last:])])
 
     def _exact(self, value: Any) -> str | None:
-        """The expression for a whole value, if it was answered as it is."""
+        """The expression for a value that equals a fact."""
         if isinstance(value, str) and len(value) < SHORTEST:
             return None
         for leaf in self._leaves():
@@ -142,7 +143,7 @@ class FactTracer:
                 yield found.start(), found.end(), expression
 
     def _shaped(self, shown: str) -> str | None:
-        """The expression that shows a number as it was written: as it is, or shaped."""
+        """The expression, with a filter if needed, that prints a number as it was written."""
         places = min(len(shown.rstrip("%").partition(".")[2]), _MAX_PLACES)
         for shape in ("", f" | round {places}", f" | group {places}", f" | percent {places}"):
             for leaf in self._leaves():
@@ -153,7 +154,7 @@ class FactTracer:
         return None
 
     def _leaves(self) -> Iterator[FactValue]:
-        """All that was answered, the newest first."""
+        """The values of all facts, newest first."""
         for name, fact in reversed(self.facts.by_name.items()):
             yield from _within(name, fact.value)
             yield from _as_text(name, fact)
@@ -171,7 +172,7 @@ def _within(path: str, value: Any) -> Iterator[FactValue]:
     if value is not None:
         yield FactValue(path, value)
     for key, member in _members(value):
-        # A key that a path cannot name stays unnamed.
+        # A path cannot name such a key.
         if _KEY.fullmatch(key):
             yield from _within(f"{path}.{key}", member)
 
@@ -193,7 +194,7 @@ Json = dict[str, Any]
 
 
 class ScenarioRecorder:
-    """A backend that passes on what another one proposes, and writes it down.
+    """A backend that forwards to another one and records its answers.
 
     Values that tools had answered become expressions, so that the scenario says what the tools of
     its own run answer. Numbers that came neither from a tool nor from the user are in `untraced`:
@@ -210,15 +211,15 @@ class ScenarioRecorder:
 
     @property
     def name(self) -> str:
-        """The name of the backend that is recorded."""
+        """The name of the recorded backend."""
         return self._backend.name
 
     async def aclose(self) -> None:
-        """Let go of the backend."""
+        """Close the recorded backend."""
         await self._backend.aclose()
 
     async def propose(self, request: BackendRequest) -> AsyncIterator[BackendOutput]:
-        """Whatever the backend proposes. What fails is not written down."""
+        """Forward a request. A failed answer is not recorded."""
         asked = user_turns(request.history)
         self._begin(asked)
         pieces: list[BackendOutput] = []
@@ -230,11 +231,11 @@ class ScenarioRecorder:
         self._write_down(asked, pieces, is_json=request.output.is_json)
 
     def scenario(self, name: str | None = None) -> Scenario:
-        """What was recorded so far, under a name of its own."""
+        """The recording as a scenario."""
         return read_scenario(self.text(name), "the recording")
 
     def text(self, name: str | None = None) -> str:
-        """The scenario as YAML. Raises `UsageError` when nothing was recorded."""
+        """The recording as YAML. Raises `UsageError` if nothing was recorded."""
         import yaml
 
         turns = [{"steps": steps} for steps in self._turns]
@@ -253,12 +254,14 @@ class ScenarioRecorder:
             self._first = asked[0].text
         is_next = len(asked) <= len(self._turns) + 1
         if asked[0].text != self._first or not is_next:
-            raise BackendFailed("a recorder takes one conversation; this is another one")
+            raise BackendFailed(
+                "a recorder records one conversation; use another recorder for this one"
+            )
 
     def _write_down(
         self, asked: Sequence[UserTurn], pieces: Sequence[BackendOutput], *, is_json: bool
     ) -> None:
-        # A question may be asked again: what it was answered with before is not what happened.
+        # A request may be repeated: the new answer replaces the earlier one.
         facts, done = self._facts(asked)
         self._turns = [*self._turns[: len(asked) - 1], self._steps(len(asked) - 1)[:done]]
         tracer = FactTracer(facts, "\n".join(each.text for each in asked))

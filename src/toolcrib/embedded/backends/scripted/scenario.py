@@ -1,4 +1,4 @@
-"""A written scenario: what a model would do, turn by turn."""
+"""Scenarios: the YAML format of scripted answers, turn by turn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAME: Final = r"^[A-Za-z_][A-Za-z0-9_-]*$"
 
 @checked(frozen=True, config=_CONFIG)
 class ScriptedCall:
-    """A call of a tool. What it answers has the name `as`, or else the tool's."""
+    """A call of a tool. Its answer is named by `as`, or else by the tool."""
 
     tool: str
     arguments: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
@@ -28,7 +28,7 @@ class ScriptedCall:
 
     @property
     def name(self) -> str:
-        """What its answer is called."""
+        """The name of its answer."""
         return self.named or self.tool
 
 
@@ -48,13 +48,13 @@ class ScriptedStep:
 
     @property
     def texts(self) -> list[str]:
-        """What may be said, in the order of preference."""
+        """The texts in order of preference."""
         return [self.say] if isinstance(self.say, str) else list(self.say or ())
 
 
 @checked(frozen=True, config=_CONFIG)
 class ScriptedTurn:
-    """The steps that follow what a user says. With `when`, only if the user says it."""
+    """The steps after a message of the user. With `when`, the message must contain that text."""
 
     steps: Annotated[list[ScriptedStep], MinLen(1)]
     when: str | None = None
@@ -62,7 +62,7 @@ class ScriptedTurn:
 
 @checked(frozen=True, config=_CONFIG)
 class Scenario:
-    """The whole of it. `name` is the model's name that clients ask for."""
+    """A scenario. `name` is the model name that clients send."""
 
     name: str
     turns: Annotated[list[ScriptedTurn], MinLen(1)]
@@ -70,7 +70,7 @@ class Scenario:
 
 
 def load_scenario(path: str | os.PathLike[str]) -> Scenario:
-    """Read a file. Raises `UsageError` that names the file, the line and the fault."""
+    """Read a file. The `UsageError` names the file, the line and the fault."""
     file = Path(path)
     try:
         text = file.read_text("utf-8-sig")
@@ -80,7 +80,7 @@ def load_scenario(path: str | os.PathLike[str]) -> Scenario:
 
 
 def read_scenario(text: str, file: str = "the scenario") -> Scenario:
-    """The same for its text."""
+    """Read the text of a scenario. Raises `UsageError`."""
     try:
         document = read_yaml(text)
     except InvalidYaml as error:
