@@ -63,6 +63,6 @@ async def test_a_changed_file_mounts_other_servers(folder: Path, gateway: Path) 
     async with serving("--host-tools", gateway, "--reload", cwd=folder) as served:
         assert await names_at(served, folder) == ["shop_add"]
         rename(gateway, "shop", "store")
-        await served.hear("its servers are mounted now: store")
+        await served.hear("the mounted servers are now: store")
         assert await names_at(served, folder) == ["store_add"]
         assert await served.stop() == 0

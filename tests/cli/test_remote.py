@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from tests.cli.command import invoke
-from toolcrib.cli.service import HttpConnection
+from toolcrib.cli.service import RemoteConnection
 from toolcrib.errors import Refused
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -100,7 +100,7 @@ class TestWhatIsAsked:
     def test_parameters_go_where_the_route_has_them(self) -> None:
         """In the path, quoted; in the query of a GET; in the body of a POST."""
         with stub(body={}) as server:
-            remote = HttpConnection(f"{server.url}/base/", TOKEN)
+            remote = RemoteConnection(f"{server.url}/base/", TOKEN)
             remote.ask("approvals.get", {"approval_id": "a/b"})
             remote.ask("approvals.list", {"session_id": None, "is_all": True})
             remote.ask("session.create", {"metadata": {"a": 1}})
@@ -140,7 +140,7 @@ class TestWhatIsAnswered:
         """With the kind for programs."""
         told = {"error": {"kind": "conflict", "message": "too late"}}
         with stub(409, told) as server, pytest.raises(Refused, match="too late") as refused:
-            HttpConnection(server.url, TOKEN).ask("grants.list")
+            RemoteConnection(server.url, TOKEN).ask("grants.list")
 
         assert refused.value.kind == "conflict"
 
@@ -148,7 +148,7 @@ class TestWhatIsAnswered:
         """A newer server may have more kinds."""
         told = {"error": {"kind": "novel", "message": "no"}}
         with stub(418, told) as server, pytest.raises(Refused) as refused:
-            HttpConnection(server.url, TOKEN).ask("grants.list")
+            RemoteConnection(server.url, TOKEN).ask("grants.list")
 
         assert refused.value.kind == "internal"
 

@@ -72,7 +72,7 @@ def test_a_silent_screen_keeps_the_text_back(capsys: pytest.CaptureFixture[str])
         (event("tool.progress", tool="add", current=2.0, total=4.0), "add: 2 of 4\n"),
         (event("tool.progress", tool="add", current=2.0, message="far"), "add: 2 far\n"),
         (event("tool.output", tool="add", chunk="line\n"), "add: line\n"),
-        (event("tool.withheld", tool={"name": "add"}, reason="no"), "add is not there: no\n"),
+        (event("tool.withheld", tool={"name": "add"}, reason="no"), "add is unavailable: no\n"),
         (event("session.opened", fence=1), ""),
     ],
 )

@@ -164,10 +164,10 @@ async def test_changed_files_take_effect_and_broken_ones_do_not(folder: Path) ->
     async with serving("--host-tools", "tools.yaml", "--reload", cwd=folder) as served:
         assert await names() == ["before"]
         file.write_text(TOOL.format(name="after"), "utf-8")
-        await served.hear("was loaded again; changed tools")
+        await served.hear("was reloaded; changed tools")
         assert await names() == ["after"]
         file.write_text("tools: [", "utf-8")
-        await served.hear("was not loaded, the tools of before stay")
+        await served.hear("was not loaded, the old tools stay")
         assert await names() == ["after"]
         assert await served.stop() == 0
 
@@ -246,4 +246,4 @@ class TestTheTokenGoesNowhereElse:
         done = invoke("tools", "list", "--url", "localhost:8420", env=env)
 
         assert done.exit_code == 1
-        assert "is no address" in done.stderr
+        assert "is no HTTP address" in done.stderr

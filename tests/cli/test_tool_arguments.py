@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.cli.arguments import given_arguments
+from toolcrib.cli.arguments import parse_arguments
 
 SCHEMA = {
     "type": "object",
@@ -44,9 +44,9 @@ SCHEMA = {
 )
 def test_a_value_is_what_the_schema_takes(word: str, value: Any) -> None:
     """Text stays text where the schema takes text; the rest is JSON if it can be."""
-    assert given_arguments([word], None, SCHEMA) == {word.partition("=")[0]: value}
+    assert parse_arguments([word], None, SCHEMA) == {word.partition("=")[0]: value}
 
 
 def test_a_schema_without_properties_takes_any() -> None:
     """What nobody described is JSON if it can be."""
-    assert given_arguments(["a=1", "b=x"], None, {"type": "object"}) == {"a": 1, "b": "x"}
+    assert parse_arguments(["a=1", "b=x"], None, {"type": "object"}) == {"a": 1, "b": "x"}

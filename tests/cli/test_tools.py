@@ -71,7 +71,7 @@ class TestSeeing:
         done = invoke("tools", "call", "add", "--url", "http://127.0.0.1:1", option, "file")
 
         assert done.exit_code == 2
-        assert "--url asks a server" in done.stderr
+        assert "--url uses a server" in done.stderr
 
     def test_an_unknown_tool_fails(self) -> None:
         """A mistyped tool is an error on stderr."""

@@ -7,15 +7,15 @@ from typing import Any
 from mcp_types import Tool as Told
 
 from toolcrib.mcp_client import MountTerms
-from toolcrib.mcp_client.tool_list import MAX_TOOLS, ServerTools, server_tools
+from toolcrib.mcp_client.tool_list import MAX_TOOLS, RemoteTools, remote_tools
 
 
 async def handler(given: dict[str, Any], context: Any) -> None: ...
 
 
-def listed(*told: Told, rejected: dict[str, str] | None = None, **terms: Any) -> ServerTools:
+def listed(*told: Told, rejected: dict[str, str] | None = None, **terms: Any) -> RemoteTools:
     chosen = MountTerms(prefix="p_", **terms)
-    return server_tools(told, rejected or {}, "mcp:p", chosen, lambda name, promise: handler)
+    return remote_tools(told, rejected or {}, "mcp:p", chosen, lambda name, promise: handler)
 
 
 def told(name: str, description: str | None = "Does it.", **more: Any) -> Told:

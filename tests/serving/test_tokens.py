@@ -90,7 +90,7 @@ def test_a_token_file_names_principals_and_their_scopes(tmp_path: Path) -> None:
         (f"{ALICE} alice read,everything", "no scope 'everything'"),
         ("short", "at least 16"),
         ("", "no token"),
-        (f"{ALICE}\n{ALICE} alice read", "twice"),
+        (f"{ALICE}\n{ALICE} alice read", "duplicate token"),
     ],
 )
 def test_a_wrong_token_file_is_refused_without_its_secrets(
@@ -106,7 +106,7 @@ def test_a_wrong_token_file_is_refused_without_its_secrets(
 def test_a_token_does_not_show() -> None:
     """Neither printing nor logging a token gives it away, and no two are alike."""
     assert ALICE not in repr(Token(ALICE))
-    with pytest.raises(UsageError, match="no spaces"):
+    with pytest.raises(UsageError, match="not contain spaces"):
         Token(f"{ALICE} {ALICE}")
     assert new_token() != new_token()
     with pytest.raises(UsageError, match="no token"):

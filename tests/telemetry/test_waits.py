@@ -217,7 +217,7 @@ async def test_what_is_remembered_is_bounded(
     collected: Collected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R43: questions that are never decided here do not pile up; an old one is looked up."""
-    monkeypatch.setattr(approval_spans, "MAX_REMEMBERED", 2)
+    monkeypatch.setattr(approval_spans, "MAX_REQUESTS", 2)
     desk = Desk(requires_approval=True)
     collected.watch(desk.session)
     with collected.tracer.start_as_current_span("asked"):

@@ -1,4 +1,4 @@
-"""`toolcrib approvals`: the inbox of a store or of a server, from the command line."""
+"""`toolcrib approvals`: the approval requests of a store or a server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolcrib.cli.service import (
 from toolcrib.cli.store_options import AnySession, By, Json, time_text
 from toolcrib.errors import Refused
 
-app = typer.Typer(help="See what waits for a decision, and decide.", no_args_is_help=True)
+app = typer.Typer(help="List approval requests, and decide them.", no_args_is_help=True)
 
 ApprovalId = Annotated[str, typer.Argument(metavar="APPROVAL", help="The request, as listed.")]
 
@@ -29,24 +29,25 @@ ApprovalId = Annotated[str, typer.Argument(metavar="APPROVAL", help="The request
 def list_command(
     store: OptionalStore = None,
     session: AnySession = None,
-    is_all: Annotated[bool, typer.Option("--all", help="Decided and used ones too.")] = False,
+    is_all: Annotated[bool, typer.Option("--all", help="Also decided and used ones.")] = False,
     url: Url = None,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Print the requests that wait, oldest first.
+    """Print the pending requests, oldest first.
 
     Example: toolcrib approvals list --store crib.sqlite3
     """
-    with open_service(store, url, token_file) as desk:
-        asked = {"session_id": session, "is_all": is_all}
-        inbox: list[dict[str, Any]] = desk.ask("approvals.list", asked)["approvals"]
+    with open_service(store, url, token_file) as service:
+        params = {"session_id": session, "is_all": is_all}
+        requests: list[dict[str, Any]] = service.ask("approvals.list", params)["approvals"]
     if json:
-        show_json(inbox)
+        show_json(requests)
         return
-    for each in inbox:
-        about = [each["approval_id"], each["state"], each["tool"], time_text(each["created_at"])]
-        show(" ".join([*about, _compact(each["arguments"])]))
+    for request in requests:
+        identity = [request["approval_id"], request["state"], request["tool"]]
+        created = time_text(request["created_at"])
+        show(" ".join([*identity, created, _compact(request["arguments"])]))
 
 
 @app.command("show")
@@ -61,14 +62,14 @@ def show_command(
 
     Example: toolcrib approvals show apr_1 --store crib.sqlite3
     """
-    with open_service(store, url, token_file) as desk:
-        found = _ask(desk, "approvals.get", {"approval_id": approval})
-        if isinstance(desk, RuntimeConnection):
-            found |= _decision(desk, approval)
+    with open_service(store, url, token_file) as service:
+        request = _ask(service, "approvals.get", {"approval_id": approval})
+        if isinstance(service, RuntimeConnection):
+            request |= _decision(service, approval)
     if json:
-        show_json(found)
+        show_json(request)
         return
-    for name, value in _facts(found):
+    for name, value in _facts(request):
         show(f"{name + ':':<10} {value}")
 
 
@@ -77,56 +78,56 @@ def approve(
     approval: ApprovalId,
     store: OptionalStore = None,
     arguments: Annotated[
-        str | None, typer.Option("--arguments", help="Run it with these instead: a JSON object.")
+        str | None, typer.Option("--arguments", help="Other arguments for the call: a JSON object.")
     ] = None,
     grant: Annotated[
         Literal["session", "always"] | None,
-        typer.Option("--grant", help="Do not ask again for this tool; where the session is open."),
+        typer.Option("--grant", help="Do not ask again for this tool; needs an open session."),
     ] = None,
     by: By = None,
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """Let a call run, as it is or with other arguments.
+    """Approve a call, as it is or with other arguments.
 
     Example: toolcrib approvals approve apr_1 --store crib.sqlite3
     """
     edited = None if arguments is None else read_arguments(arguments)
     params = {"approval_id": approval, "decision": "approve", "arguments": edited, "grant": grant}
-    with open_service(store, url, token_file, by=by) as desk:
-        _told("approved", _ask(desk, "approvals.decide", params))
+    with open_service(store, url, token_file, by=by) as service:
+        _report("approved", _ask(service, "approvals.decide", params))
 
 
 @app.command()
 def deny(
     approval: ApprovalId,
     store: OptionalStore = None,
-    reason: Annotated[str | None, typer.Option("--reason", help="What the model reads.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="For the model to read.")] = None,
     by: By = None,
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """Refuse a call.
+    """Deny a call.
 
     Example: toolcrib approvals deny apr_1 --store crib.sqlite3 --reason "not today"
     """
-    with open_service(store, url, token_file, by=by) as desk:
+    with open_service(store, url, token_file, by=by) as service:
         params = {"approval_id": approval, "decision": "deny", "reason": reason}
-        _told("denied", _ask(desk, "approvals.decide", params))
+        _report("denied", _ask(service, "approvals.decide", params))
 
 
-def _ask(desk: ServiceConnection, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+def _ask(service: ServiceConnection, operation: str, params: dict[str, Any]) -> dict[str, Any]:
     try:
-        return desk.ask(operation, params)
+        return service.ask(operation, params)
     except Refused as refused:
         if refused.kind != "not_found":
             raise
         raise Refused("not_found", f"{refused}; see `toolcrib approvals list --all`") from None
 
 
-def _decision(desk: RuntimeConnection, approval: str) -> dict[str, Any]:
-    """What only the store tells: which decision it was, and what exactly it is about."""
-    filed = desk.store.approval(approval)
+def _decision(service: RuntimeConnection, approval: str) -> dict[str, Any]:
+    """Facts that only the store has: the decision, and the tool's version, source and place."""
+    filed = service.store.approval(approval)
     if filed is None:
         return {}
     tool, decided = filed.request.tool, filed.decided
@@ -139,37 +140,39 @@ def _decision(desk: RuntimeConnection, approval: str) -> dict[str, Any]:
     }
 
 
-def _told(verb: Literal["approved", "denied"], decided: dict[str, Any]) -> None:
-    about = f"{decided['tool']} ({decided['approval_id']})"
-    show_note(f"{verb} {about} as {decided['decided_by']}")
+def _report(verb: Literal["approved", "denied"], decided: dict[str, Any]) -> None:
+    request = f"{decided['tool']} ({decided['approval_id']})"
+    show_note(f"{verb} {request} as {decided['decided_by']}")
 
 
-def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
+def _facts(request: dict[str, Any]) -> list[tuple[str, str]]:
     facts = [
-        ("request", found["approval_id"]),
-        ("state", found["state"]),
-        ("session", found["session_id"]),
-        ("call", found["call_id"]),
-        ("tool", _tool_text(found)),
-        ("arguments", _compact(found["arguments"])),
-        ("rule", found["rule"]),
-        ("reason", found["reason"]),
-        ("asked", time_text(found["created_at"])),
+        ("request", request["approval_id"]),
+        ("state", request["state"]),
+        ("session", request["session_id"]),
+        ("call", request["call_id"]),
+        ("tool", _tool_text(request)),
+        ("arguments", _compact(request["arguments"])),
+        ("rule", request["rule"]),
+        ("reason", request["reason"]),
+        ("asked", time_text(request["created_at"])),
     ]
-    if found["metadata"]:
-        facts.append(("details", _compact(found["metadata"])))
-    if found["deadline"] is not None:
-        facts.append(("deadline", time_text(found["deadline"])))
-    if found["decided_by"] is not None:
-        facts.append(("decided", f"{found.get('decision') or ''} by {found['decided_by']}".strip()))
+    if request["metadata"]:
+        facts.append(("details", _compact(request["metadata"])))
+    if request["deadline"] is not None:
+        facts.append(("deadline", time_text(request["deadline"])))
+    if request["decided_by"] is not None:
+        facts.append(
+            ("decided", f"{request.get('decision') or ''} by {request['decided_by']}".strip())
+        )
     return facts
 
 
-def _tool_text(found: dict[str, Any]) -> str:
-    if "place" not in found:
-        return found["tool"]
-    version = f"version {found['tool_version']}"
-    return f"{found['tool']}, {version}, of {found['tool_source']} ({found['place']})"
+def _tool_text(request: dict[str, Any]) -> str:
+    if "place" not in request:
+        return request["tool"]
+    version = f"version {request['tool_version']}"
+    return f"{request['tool']}, {version}, of {request['tool_source']} ({request['place']})"
 
 
 def _compact(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Who answers when a call needs approval and a command is waiting for it."""
+"""`--approve`: who decides when a call of a command needs approval."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ ApproveOption = Annotated[
     ApproveMode,
     typer.Option(
         "--approve",
-        help="When a call needs approval: ask here, deny it, or leave it to policy and inbox.",
+        help="When a call needs approval: ask here, deny it, or leave the request in the store.",
     ),
 ]
 
-_DENIED: Final = "Nobody is asked here, so what needs approval does not run."
+_DENIED: Final = "This command denies every call that needs approval."
 
 
 def approver_for(mode: ApproveMode) -> Approver | None:
-    """Who is asked. Off a terminal nobody is: then the request waits in the store."""
+    """The approver of a mode. Without a terminal, `ask` leaves the request in the store."""
     from toolcrib.approval.approvers import CallbackApprover
 
     match mode:

@@ -24,7 +24,7 @@ def read_arguments(text: str) -> dict[str, Any]:
     return cast("dict[str, Any]", arguments)
 
 
-def given_arguments(
+def parse_arguments(
     words: Iterable[str], text: str | None, parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What was given, as JSON (`text`) or as words. Raises `typer.BadParameter` for what cannot be

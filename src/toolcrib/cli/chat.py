@@ -1,7 +1,4 @@
-"""A chat in the terminal, prompt by prompt.
-
-One session of a runtime in this process, and what is asked in it.
-"""
+"""A chat in the terminal, in one session of a runtime in this process."""
 
 from __future__ import annotations
 
@@ -23,10 +20,10 @@ if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
 
 
-async def chat(talk: ChatSession, out: TextIO) -> None:
-    """Ask what is typed until the input ends, or `/exit`. The answers go to `out`."""
+async def chat(session: ChatSession, out: TextIO) -> None:
+    """Send each line that is typed as a prompt, until the input ends or `/exit`."""
     console = Console(sys.stdin, sys.stderr)
-    show_note(f"session {talk.session_id}; /exit or Ctrl-D ends it", "dim")
+    show_note(f"session {session.session_id}; /exit or Ctrl-D ends it", "dim")
     while True:
         try:
             text = await console.ask("> ")
@@ -35,11 +32,11 @@ async def chat(talk: ChatSession, out: TextIO) -> None:
         if text == "/exit":
             return
         if text:
-            await _answer(talk, text, out)
+            await _answer(session, text, out)
 
 
-async def _answer(talk: ChatSession, text: str, out: TextIO) -> None:
-    result = await talk.answer(text, EventScreen(out))
+async def _answer(session: ChatSession, text: str, out: TextIO) -> None:
+    result = await session.answer(text, EventScreen(out))
     status = prompt_status(result)
     if status is Exit.WAITING:
         show_note(f"waits for approval: {', '.join(result['pending'])}", "yellow")
@@ -49,7 +46,7 @@ async def _answer(talk: ChatSession, text: str, out: TextIO) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ChatSession:
-    """Asks a model, and shows what happens meanwhile."""
+    """A session in which prompts are answered, with the events shown meanwhile."""
 
     runtime: Runtime
     session_id: str
@@ -61,8 +58,8 @@ class ChatSession:
         who = current_person()
         operation = "session.create" if session_id is None else "session.resume"
         params = {} if session_id is None else {"session_id": session_id}
-        opened = await runtime.ask(operation, params, who)
-        return cls(runtime, opened.session_id, who)
+        session = await runtime.ask(operation, params, who)
+        return cls(runtime, session.session_id, who)
 
     async def answer(self, text: str, screen: EventScreen) -> dict[str, Any]:
         """Have the model answer. Raises `Refused`."""
@@ -70,8 +67,8 @@ class ChatSession:
         reader = self.runtime.service.follow(self.session_id, facts.last_seq)
         watching = asyncio.ensure_future(screen.watch(reader))
         try:
-            asked = {"session_id": self.session_id, "text": text, "waits": False}
-            result = as_json(await self.runtime.ask("prompt.send", asked, self.who))
+            params = {"session_id": self.session_id, "text": text, "waits": False}
+            result = as_json(await self.runtime.ask("prompt.send", params, self.who))
         finally:
             reader.close()
             await watching

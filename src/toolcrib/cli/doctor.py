@@ -23,24 +23,24 @@ _COLOURS: Final[dict[Level, str | None]] = {
 
 def doctor(
     store: Annotated[
-        Path | None, typer.Option("--store", metavar="FILE", help="Whether it can be written.")
+        Path | None, typer.Option("--store", metavar="FILE", help="Check that it can be written.")
     ] = None,
     host_tools: HostToolFiles = None,
     host_tools_module: HostToolModules = None,
     policy: PolicyFile = None,
     port: Annotated[
-        int, typer.Option("--port", min=1, max=65535, help="Whether it is free.")
+        int, typer.Option("--port", min=1, max=65535, help="Check that it is free.")
     ] = 8420,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Also fail on warnings.")] = False,
     json: Json = False,
 ) -> None:
-    """Look whether this machine has what the commands need.
+    """Check whether this machine has what the commands need.
 
-    Of keys it says only whether they are set. The exit status is 1 when anything failed.
+    Of API keys it prints only whether they are set. The exit status is 1 when a check failed.
 
     Example: toolcrib doctor --store crib.sqlite3 --host-tools host-tools.yaml
     """
-    found = [
+    results = [
         *checks.of_python(),
         *checks.of_extras(),
         *checks.of_store(store),
@@ -52,14 +52,14 @@ def doctor(
         *checks.of_programs(),
     ]
     if json:
-        show_json(found)
+        show_json(results)
     else:
-        for each in found:
-            show(f"{each.level:<8} {each.name}: {each.text}", _COLOURS[each.level])
-    raise typer.Exit(_status(found, strict=strict))
+        for result in results:
+            show(f"{result.level:<8} {result.name}: {result.text}", _COLOURS[result.level])
+    raise typer.Exit(_status(results, strict=strict))
 
 
-def _status(found: list[CheckResult], *, strict: bool) -> Exit:
-    levels = {each.level for each in found}
+def _status(results: list[CheckResult], *, strict: bool) -> Exit:
+    levels = {result.level for result in results}
     is_bad = "failure" in levels or (strict and "warning" in levels)
     return Exit.FAILED if is_bad else Exit.OK

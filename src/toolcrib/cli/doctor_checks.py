@@ -1,7 +1,4 @@
-"""Each thing that the doctor looks at. A look changes nothing that was there.
-
-What a look at the machine found.
-"""
+"""The checks of `toolcrib doctor`. A check changes nothing."""
 
 from __future__ import annotations
 
@@ -21,12 +18,12 @@ from toolcrib.cli.output import redirected_stdout
 from toolcrib.errors import StoreError, UsageError
 
 Level = Literal["ok", "absent", "warning", "failure"]
-"""`absent` is what nobody has to have."""
+"""`absent`: optional, and not there."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One thing that was looked at, and what to do about it if anything. It holds no secret."""
+    """The result of one check, with what to do about a failure. It contains no secret."""
 
     name: str
     level: Level
@@ -47,7 +44,7 @@ PROGRAMS: Final = {"node": "the JavaScript peers of the tests", "chromium": "bro
 
 
 def of_python() -> Iterator[CheckResult]:
-    """The interpreter, and the database that it brings."""
+    """The interpreter, and its SQLite."""
     version = ".".join(map(str, sys.version_info[:3]))
     is_new = sys.version_info[:2] >= OLDEST_PYTHON
     yield CheckResult("python", "ok" if is_new else "failure", f"{version} at {sys.executable}")
@@ -56,28 +53,28 @@ def of_python() -> Iterator[CheckResult]:
 
 
 def of_extras() -> Iterator[CheckResult]:
-    """What is installed besides the package itself."""
+    """The extras that are installed."""
     for extra in EXTRAS:
-        if lacking := missing_packages(extra):
-            told = f"no {', '.join(lacking)}; pip install 'toolcrib[{extra}]'"
-            yield CheckResult(f"extra {extra}", "absent", told)
+        if missing := missing_packages(extra):
+            text = f"no {', '.join(missing)}; pip install 'toolcrib[{extra}]'"
+            yield CheckResult(f"extra {extra}", "absent", text)
         else:
             yield CheckResult(f"extra {extra}", "ok", "installed")
 
 
 def of_store(file: Path | None) -> Iterator[CheckResult]:
-    """Whether a store can be opened and written; one that is not there is not made."""
+    """Whether a store can be opened and written; a missing one is not created."""
     if file is None:
         return
     if file.exists():
-        yield _opened(file)
+        yield _existing_store(file)
     elif os.access(file.parent, os.W_OK):
-        yield CheckResult("store", "ok", f"{file} can be made")
+        yield CheckResult("store", "ok", f"{file} can be created")
     else:
-        yield CheckResult("store", "failure", f"{file.parent} is no folder that can be written")
+        yield CheckResult("store", "failure", f"{file.parent} is not a writable folder")
 
 
-def _opened(file: Path) -> CheckResult:
+def _existing_store(file: Path) -> CheckResult:
     from toolcrib.store.sqlite import SqliteStore
     from toolcrib.store.store import every
 
@@ -105,12 +102,12 @@ def of_tools(files: Sequence[Path], modules: Sequence[str]) -> Iterator[CheckRes
     except UsageError as error:
         yield CheckResult("host tools", "failure", str(error))
         return
-    names = ", ".join(each.name for each in registry.list_tools())
+    names = ", ".join(tool.name for tool in registry.list_tools())
     yield CheckResult("host tools", "ok", names)
 
 
 def of_policy(file: Path | None) -> Iterator[CheckResult]:
-    """Whether a policy is valid, and what in it may surprise."""
+    """Whether a policy is valid, and the cautions about its rules."""
     from toolcrib.approval.policy_file import load_policy
     from toolcrib.approval.policy_lint import cautions
 
@@ -127,7 +124,7 @@ def of_policy(file: Path | None) -> Iterator[CheckResult]:
 
 
 def of_keys() -> Iterator[CheckResult]:
-    """Which keys of providers are set. Nothing of a key is told but that."""
+    """Which API keys of providers are set, and nothing else about them."""
     for name in KEYS:
         is_set = bool(os.environ.get(name))
         yield CheckResult(
@@ -136,12 +133,12 @@ def of_keys() -> Iterator[CheckResult]:
 
 
 def of_token_file() -> Iterator[CheckResult]:
-    """Whether the file of tokens can be used."""
+    """Whether the token file is valid."""
     from toolcrib.serving.tokens import default_token_file, read_tokens
 
     path = default_token_file()
     if not path.exists():
-        yield CheckResult("token file", "absent", f"{path} is made by the first `serve --http`")
+        yield CheckResult("token file", "absent", f"{path} is created by the first `serve --http`")
         return
     try:
         read_tokens(path)
@@ -157,13 +154,13 @@ def of_port(port: int) -> Iterator[CheckResult]:
         with socket.create_server(("127.0.0.1", port)):
             yield CheckResult("port", "ok", f"{port} is free")
     except OSError as error:
-        told = f"{port} cannot be listened on ({error.strerror}); serve with --port 0 or another"
-        yield CheckResult("port", "warning", told)
+        text = f"{port} cannot be used ({error.strerror}); serve with another --port"
+        yield CheckResult("port", "warning", text)
 
 
 def of_programs() -> Iterator[CheckResult]:
     """Programs that only some uses need."""
     for name, use in PROGRAMS.items():
-        place = shutil.which(name)
-        told = place or f"not on the path; only {use} need it"
-        yield CheckResult(name, "ok" if place else "absent", told)
+        path = shutil.which(name)
+        text = path or f"not on the path; only {use} need it"
+        yield CheckResult(name, "ok" if path else "absent", text)

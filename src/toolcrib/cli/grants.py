@@ -1,4 +1,4 @@
-"""`toolcrib grants`: standing permissions, and taking them back."""
+"""`toolcrib grants`: list and revoke grants."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from toolcrib.cli.service import (
 from toolcrib.cli.store_options import By, Json, time_text
 from toolcrib.errors import Refused
 
-app = typer.Typer(help="See standing permissions, and take them back.", no_args_is_help=True)
+app = typer.Typer(help="List grants, and revoke them.", no_args_is_help=True)
 
 OPERATOR: Final = "operator"
-"""The session whose ledger has what was done where no other session's could be written."""
+"""The session whose ledger records a revocation when no other ledger can be written."""
 
 
 @app.command("list")
 def list_command(
     store: OptionalStore = None,
-    is_all: Annotated[bool, typer.Option("--all", help="Dead ones too.")] = False,
+    is_all: Annotated[bool, typer.Option("--all", help="Also those that no longer hold.")] = False,
     url: Url = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -38,9 +38,9 @@ def list_command(
     Example: toolcrib grants list --store crib.sqlite3
     """
     now = time.time()
-    with open_service(store, url, token_file) as desk:
-        found: list[dict[str, Any]] = desk.ask("grants.list")["grants"]
-    grants = [grant for grant in found if is_all or _is_live(grant, now)]
+    with open_service(store, url, token_file) as service:
+        listed: list[dict[str, Any]] = service.ask("grants.list")["grants"]
+    grants = [grant for grant in listed if is_all or _is_live(grant, now)]
     if json:
         show_json(grants)
         return
@@ -56,37 +56,37 @@ def revoke(
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """End a grant at once, and write down who did.
+    """End a grant at once, and record who ended it.
 
     Example: toolcrib grants revoke grant_1 --store crib.sqlite3
     """
-    with open_service(store, url, token_file, by=by) as desk:
-        known: list[dict[str, Any]] = desk.ask("grants.list")["grants"]
-        found = [each for each in known if each["grant_id"] == grant]
-        if not found or not _is_live(found[0], time.time()):
+    with open_service(store, url, token_file, by=by) as service:
+        listed: list[dict[str, Any]] = service.ask("grants.list")["grants"]
+        matches = [facts for facts in listed if facts["grant_id"] == grant]
+        if not matches or not _is_live(matches[0], time.time()):
             fail(f"there is no live grant {grant!r}; see `toolcrib grants list`")
-        if isinstance(desk, RuntimeConnection):
-            _open_ledger(desk, found[0]["session_id"])
-        if not desk.ask("grants.revoke", {"grant_id": grant})["was_standing"]:
+        if isinstance(service, RuntimeConnection):
+            _open_ledger(service, matches[0]["session_id"])
+        if not service.ask("grants.revoke", {"grant_id": grant})["was_standing"]:
             fail(f"the grant {grant!r} ended before it could be revoked")
     show_note(f"revoked {grant}")
 
 
-def _open_ledger(desk: ServiceConnection, session_id: str | None) -> None:
-    """Open a session whose ledger can take the revocation: the grant's own, unless it is for all
-    sessions or another process writes it.
+def _open_ledger(service: ServiceConnection, session_id: str | None) -> None:
+    """Open a session whose ledger can record the revocation: the grant's own, unless the grant is
+    for all sessions or another process writes that ledger.
     """
-    ways = [("session.resume", OPERATOR), ("session.create", OPERATOR)]
+    attempts = [("session.resume", OPERATOR), ("session.create", OPERATOR)]
     if session_id is not None:
-        ways.insert(0, ("session.resume", session_id))
-    for operation, opened in ways:
+        attempts.insert(0, ("session.resume", session_id))
+    for operation, attempted_id in attempts:
         try:
-            desk.ask(operation, {"session_id": opened})
+            service.ask(operation, {"session_id": attempted_id})
         except Refused:
             continue
         return
-    # Whoever must be stopped is stopped, recorded or not.
-    show_note("no ledger can be written now; nothing will tell who revoked it", "yellow")
+    # Revoking matters more than recording it.
+    show_note("no ledger can be written now; the revocation is not recorded", "yellow")
 
 
 def _is_live(grant: dict[str, Any], now: float) -> bool:

@@ -1,4 +1,4 @@
-"""Serving over HTTP from the command line: where, to whom, and what is said about it."""
+"""The options of `serve --http`, and serving with them."""
 
 from __future__ import annotations
 
@@ -25,21 +25,23 @@ if TYPE_CHECKING:
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8420
 
-Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")]
+Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")]
 Port = Annotated[
     int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any free one.")
 ]
 ServerTokens = Annotated[
     Path | None,
-    typer.Option("--token-file", metavar="FILE", help="The tokens; made on loopback if not there."),
+    typer.Option(
+        "--token-file", metavar="FILE", help="The tokens; on loopback created if missing."
+    ),
 ]
 AllowHost = Annotated[
     list[str] | None,
-    typer.Option("--allow-host", metavar="NAME", help="A Host to answer to; may be repeated."),
+    typer.Option("--allow-host", metavar="NAME", help="A Host header to accept; may be repeated."),
 ]
 AllowOrigin = Annotated[
     list[str] | None,
-    typer.Option("--allow-origin", metavar="ORIGIN", help="Pages that may ask; may be repeated."),
+    typer.Option("--allow-origin", metavar="ORIGIN", help="Pages to accept; may be repeated."),
 ]
 
 
@@ -55,7 +57,7 @@ ApproveByElicitation = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """Where a server listens, and who may come in."""
+    """Where a server listens, and which clients it accepts."""
 
     host: str
     port: int
@@ -65,42 +67,42 @@ class HttpOptions:
 
 
 def serve_over_http(
-    asked: RuntimeOptions, door: HttpOptions, approval: ElicitedApproval = "scope"
+    options: RuntimeOptions, http: HttpOptions, approval: ElicitedApproval = "scope"
 ) -> None:
-    """Serve until SIGINT or SIGTERM. What cannot be served ends the command with status 1."""
+    """Serve until SIGINT or SIGTERM. A fault in the options ends the command with status 1."""
     from toolcrib.serving.origins import is_loopback
 
     require_extra("server", "serve --http")
-    has_token = door.token_file is not None or bool(os.environ.get(TOKEN_VARIABLE))
-    if not is_loopback(door.host) and not has_token:
+    has_token = http.token_file is not None or bool(os.environ.get(TOKEN_VARIABLE))
+    if not is_loopback(http.host) and not has_token:
         raise typer.BadParameter(
-            f"{door.host} can be reached from other machines; name tokens with --token-file FILE "
+            f"{http.host} can be reached from other machines; set tokens with --token-file FILE "
             f"or {TOKEN_VARIABLE}, or listen on 127.0.0.1"
         )
 
-    async def served(runtime: Runtime) -> None:
+    async def serve(runtime: Runtime) -> None:
         from toolcrib.transports.http import serve_http
 
-        tokens = _chosen_tokens(door)
+        tokens = _chosen_tokens(http)
         async with runtime:
             await serve_http(
                 runtime,
-                door.host,
-                door.port,
+                http.host,
+                http.port,
                 tokens=tokens,
-                token_file=door.token_file,
-                allowed_hosts=_names(door),
-                allowed_origins=door.allowed_origins or None,
-                on_ready=lambda url: _tell(url, _token_place(door)),
+                token_file=http.token_file,
+                allowed_hosts=_accepted_hosts(http),
+                allowed_origins=http.allowed_origins or None,
+                on_ready=lambda url: _announce(url, _token_place(http)),
                 mcp=_mcp(runtime, approval),
             )
 
     with redirected_stdout():
-        run_hosted(asked, served, loop_factory=_loop_factory())
+        run_hosted(options, serve, loop_factory=_loop_factory())
 
 
 def _mcp(runtime: Runtime, approval: ElicitedApproval) -> McpServer | None:
-    """What serves /mcp; None leaves it to one with the defaults, loaded when it is first asked."""
+    """The server of /mcp; None for one with the defaults, loaded at the first request."""
     if approval == "scope":
         return None
     require_extra("mcp", "--approve-by-elicitation")
@@ -115,37 +117,37 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return uvloop.new_event_loop
 
 
-def _chosen_tokens(door: HttpOptions) -> Tokens | None:
-    """Tokens that somebody chose; None leaves it to a file that is made on loopback."""
+def _chosen_tokens(http: HttpOptions) -> Tokens | None:
+    """The configured tokens; None for a file that is created on loopback."""
     from toolcrib.serving.origins import is_loopback
     from toolcrib.serving.tokens import Token, Tokens, read_tokens
 
-    if door.token_file is not None:
-        may_be_made = is_loopback(door.host) and not door.token_file.exists()
-        return None if may_be_made else read_tokens(door.token_file)
-    given = os.environ.get(TOKEN_VARIABLE)
-    return Tokens([Token(given)]) if given else None
+    if http.token_file is not None:
+        is_created = is_loopback(http.host) and not http.token_file.exists()
+        return None if is_created else read_tokens(http.token_file)
+    token = os.environ.get(TOKEN_VARIABLE)
+    return Tokens([Token(token)]) if token else None
 
 
-def _names(door: HttpOptions) -> list[str] | None:
-    """The names to answer to: those that are given, besides its own."""
+def _accepted_hosts(http: HttpOptions) -> list[str] | None:
+    """The accepted Host headers: the configured ones, and the server's own."""
     from toolcrib.serving.origins import LOOPBACK_HOSTS
 
-    if not door.allowed_hosts:
+    if not http.allowed_hosts:
         return None
-    own = f"[{door.host}]" if ":" in door.host else door.host
-    return [*LOOPBACK_HOSTS, own, *door.allowed_hosts]
+    own = f"[{http.host}]" if ":" in http.host else http.host
+    return [*LOOPBACK_HOSTS, own, *http.allowed_hosts]
 
 
-def _token_place(door: HttpOptions) -> str:
+def _token_place(http: HttpOptions) -> str:
     from toolcrib.serving.tokens import default_token_file
 
-    if door.token_file is None and os.environ.get(TOKEN_VARIABLE):
+    if http.token_file is None and os.environ.get(TOKEN_VARIABLE):
         return f"the token is that of {TOKEN_VARIABLE}"
-    return f"the token is in {door.token_file or default_token_file()}"
+    return f"the token is in {http.token_file or default_token_file()}"
 
 
-def _tell(url: str, where: str) -> None:
+def _announce(url: str, where: str) -> None:
     show_note(f"serving on {url}")
     show_note(where)
-    show_note(f"see what it offers at {url}/openapi.json; stop with Ctrl-C")
+    show_note(f"the API is described at {url}/openapi.json; stop with Ctrl-C")

@@ -1,4 +1,4 @@
-"""Data goes to stdout, words to stderr; colour only where a person sees it and wants it."""
+"""Output of commands: data to stdout, messages to stderr, colour only on a terminal."""
 
 from __future__ import annotations
 
@@ -14,51 +14,49 @@ from toolcrib.approval.panel import showable
 
 
 class Exit(IntEnum):
-    """How a command ended."""
+    """The exit status of a command."""
 
     OK = 0
     """Done."""
     FAILED = 1
-    """Not done, or done and found wanting; stderr says why."""
+    """It failed, or a check did; stderr says why."""
     USAGE = 2
-    """The command was wrongly called; nothing was done."""
+    """The options were wrong; nothing was done."""
     DENIED = 3
-    """A policy or a person said no; the tool did not run."""
+    """A policy or a person denied the call; the tool did not run."""
     WAITING = 4
-    """It waits for a decision; stderr says on what, and how to go on."""
+    """It waits for a decision; stderr says on which request, and how to continue."""
     INTERRUPTED = 130
     """Stopped from the keyboard."""
 
 
 def show(text: str, style: str | None = None) -> None:
-    """Print one line of the answer."""
+    """Print one line of data."""
     _print(text, style, is_error=False)
 
 
 def show_text(text: str) -> None:
-    """Print text of several lines. Whoever wrote it cannot steer the terminal."""
+    """Print text of several lines. Its control characters cannot steer the terminal."""
     for line in text.split("\n"):
         show(line)
 
 
 def stream(text: str, out: TextIO | None = None) -> None:
     """Print a piece of text at once, without ending the line."""
-    pieces = (each if each in "\n\t" else showable(each) for each in text)
-    typer.echo("".join(pieces), file=out, nl=False)
+    printable = (letter if letter in "\n\t" else showable(letter) for letter in text)
+    typer.echo("".join(printable), file=out, nl=False)
 
 
 @contextmanager
 def redirected_stdout() -> Generator[TextIO]:
-    """Stdout for answers alone: what modules and tools of the host print meanwhile goes to
-    stderr.
-    """
+    """Keep stdout for data: what modules and tools of the host print goes to stderr."""
     out = sys.stdout
     with redirect_stdout(sys.stderr):
         yield out
 
 
 def show_json(value: object) -> None:
-    """Print the answer as JSON, never coloured and never wrapped."""
+    """Print data as JSON, never coloured and never wrapped."""
     from pydantic_core import to_json
 
     text = to_json(value, indent=2, inf_nan_mode="strings").decode()
@@ -66,20 +64,20 @@ def show_json(value: object) -> None:
 
 
 def show_json_line(value: object) -> None:
-    """Print one of many answers as JSON on a line of its own, at once."""
+    """Print a value as JSON on one line, at once."""
     from pydantic_core import to_json
 
     typer.echo(showable(to_json(value, inf_nan_mode="strings").decode()))
 
 
 def show_note(text: str, style: str | None = None) -> None:
-    """Say something to the person, beside the answer."""
+    """Print a message for the person, beside the data."""
     for line in text.split("\n"):
         _print(line, style, is_error=True)
 
 
 def fail(text: str, status: Exit = Exit.FAILED) -> NoReturn:
-    """Say what went wrong and exit."""
+    """Print an error and exit."""
     show_note(text, "red")
     raise typer.Exit(status)
 
@@ -88,6 +86,6 @@ def _print(text: str, style: str | None, *, is_error: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    # Text, not markup: file names and rules may hold brackets, and worse.
+    # Text, not markup: file names and rules may contain brackets.
     console = Console(stderr=is_error, highlight=False, soft_wrap=True)
     console.print(Text(showable(text), style=style or ""))

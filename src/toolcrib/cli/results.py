@@ -1,9 +1,4 @@
-"""What a call came to, told by output and exit status.
-
-What the exit status of every command means, the same everywhere.
-
-What a prompt came to, told by output and exit status.
-"""
+"""The results of calls and prompts as output and exit status."""
 
 from __future__ import annotations
 
@@ -15,20 +10,20 @@ import typer
 from toolcrib.cli.output import Exit, show_json, show_note, show_text
 
 _DENIALS: Final = ("denied", "not_permitted")
-"""What a person's no is called, and a policy's."""
+"""The failures by a person's and by a policy's denial."""
 
 
 def finish_call(
     result: Mapping[str, Any], session_id: str, where: str | None, *, json: bool
 ) -> None:
-    """Print the result and raise the exit status that belongs to it, unless it is 0."""
+    """Print the result of a call, and exit with its status unless that is 0."""
     if json:
         show_json(result)
     elif result["status"] == "completed":
         show_text(result["text"])
     status = status_of(result)
     if status is Exit.WAITING:
-        show_note(_how_to_go_on(result, session_id, where), "yellow")
+        show_note(_how_to_continue(result, session_id, where), "yellow")
     elif status is not Exit.OK:
         show_note(f"{result['tool']}: {_kind(result) or 'failed'}: {result['text']}", "red")
     if status is not Exit.OK:
@@ -51,13 +46,13 @@ def _kind(result: Mapping[str, Any]) -> str | None:
     return None if failure is None else failure["kind"]
 
 
-def _how_to_go_on(result: Mapping[str, Any], session_id: str, where: str | None) -> str:
+def _how_to_continue(result: Mapping[str, Any], session_id: str, where: str | None) -> str:
     approval, tool = result["approval_id"], result["tool"]
-    told = f"{tool} waits for approval {approval}."
+    waiting = f"{tool} waits for approval {approval}."
     if where is None:
-        return f"{told} Nobody else can give it: call again with --store FILE, or at a terminal."
+        return f"{waiting} Nobody can decide it: call again with --store FILE, or at a terminal."
     return (
-        f"{told} Decide with:\n  toolcrib approvals approve {approval} {where}\n"
+        f"{waiting} Decide with:\n  toolcrib approvals approve {approval} {where}\n"
         f"then repeat this command with: --session {session_id} --call-id {result['call_id']}"
     )
 
@@ -65,8 +60,8 @@ def _how_to_go_on(result: Mapping[str, Any], session_id: str, where: str | None)
 def finish_prompt(
     result: Mapping[str, Any], where: str | None, *, json: bool, is_shown: bool = False
 ) -> None:
-    """Print the answer, unless it was shown as it came, and raise the exit status that belongs to
-    it, unless that is 0.
+    """Print the answer of a prompt unless it was streamed, and exit with its status unless that
+    is 0.
     """
     if json:
         show_json(result)
@@ -77,7 +72,7 @@ def finish_prompt(
         show_note(_how_to_resume(result, where), "yellow")
     elif status is not Exit.OK:
         show_note(
-            f"the prompt {result['status']}: {result['error'] or 'nobody asks any more'}", "red"
+            f"the prompt {result['status']}: {result['error'] or 'no reason is recorded'}", "red"
         )
     if status is not Exit.OK:
         raise typer.Exit(status)
@@ -95,11 +90,11 @@ def prompt_status(result: Mapping[str, Any]) -> Exit:
 
 
 def _how_to_resume(result: Mapping[str, Any], where: str | None) -> str:
-    told = f"the prompt waits for approval of {', '.join(result['pending'])}."
+    waiting = f"the prompt waits for approval of {', '.join(result['pending'])}."
     if where is None:
-        return f"{told} Nobody else can give it: run again with --store FILE, or at a terminal."
-    decide = "".join(f"\n  toolcrib approvals approve {each} {where}" for each in result["pending"])
+        return f"{waiting} Nobody can decide it: run again with --store FILE, or at a terminal."
+    commands = [f"\n  toolcrib approvals approve {name} {where}" for name in result["pending"]]
     return (
-        f"{told} Decide with:{decide}\n"
-        f"then go on with: toolcrib sessions resume {result['session_id']} {where} ..."
+        f"{waiting} Decide with:{''.join(commands)}\n"
+        f"then resume with: toolcrib sessions resume {result['session_id']} {where} ..."
     )

@@ -1,97 +1,33 @@
-"""What a command serves, as its options say it, and the runtime that comes of it.
+"""The options of commands that host a runtime, and the runtime that they describe.
 
-Files of host tools that are loaded again when they change, and what is said about it.
+`takes_runtime_options` adds the shared options to a command, which gets their values as one
+`RuntimeOptions`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+import functools
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_type_hints
 
 import typer
 
-from toolcrib.cli.extras import missing_packages, require_extra
+from toolcrib.cli.extras import require_extra
 from toolcrib.cli.output import fail, show_note
-from toolcrib.errors import InvalidTool, Refused, StoreError, UsageError
+from toolcrib.cli.reload_task import reload_task
+from toolcrib.errors import Refused, StoreError, UsageError
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
-    from toolcrib.host_tools.host_tools_file import HostToolsFile
     from toolcrib.host_tools.loader import LoadedHostTools
     from toolcrib.host_tools.registry import HostToolRegistry
-    from toolcrib.host_tools.reload import Reload
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.runtime.runtime import Runtime
-
-
-@asynccontextmanager
-async def reload_task(runtime: Runtime, files: Sequence[HostToolsFile]) -> AsyncGenerator[None]:
-    """Keep a runtime up with files that were loaded for it. A changed file takes the place of
-    the old one in one step; one that is broken changes nothing.
-    """
-    from toolcrib.host_tools.reload import HostToolsWatcher
-
-    following = _Following(runtime, files)
-    watchers = [
-        HostToolsWatcher(runtime.registry, each.file, on_reload=following.hear) for each in files
-    ]
-    for watcher in watchers:
-        await watcher.load()
-    tasks = [asyncio.create_task(watcher.watch()) for watcher in watchers]
-    try:
-        yield
-    finally:
-        tasks += following.remounting
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-class _Following:
-    def __init__(self, runtime: Runtime, files: Sequence[HostToolsFile]) -> None:
-        self._runtime = runtime
-        self._files = {each.file: each for each in files}
-        self.remounting: set[asyncio.Task[None]] = set()
-
-    def hear(self, found: Reload) -> None:
-        """Say what came of a changed file, and mount the servers that it names now."""
-        if found.loaded is None:
-            show_note(f"{found.file} was not loaded, the tools of before stay:", "red")
-            show_note(found.fault or "", "red")
-            return
-        names = ", ".join(change.name for change in found.changes) or "none"
-        show_note(f"{found.file} was loaded again; changed tools: {names}")
-        before, self._files[found.file] = self._files[found.file], found.loaded
-        if found.loaded.mcp_servers != before.mcp_servers:
-            task = asyncio.create_task(self._remount(found.file))
-            self.remounting.add(task)
-            task.add_done_callback(self.remounting.discard)
-
-    async def _remount(self, file: str) -> None:
-        from toolcrib.host_tools.loader import check_server_names
-
-        files = list(self._files.values())
-        servers = [server for each in files for server in each.mcp_servers]
-        try:
-            check_server_names(files)
-            if servers and (lacking := missing_packages("mcp")):
-                raise InvalidTool(f"mcp_servers needs {', '.join(lacking)}")
-            await self._runtime.service.remount_servers(servers)
-        except InvalidTool as error:
-            show_note(f"the servers of before stay: {error}", "red")
-        except Refused:
-            # The runtime is closing, and leaves its servers by itself.
-            return
-        else:
-            show_note(f"{file}: its servers are mounted now: {_told(self._files[file])}")
-
-
-def _told(file: HostToolsFile) -> str:
-    return ", ".join(server.name for server in file.mcp_servers) or "none"
 
 
 T = TypeVar("T")
@@ -107,9 +43,9 @@ HostToolModules = Annotated[
     ),
 ]
 Plugins = Annotated[
-    bool, typer.Option("--plugins/--no-plugins", help="Tools that installed packages bring.")
+    bool, typer.Option("--plugins/--no-plugins", help="Also load the tools of installed packages.")
 ]
-KeepIn = Annotated[
+SessionStore = Annotated[
     Path | None,
     typer.Option("--store", metavar="FILE", help="Keep sessions in an SQLite file."),
 ]
@@ -118,23 +54,25 @@ PolicyFile = Annotated[
 ]
 AdapterName = Annotated[
     str | None,
-    typer.Option("--adapter", metavar="MODULE:NAME", help="The adapter of a model."),
+    typer.Option("--adapter", metavar="MODULE:NAME", help="The adapter of the model."),
 ]
 Instructions = Annotated[
     str,
-    typer.Option("--instructions", metavar="TEXT", help="What the model is told before a prompt."),
+    typer.Option(
+        "--instructions", metavar="TEXT", help="Instructions for the model before each prompt."
+    ),
 ]
 ReloadOption = Annotated[
-    bool, typer.Option("--reload", help="Load the files of --host-tools again when they change.")
+    bool, typer.Option("--reload", help="Reload the files of --host-tools when they change.")
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeOptions:
-    """What the options of a command say."""
+    """The values of the shared options of a command."""
 
-    files: Sequence[Path] | None = None
-    modules: Sequence[str] | None = None
+    host_tools: Sequence[Path] | None = None
+    host_tools_module: Sequence[str] | None = None
     plugins: bool = False
     store: Path | None = None
     policy: Path | None = None
@@ -142,60 +80,117 @@ class RuntimeOptions:
     instructions: str = ""
     reload: bool = False
     approver: Approver | None = None
-    """Who is asked while a call waits; None leaves it to whoever looks into the store."""
+    """Who decides while a call waits; None leaves the request in the store."""
     drain_seconds: float | None = None
-    """How long closing waits for what runs; None is as long as a runtime does."""
+    """How long closing waits for running calls; None is the runtime's default."""
 
     @property
     def has_tools(self) -> bool:
         """Whether they name any tools."""
-        return any((self.files, self.modules, self.plugins))
+        return any((self.host_tools, self.host_tools_module, self.plugins))
 
     @property
     def is_local(self) -> bool:
-        """Whether they name anything that a server elsewhere would not look at."""
+        """Whether they name anything that only a runtime in this process uses."""
         return self.has_tools or any((self.store, self.policy, self.adapter))
 
 
+_OPTIONS: Final[Mapping[str, tuple[Any, object]]] = {
+    "host_tools": (HostToolFiles, None),
+    "host_tools_module": (HostToolModules, None),
+    "plugins": (Plugins, False),
+    "store": (SessionStore, None),
+    "policy": (PolicyFile, None),
+    "adapter": (AdapterName, None),
+    "instructions": (Instructions, ""),
+    "reload": (ReloadOption, False),
+}
+"""The type and the default of each shared option."""
+
+TOOL_OPTIONS: Final = ("host_tools", "host_tools_module", "plugins")
+"""The options that name the tools of a runtime."""
+HOST_OPTIONS: Final = (*TOOL_OPTIONS, "store", "policy")
+"""The options of a runtime without a model."""
+
+
+def takes_runtime_options(
+    *names: str,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add shared options to a command, which gets their values as its parameter `options`."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command, include_extras=True)
+        own = [
+            parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY)
+            for parameter in signature(command).parameters.values()
+            if parameter.name != "options"
+        ]
+        shared = [
+            Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+            for name, (kind, default) in _OPTIONS.items()
+            if name in names
+        ]
+
+        @functools.wraps(command)
+        def with_options(**values: Any) -> None:
+            options = RuntimeOptions(**{name: values.pop(name) for name in names})
+            command(options=options, **values)
+
+        # Typer reads a command's options from its signature and its annotations.
+        parameters = [*own, *shared]
+        described: Any = with_options
+        described.__signature__ = Signature(parameters)
+        described.__annotations__ = {
+            parameter.name: parameter.annotation for parameter in parameters
+        }
+        return with_options
+
+    return decorate
+
+
 def run_hosted(
-    asked: RuntimeOptions,
+    options: RuntimeOptions,
     serve: Callable[[Runtime], Awaitable[T]],
     *,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> T:
-    """Build the runtime, have `serve` start and close it, and give what that gives. What cannot be
-    loaded or opened ends the command with status 1.
+    """Build the runtime, let `serve` start and close it, and return the result of `serve`. A fault
+    in the options ends the command with status 1.
 
-    A command whose stdout is a protocol claims its pipes before: modules of the host may print.
+    A command whose stdout is a protocol claims its pipes first: modules of the host may print.
     """
 
     async def served() -> T:
-        async with hosted_runtime(asked) as runtime:
+        async with hosted_runtime(options) as runtime:
             return await serve(runtime)
 
     try:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             return runner.run(served())
     except BrokenPipeError:
-        # Whoever read the output left, which is no fault of what is served.
+        # The reader of the output has gone, which is no fault of the command.
         raise
     except (Refused, UsageError, StoreError, OSError) as error:
         fail(str(error))
 
 
 @asynccontextmanager
-async def hosted_runtime(asked: RuntimeOptions) -> AsyncGenerator[Runtime]:
-    """The runtime that the options ask for, not started. Its store is closed at the end."""
+async def hosted_runtime(options: RuntimeOptions) -> AsyncGenerator[Runtime]:
+    """The runtime of the options, not started. Its store is closed after the block."""
     from toolcrib.host_tools.loader import load_host_tools
     from toolcrib.host_tools.registry import HostToolRegistry
 
     registry = HostToolRegistry()
-    files, modules = asked.files or (), asked.modules or ()
-    loaded = await load_host_tools(registry, files=files, modules=modules, plugins=asked.plugins)
+    loaded = await load_host_tools(
+        registry,
+        files=options.host_tools or (),
+        modules=options.host_tools_module or (),
+        plugins=options.plugins,
+    )
     _report(loaded)
-    runtime = _runtime(asked, registry, loaded.mcp_servers)
+    runtime = _runtime(options, registry, loaded.mcp_servers)
     try:
-        async with reload_task(runtime, loaded.files if asked.reload else ()):
+        async with reload_task(runtime, loaded.files if options.reload else ()):
             yield runtime
     finally:
         if runtime.config.adapter is not None:
@@ -212,27 +207,27 @@ def _report(loaded: LoadedHostTools) -> None:
 
 
 def _runtime(
-    asked: RuntimeOptions, registry: HostToolRegistry, mcp_servers: Sequence[McpServerConfig]
+    options: RuntimeOptions, registry: HostToolRegistry, mcp_servers: Sequence[McpServerConfig]
 ) -> Runtime:
     from toolcrib.approval.policy_file import load_policy
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.runtime import create_runtime
     from toolcrib.store.sqlite import SqliteStore
 
-    policy = None if asked.policy is None else load_policy(asked.policy)
-    adapter = None if asked.adapter is None else _adapter(asked.adapter)
+    policy = None if options.policy is None else load_policy(options.policy)
+    adapter = None if options.adapter is None else _adapter(options.adapter)
     config = RuntimeConfig(
         host_tool_registry=registry,
         mcp_servers=mcp_servers,
         policy=policy,
         adapter=adapter,
-        instructions=asked.instructions,
-        approver=asked.approver,
-        # Last, because it is the one that has to be closed.
-        store=None if asked.store is None else SqliteStore(asked.store),
+        instructions=options.instructions,
+        approver=options.approver,
+        # Last, so that no error after it leaves it open.
+        store=None if options.store is None else SqliteStore(options.store),
     )
-    if asked.drain_seconds is not None:
-        config = replace(config, drain_seconds=asked.drain_seconds)
+    if options.drain_seconds is not None:
+        config = replace(config, drain_seconds=options.drain_seconds)
     return create_runtime(config)
 
 
@@ -241,7 +236,7 @@ def _adapter(place: str) -> Any:
     from toolcrib.host_tools.python_modules import import_named
 
     module, _, name = place.partition(":")
-    found = getattr(import_named(module), name or "adapter", None)
-    if not isinstance(found, PromptAdapter):
-        raise UsageError(f"--adapter {place}: there is no adapter; write MODULE:NAME of one")
-    return found
+    adapter = getattr(import_named(module), name or "adapter", None)
+    if not isinstance(adapter, PromptAdapter):
+        raise UsageError(f"--adapter {place} is no adapter; write MODULE:NAME of an adapter")
+    return adapter

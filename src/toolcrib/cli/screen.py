@@ -1,4 +1,4 @@
-"""A prompt as it is answered: the model's text on stdout, what its tools do on stderr."""
+"""A prompt while it is answered: the model's text on stdout, the tools' activity on stderr."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from toolcrib.runtime.event_reader import Envelope
 
 MAX_CHARS: Final = 200
-"""How much of a call's arguments or result stands on a line."""
+"""How much of a call's arguments or result is shown."""
 
 
 class EventScreen:
-    """Shows events. `is_silent` keeps the text back, for whoever wants the whole of it."""
+    """Shows the events of a session. `is_silent` leaves out the model's text."""
 
     def __init__(self, out: TextIO | None = None, *, is_silent: bool = False) -> None:
         self._out = out
@@ -25,12 +25,12 @@ class EventScreen:
         self._step: object = None
 
     async def watch(self, events: AsyncIterable[Envelope]) -> None:
-        """Show what happens until there is no more."""
+        """Show all events until the stream ends."""
         async for event in events:
             self.show(event)
 
     def show(self, event: Envelope) -> None:
-        """Show one event, if it is for people."""
+        """Show one event, if it is of interest to a person."""
         data = event.data
         match event.kind:
             case "model.text_delta":
@@ -42,12 +42,12 @@ class EventScreen:
             case "tool.output":
                 self._note(f"{data['tool']}: {_cut(data['chunk'].rstrip())}", "dim")
             case "tool.withheld" | "tool.unavailable":
-                self._note(f"{data['tool']['name']} is not there: {data['reason']}", "yellow")
+                self._note(f"{data['tool']['name']} is unavailable: {data['reason']}", "yellow")
             case _:
                 pass
 
     def finish(self, text: str) -> None:
-        """End the answer. Whatever of it did not come in pieces is written now."""
+        """End the answer, and write it now if it was not streamed."""
         if self._is_silent:
             return
         if self._written.strip() != text.strip():
@@ -61,7 +61,7 @@ class EventScreen:
             return
         step = (data["turn"], data["step"])
         if step != self._step:
-            # What the model said before it called a tool is not part of its answer.
+            # Text before a tool call is not part of the answer.
             self._end_line()
             self._step, self._written = step, ""
         stream(data["text"], self._out)
@@ -78,15 +78,15 @@ class EventScreen:
 
 
 def _invoked(data: Mapping[str, Any]) -> str:
-    given = json.dumps(data.get("params"), ensure_ascii=False)
-    took = f"{data.get('duration_seconds', 0.0):.2f} s"
-    return f"{data['name']} {_cut(given)} -> {_cut(data['message'])} ({took})"
+    arguments = json.dumps(data.get("params"), ensure_ascii=False)
+    duration = f"{data.get('duration_seconds', 0.0):.2f} s"
+    return f"{data['name']} {_cut(arguments)} -> {_cut(data['message'])} ({duration})"
 
 
 def _progress(data: Mapping[str, Any]) -> str:
     total, message = data.get("total"), data.get("message")
-    far = f"{data['current']:g}" + (f" of {total:g}" if total is not None else "")
-    return f"{data['tool']}: {far}" + (f" {_cut(message)}" if message else "")
+    done = f"{data['current']:g}" + (f" of {total:g}" if total is not None else "")
+    return f"{data['tool']}: {done}" + (f" {_cut(message)}" if message else "")
 
 
 def _cut(text: str) -> str:

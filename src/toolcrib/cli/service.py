@@ -1,7 +1,4 @@
-"""Where the commands ask: a runtime of their own, or a server that runs.
-
-A server that runs elsewhere, asked over HTTP with its token.
-"""
+"""The service behind a command: a runtime in this process, or a server over HTTP."""
 
 from __future__ import annotations
 
@@ -32,12 +29,12 @@ if TYPE_CHECKING:
 
 URL_VARIABLE: Final = "TOOLCRIB_URL"
 TOKEN_VARIABLE: Final = "TOOLCRIB_TOKEN"
-PATIENCE_SECONDS: Final = 600.0
-"""How long an answer may take: a tool may be slow."""
+TIMEOUT_SECONDS: Final = 600.0
+"""How long a response may take: a tool may be slow."""
 
 Url = Annotated[
     str | None,
-    typer.Option("--url", metavar="URL", help=f"Ask the server there; else {URL_VARIABLE}."),
+    typer.Option("--url", metavar="URL", help=f"Use the server at URL; else {URL_VARIABLE}."),
 ]
 TokenFile = Annotated[
     Path | None,
@@ -47,22 +44,22 @@ TokenFile = Annotated[
 ]
 
 
-class HttpConnection:
-    """Does operations on a server. It follows no redirect and uses no proxy, so that the token
-    goes nowhere else.
+class RemoteConnection:
+    """A connection to a server. It follows no redirects and uses no proxy, so that the token goes
+    nowhere else.
     """
 
     def __init__(self, url: str, token: str) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"--url {url} is no address; write http://127.0.0.1:8420")
+            raise UsageError(f"--url {url} is no HTTP address; write it like http://127.0.0.1:8420")
         self._parts = parts
         self._token = token
         if parts.scheme == "http" and not is_loopback(parts.hostname):
             show_note("the token goes over the network unencrypted; use https", "yellow")
 
     def ask(self, operation: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Do one operation. Raises `Refused`; also (unavailable) when nobody answers."""
+        """Call one operation. Raises `Refused`; (unavailable) without an answer."""
         verb, path, body = _request(operation, dict(params or {}))
         try:
             status, text = self._send(verb, path, body)
@@ -75,9 +72,9 @@ class HttpConnection:
         return _answer(status, text)
 
     def _send(self, verb: str, path: str, body: str | None) -> tuple[int, bytes]:
-        connect = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
+        connection_type = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
         port = self._parts.port
-        connection = connect(self._parts.hostname or "", port, timeout=PATIENCE_SECONDS)
+        connection = connection_type(self._parts.hostname or "", port, timeout=TIMEOUT_SECONDS)
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -89,47 +86,47 @@ class HttpConnection:
             connection.close()
 
 
-def open_http(url: str, token_file: Path | None) -> HttpConnection:
-    """The server at an address, with the token for it. Raises `UsageError` without one."""
+def open_http(url: str, token_file: Path | None) -> RemoteConnection:
+    """The server at an address, with its token. Raises `UsageError` when there is no token."""
     from toolcrib.serving.tokens import default_token_file, owner_token
 
     if token_file is not None:
-        return HttpConnection(url, owner_token(token_file))
-    if found := os.environ.get(TOKEN_VARIABLE):
-        return HttpConnection(url, found)
-    # The token of this machine is for servers of this machine alone.
+        return RemoteConnection(url, owner_token(token_file))
+    if token := os.environ.get(TOKEN_VARIABLE):
+        return RemoteConnection(url, token)
+    # The token in the default file is only for servers on this machine.
     if is_loopback(urlsplit(url).hostname or "") and default_token_file().exists():
-        return HttpConnection(url, owner_token(default_token_file()))
+        return RemoteConnection(url, owner_token(default_token_file()))
     raise UsageError(f"no token for {url}; give --token-file, or set {TOKEN_VARIABLE}")
 
 
 def _request(operation: str, params: dict[str, Any]) -> tuple[str, str, str | None]:
     from toolcrib.transports.http.routes import ROUTES
 
-    route = next(each for each in ROUTES if each.name == operation)
-    named = {name: quote(str(params.pop(name)), safe="") for name in route.in_path}
-    path = route.path.format(**named)
-    given = {name: value for name, value in params.items() if value is not None}
+    route = next(route for route in ROUTES if route.name == operation)
+    in_path = {name: quote(str(params.pop(name)), safe="") for name in route.in_path}
+    path = route.path.format(**in_path)
+    fields = {name: value for name, value in params.items() if value is not None}
     if route.verb == "POST":
-        return route.verb, path, json.dumps(given)
-    texts = {name: json.dumps(v) if isinstance(v, bool) else str(v) for name, v in given.items()}
-    return route.verb, f"{path}?{urlencode(texts)}" if texts else path, None
+        return route.verb, path, json.dumps(fields)
+    query = {name: json.dumps(v) if isinstance(v, bool) else str(v) for name, v in fields.items()}
+    return route.verb, f"{path}?{urlencode(query)}" if query else path, None
 
 
 def _answer(status: int, text: bytes) -> Any:
     try:
-        told = json.loads(text)
+        body = json.loads(text)
     except ValueError:
-        told = None
-    if 200 <= status < 300 and told is not None:
-        return told
-    error: Any = cast("dict[str, Any]", told).get("error") if isinstance(told, dict) else None
+        body = None
+    if 200 <= status < 300 and body is not None:
+        return body
+    error: Any = cast("dict[str, Any]", body).get("error") if isinstance(body, dict) else None
     if isinstance(error, dict):
         facts = cast("dict[str, Any]", error)
         kind: Any = facts.get("kind")
         known: RefusalKind = kind if kind in get_args(RefusalKind) else "internal"
         raise Refused(known, str(facts.get("message", "refused")))
-    raise Refused("internal", f"status {status} and no answer of a Toolcrib server; check --url")
+    raise Refused("internal", f"HTTP status {status}, not from a Toolcrib server; check --url")
 
 
 OptionalStore = Annotated[
@@ -138,15 +135,15 @@ OptionalStore = Annotated[
 
 
 class ServiceConnection(Protocol):
-    """Does the operations of a runtime, and answers with plain JSON."""
+    """A connection to the service of a runtime, with plain JSON in and out."""
 
     def ask(self, operation: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Do one operation. Raises `Refused`."""
+        """Call one operation. Raises `Refused`."""
         ...
 
 
 class RuntimeConnection:
-    """A runtime of this process, driven from code that waits."""
+    """A runtime in this process, driven from synchronous code."""
 
     def __init__(self, runtime: Runtime, runner: asyncio.Runner, who: Principal) -> None:
         self.store: Store = runtime.store
@@ -155,15 +152,15 @@ class RuntimeConnection:
         self._who = who
 
     def ask(self, operation: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Do one operation. Raises `Refused`."""
+        """Call one operation. Raises `Refused`."""
         from toolcrib.runtime.service import as_json
 
-        asking = self._runtime.ask(operation, dict(params or {}), self._who)
-        return as_json(self._runner.run(asking))
+        call = self._runtime.ask(operation, dict(params or {}), self._who)
+        return as_json(self._runner.run(call))
 
 
 def current_person(by: str | None = None) -> Principal:
-    """Whoever is at the keyboard, or says to be `by`. Who can write the store may do anything."""
+    """The user of the command, or `by`. Who can write the store may do anything."""
     import getpass
 
     from toolcrib.runtime.principal import SCOPES, Principal
@@ -175,7 +172,7 @@ def current_person(by: str | None = None) -> Principal:
 def open_service(
     store: Path | None, url: str | None, token_file: Path | None, *, by: str | None = None
 ) -> Generator[ServiceConnection]:
-    """The desk that the options name. What it refuses ends the command with status 1."""
+    """The service that the options name. A refusal ends the command with status 1."""
     url = chosen_url(url, is_local=store is not None)
     try:
         if url is not None:
@@ -183,41 +180,41 @@ def open_service(
                 raise typer.BadParameter("--by is for --store; a server knows whose token it is")
             yield open_http(url, token_file)
         elif store is not None:
-            with _on_store(store, by) as desk:
-                yield desk
+            with _on_store(store, by) as service:
+                yield service
         else:
-            raise typer.BadParameter("say where to look: --store FILE or --url URL")
+            raise typer.BadParameter("name a store or a server: --store FILE or --url URL")
     except (Refused, StoreError, UsageError) as error:
         fail(str(error))
 
 
 def chosen_url(url: str | None, *, is_local: bool) -> str | None:
-    """The server that is asked; None when what is here is."""
+    """The address of the server; None for a runtime in this process."""
     if url is None:
         return None if is_local else os.environ.get(URL_VARIABLE) or None
     if is_local:
-        raise typer.BadParameter("--url asks a server; leave out what is for here")
+        raise typer.BadParameter("--url uses a server; leave out the options for a local runtime")
     return url
 
 
 @contextmanager
 def open_hosted_service(
-    asked: RuntimeOptions, url: str | None, token_file: Path | None, *, needs_tools: bool = True
+    options: RuntimeOptions, url: str | None, token_file: Path | None, *, needs_tools: bool = True
 ) -> Generator[ServiceConnection]:
-    """The server at `url`, or a runtime with the tools that the options name, which is gone at the
-    end. What is refused or cannot be loaded ends the command with status 1.
+    """The server at `url`, or a runtime with the tools of the options, which is closed afterwards.
+    A refusal or a fault in the options ends the command with status 1.
     """
-    url = chosen_url(url, is_local=asked.is_local)
-    if url is None and needs_tools and not asked.has_tools:
+    url = chosen_url(url, is_local=options.is_local)
+    if url is None and needs_tools and not options.has_tools:
         raise typer.BadParameter(
-            "say whose tools: --host-tools FILE, --host-tools-module MODULE, --plugins or --url URL"
+            "no tools: name --host-tools FILE, --host-tools-module MODULE, --plugins or --url URL"
         )
     try:
         if url is not None:
             yield open_http(url, token_file)
             return
         with redirected_stdout(), asyncio.Runner() as runner:
-            hosting = hosted_runtime(replace(asked, drain_seconds=0.0))
+            hosting = hosted_runtime(replace(options, drain_seconds=0.0))
             runtime = runner.run(hosting.__aenter__())
             try:
                 runner.run(runtime.start())

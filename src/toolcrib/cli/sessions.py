@@ -1,7 +1,8 @@
-"""`toolcrib sessions`: what a store or a server holds, and going on with it."""
+"""`toolcrib sessions`: list, show, export and resume the sessions of a store or a server."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -9,14 +10,7 @@ import typer
 from toolcrib.cli.approver import ApproveOption, approver_for
 from toolcrib.cli.output import show, show_json, show_json_line
 from toolcrib.cli.results import finish_prompt
-from toolcrib.cli.runtime_options import (
-    AdapterName,
-    HostToolFiles,
-    HostToolModules,
-    Plugins,
-    PolicyFile,
-    RuntimeOptions,
-)
+from toolcrib.cli.runtime_options import HOST_OPTIONS, RuntimeOptions, takes_runtime_options
 from toolcrib.cli.service import (
     OptionalStore,
     RuntimeConnection,
@@ -29,12 +23,12 @@ from toolcrib.cli.service import (
 )
 from toolcrib.cli.store_options import Json, time_text
 
-app = typer.Typer(help="See sessions, and go on with them.", no_args_is_help=True)
+app = typer.Typer(help="List sessions, and resume them.", no_args_is_help=True)
 
 SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="The session, as listed.")]
 
 PAGE = 1_000
-"""How many events are asked for at a time."""
+"""The number of events per request."""
 
 
 @app.command("list")
@@ -45,16 +39,16 @@ def list_command(
 
     Example: toolcrib sessions list --store crib.sqlite3
     """
-    with open_service(store, url, token_file) as desk:
-        found: list[dict[str, Any]] = desk.ask("session.list")["sessions"]
-        sessions = [_with_store(desk, each) for each in found]
+    with open_service(store, url, token_file) as service:
+        listed: list[dict[str, Any]] = service.ask("session.list")["sessions"]
+        sessions = [_with_store(service, facts) for facts in listed]
     if json:
         show_json(sessions)
         return
-    for each in sessions:
-        created = [time_text(each["created_at"])] if "created_at" in each else []
-        counts = [f"records={each['last_seq']}", f"pending={each['pending_approvals']}"]
-        show(" ".join([each["session_id"], each["state"], *created, *counts]))
+    for facts in sessions:
+        created = [time_text(facts["created_at"])] if "created_at" in facts else []
+        counts = [f"records={facts['last_seq']}", f"pending={facts['pending_approvals']}"]
+        show(" ".join([facts["session_id"], facts["state"], *created, *counts]))
 
 
 @app.command("show")
@@ -65,15 +59,15 @@ def show_command(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Print one session with its open calls and what waits for a decision.
+    """Print one session with its open calls and its pending approval requests.
 
     Example: toolcrib sessions show ses_1 --store crib.sqlite3
     """
-    with open_service(store, url, token_file) as desk:
-        facts = _with_store(desk, desk.ask("session.get", {"session_id": session}))
-        waiting = desk.ask("approvals.list", {"session_id": session})["approvals"]
-        calls = _open_calls(desk, session)
-    pending = [each["approval_id"] for each in waiting]
+    with open_service(store, url, token_file) as service:
+        facts = _with_store(service, service.ask("session.get", {"session_id": session}))
+        waiting = service.ask("approvals.list", {"session_id": session})["approvals"]
+        calls = _open_calls(service, session)
+    pending = [request["approval_id"] for request in waiting]
     if json:
         show_json({"session": facts, "open_calls": calls, "pending": pending})
         return
@@ -92,77 +86,66 @@ def show_command(
 def export(
     session: SessionId, store: OptionalStore = None, url: Url = None, token_file: TokenFile = None
 ) -> None:
-    """Print everything that happened in a session: one event a line, as JSON.
+    """Print all events of a session as JSON, one per line.
 
     Example: toolcrib sessions export ses_1 --store crib.sqlite3 > ses_1.jsonl
     """
-    with open_service(store, url, token_file) as desk:
-        # A session that is not there is refused; one without events is only empty.
-        desk.ask("session.get", {"session_id": session})
+    with open_service(store, url, token_file) as service:
+        # Refuses a session that does not exist; one without events is only empty.
+        service.ask("session.get", {"session_id": session})
         after = 0
-        while page := _page(desk, session, after):
+        while page := _page(service, session, after):
             for event in page:
                 show_json_line(event)
             after = page[-1]["seq"]
 
 
 @app.command()
+@takes_runtime_options(*HOST_OPTIONS, "adapter")
 def resume(
+    options: RuntimeOptions,
     session: SessionId,
-    store: OptionalStore = None,
-    host_tools: HostToolFiles = None,
-    host_tools_module: HostToolModules = None,
-    plugins: Plugins = False,
-    policy: PolicyFile = None,
-    adapter: AdapterName = None,
     approve: ApproveOption = "ask",
     url: Url = None,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Go on with the prompt of a session that waits for a decision, or was cut off.
+    """Resume the prompt of a session that waits for a decision, or was interrupted.
 
-    What ran is not repeated. The exit status is 4 while it still waits.
+    Completed calls are not repeated. The exit status is 4 while it still waits.
 
     Example: toolcrib sessions resume ses_1 --store crib.sqlite3 --host-tools host-tools.yaml
     --adapter model:adapter
     """
-    asked = RuntimeOptions(
-        files=host_tools,
-        modules=host_tools_module,
-        plugins=plugins,
-        store=store,
-        policy=policy,
-        adapter=adapter,
-        approver=approver_for(approve),
-    )
-    if chosen_url(url, is_local=asked.is_local) is None and None in (store, adapter):
+    options = replace(options, approver=approver_for(approve))
+    store = options.store
+    if chosen_url(url, is_local=options.is_local) is None and None in (store, options.adapter):
         raise typer.BadParameter(
-            "to go on here, name --store FILE and --adapter MODULE:NAME; elsewhere, --url URL"
+            "to resume here, name --store FILE and --adapter MODULE:NAME; on a server, --url URL"
         )
-    with open_hosted_service(asked, url, token_file, needs_tools=False) as desk:
-        desk.ask("session.resume", {"session_id": session})
-        result = desk.ask("prompt.resume", {"session_id": session, "waits": False})
+    with open_hosted_service(options, url, token_file, needs_tools=False) as service:
+        service.ask("session.resume", {"session_id": session})
+        result = service.ask("prompt.resume", {"session_id": session, "waits": False})
     finish_prompt(result, f"--url {url}" if url else f"--store {store}", json=json)
 
 
-def _page(desk: ServiceConnection, session: str, after: int) -> list[dict[str, Any]]:
-    asked = {"session_id": session, "after": after, "limit": PAGE}
-    return desk.ask("events.list", asked)["events"]
+def _page(service: ServiceConnection, session: str, after: int) -> list[dict[str, Any]]:
+    params = {"session_id": session, "after": after, "limit": PAGE}
+    return service.ask("events.list", params)["events"]
 
 
-def _with_store(desk: ServiceConnection, facts: dict[str, Any]) -> dict[str, Any]:
-    """What only the store knows: when it was made, and whether any process writes it."""
-    if not isinstance(desk, RuntimeConnection):
+def _with_store(service: ServiceConnection, facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts with what only the store knows: the creation time, and whether it is open."""
+    if not isinstance(service, RuntimeConnection):
         return facts
-    info = desk.store.session(facts["session_id"])
+    info = service.store.session(facts["session_id"])
     state = "open" if info.is_open else "closed"
     return {**facts, "state": state, "created_at": info.created_at}
 
 
-def _open_calls(desk: ServiceConnection, session: str) -> list[dict[str, Any]]:
-    # The arguments of an open call are the real ones, secrets included; they are not shown.
-    if not isinstance(desk, RuntimeConnection):
+def _open_calls(service: ServiceConnection, session: str) -> list[dict[str, Any]]:
+    # Without the arguments of an open call, which are not redacted.
+    if not isinstance(service, RuntimeConnection):
         return []
-    calls = desk.store.open_calls(session)
-    return [{"call_id": each.call_id, "tool": each.tool.id, "state": each.state} for each in calls]
+    calls = service.store.open_calls(session)
+    return [{"call_id": call.call_id, "tool": call.tool.id, "state": call.state} for call in calls]

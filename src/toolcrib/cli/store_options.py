@@ -1,4 +1,4 @@
-"""What the commands on a store share: their options, opening the file, and times."""
+"""The options of commands on a store, and opening the store."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ AnySession = Annotated[
     str | None, typer.Option("--session", metavar="ID", help="One session only.")
 ]
 By = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Who decides; else the user of the OS.")
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Who decides; else the user of the OS."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 
 
 @contextmanager
 def open_store(file: Path) -> Generator[SqliteStore]:
-    """The store in FILE; whatever it cannot do ends the command with status 1."""
+    """The store in FILE; an error of the store ends the command with status 1."""
     from toolcrib.store.sqlite import SqliteStore
 
-    # Looking at a store that is not there must not make one.
+    # Opening a missing file would create a store.
     if not file.is_file():
         fail(f"there is no store at {file}")
     try:
@@ -45,5 +46,5 @@ def open_store(file: Path) -> Generator[SqliteStore]:
 
 
 def time_text(at: float) -> str:
-    """A time as people and programs read it."""
+    """A time in ISO 8601, in UTC."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")

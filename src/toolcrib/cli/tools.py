@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from toolcrib.cli.approver import ApproveOption, approver_for
-from toolcrib.cli.arguments import given_arguments
+from toolcrib.cli.arguments import parse_arguments
 from toolcrib.cli.output import show, show_json, show_text
 from toolcrib.cli.results import finish_call
 from toolcrib.cli.runtime_options import (
-    HostToolFiles,
-    HostToolModules,
-    KeepIn,
-    Plugins,
-    PolicyFile,
+    HOST_OPTIONS,
+    TOOL_OPTIONS,
     RuntimeOptions,
+    takes_runtime_options,
 )
 from toolcrib.cli.service import ServiceConnection, TokenFile, Url, open_hosted_service
 from toolcrib.cli.store_options import Json
@@ -27,16 +26,15 @@ from toolcrib.errors import Refused
 if TYPE_CHECKING:
     from pathlib import Path
 
-app = typer.Typer(help="See tools, and call them without a model.", no_args_is_help=True)
+app = typer.Typer(help="List tools, and call them without a model.", no_args_is_help=True)
 
 ToolName = Annotated[str, typer.Argument(metavar="TOOL", help="The tool, as listed.")]
 
 
 @app.command("list")
+@takes_runtime_options(*TOOL_OPTIONS)
 def list_command(
-    host_tools: HostToolFiles = None,
-    host_tools_module: HostToolModules = None,
-    plugins: Plugins = False,
+    options: RuntimeOptions,
     category: Annotated[
         str | None, typer.Option("--category", metavar="NAME", help="One category only.")
     ] = None,
@@ -44,30 +42,28 @@ def list_command(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Print the tools, and those that could not be had with the reason.
+    """Print the available tools, and the unavailable ones with the reason.
 
     Example: toolcrib tools list --host-tools host-tools.yaml
     """
-    asked = RuntimeOptions(files=host_tools, modules=host_tools_module, plugins=plugins)
-    with open_hosted_service(asked, url, token_file) as desk, _session(desk) as session_id:
-        found = desk.ask("tools.list", {"session_id": session_id, "category": category})
+    with open_hosted_service(options, url, token_file) as service, _session(service) as session_id:
+        listed = service.ask("tools.list", {"session_id": session_id, "category": category})
     if json:
-        show_json(found)
+        show_json(listed)
         return
-    for tool in found["tools"]:
+    for tool in listed["tools"]:
         marks = [name for name in ("requires_approval", "is_read_only") if tool[name]]
         first = tool["description"].split("\n")[0]
         show(" ".join([tool["name"], tool["version"], tool["place"], *marks, f"- {first}"]))
-    for name, reason in found["unavailable"].items():
+    for name, reason in listed["unavailable"].items():
         show(f"{name} unavailable: {reason}", "yellow")
 
 
 @app.command("show")
+@takes_runtime_options(*TOOL_OPTIONS)
 def show_command(
+    options: RuntimeOptions,
     tool: ToolName,
-    host_tools: HostToolFiles = None,
-    host_tools_module: HostToolModules = None,
-    plugins: Plugins = False,
     url: Url = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -76,14 +72,13 @@ def show_command(
 
     Example: toolcrib tools show stock_level --host-tools host-tools.yaml
     """
-    asked = RuntimeOptions(files=host_tools, modules=host_tools_module, plugins=plugins)
-    with open_hosted_service(asked, url, token_file) as desk, _session(desk) as session_id:
-        found = desk.ask("tools.info", {"session_id": session_id, "name": tool})
+    with open_hosted_service(options, url, token_file) as service, _session(service) as session_id:
+        facts = service.ask("tools.info", {"session_id": session_id, "name": tool})
     if json:
-        show_json(found)
+        show_json(facts)
         return
-    parameters, description = found.pop("parameters"), found.pop("description")
-    for name, value in found.items():
+    parameters, description = facts.pop("parameters"), facts.pop("description")
+    for name, value in facts.items():
         if value not in (None, [], False):
             show(f"{name + ':':<18} {value}")
     show("description:")
@@ -93,7 +88,9 @@ def show_command(
 
 
 @app.command()
+@takes_runtime_options(*HOST_OPTIONS)
 def call(
+    options: RuntimeOptions,
     tool: ToolName,
     words: Annotated[
         list[str] | None,
@@ -102,19 +99,14 @@ def call(
     arguments: Annotated[
         str | None, typer.Option("--arguments", help="All arguments, as a JSON object.")
     ] = None,
-    host_tools: HostToolFiles = None,
-    host_tools_module: HostToolModules = None,
-    plugins: Plugins = False,
-    store: KeepIn = None,
-    policy: PolicyFile = None,
     approve: ApproveOption = "ask",
     session: Annotated[
         str | None,
-        typer.Option("--session", metavar="ID", help="In this session; else in a new one."),
+        typer.Option("--session", metavar="ID", help="Call in this session; else in a new one."),
     ] = None,
     call_id: Annotated[
         str | None,
-        typer.Option("--call-id", metavar="ID", help="Go on with a call that waits."),
+        typer.Option("--call-id", metavar="ID", help="Continue a call that waited."),
     ] = None,
     url: Url = None,
     token_file: TokenFile = None,
@@ -122,44 +114,44 @@ def call(
 ) -> None:
     """Call one tool, under policy and approval like any other call.
 
-    What it gives goes to stdout. The exit status is 0 when it ran, 1 when it failed, 3 when it was
-    denied, 4 while it waits.
+    The result goes to stdout. The exit status is 0 when it completed, 1 when it failed, 3 when it
+    was denied, 4 while it waits for approval.
 
     Example: toolcrib tools call stock_level part=bolts --host-tools host-tools.yaml
     """
-    asked = RuntimeOptions(
-        files=host_tools,
-        modules=host_tools_module,
-        plugins=plugins,
-        store=store,
-        policy=policy,
-        approver=approver_for(approve),
-    )
-    with open_hosted_service(asked, url, token_file) as desk, _session(desk, session) as session_id:
-        facts = desk.ask("tools.info", {"session_id": session_id, "name": tool})
-        given = given_arguments(words or [], arguments, facts["parameters"])
-        params: dict[str, Any] = {"session_id": session_id, "name": tool, "arguments": given}
-        result = desk.ask("tools.call", {**params, "call_id": call_id})
-    finish_call(result, session_id, _where(store, url), json=json)
+    options = replace(options, approver=approver_for(approve))
+    with (
+        open_hosted_service(options, url, token_file) as service,
+        _session(service, session) as session_id,
+    ):
+        facts = service.ask("tools.info", {"session_id": session_id, "name": tool})
+        call_arguments = parse_arguments(words or [], arguments, facts["parameters"])
+        params: dict[str, Any] = {
+            "session_id": session_id,
+            "name": tool,
+            "arguments": call_arguments,
+        }
+        result = service.ask("tools.call", {**params, "call_id": call_id})
+    finish_call(result, session_id, _where(options.store, url), json=json)
 
 
 @contextmanager
-def _session(desk: ServiceConnection, session_id: str | None = None) -> Generator[str]:
-    """A session to ask in. One that was made for the command is let go of; it stays in the store,
-    where a call that waits can be gone on with.
+def _session(service: ServiceConnection, session_id: str | None = None) -> Generator[str]:
+    """The session of the command. A new one is closed afterwards; it stays in the store, where a
+    waiting call can be continued.
     """
     if session_id is not None:
-        desk.ask("session.resume", {"session_id": session_id})
+        service.ask("session.resume", {"session_id": session_id})
         yield session_id
         return
-    made: str = desk.ask("session.create", {"metadata": {"made_by": "toolcrib tools"}})[
+    created: str = service.ask("session.create", {"metadata": {"made_by": "toolcrib tools"}})[
         "session_id"
     ]
     try:
-        yield made
+        yield created
     finally:
         with suppress(Refused):
-            desk.ask("session.close", {"session_id": made})
+            service.ask("session.close", {"session_id": created})
 
 
 def _where(store: Path | None, url: str | None) -> str | None:

@@ -14,7 +14,7 @@ from toolcrib.mcp_client.config import ConnectionTiming, ServerEndpoint, endpoin
 from toolcrib.mcp_client.connection import Connection, connect
 from toolcrib.mcp_client.errors import call_failure, connection_fault
 from toolcrib.mcp_client.results import RemoteHandler, report_progress, tool_result, without_secrets
-from toolcrib.mcp_client.tool_list import ServerTools, server_tools
+from toolcrib.mcp_client.tool_list import RemoteTools, remote_tools
 from toolcrib.tools.redaction import Scrubber
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class MountedServer:
     ) -> None:
         self.config = config
         self.source = source
-        self.tools = ServerTools()
+        self.tools = RemoteTools()
         self.fault: str | None = "it is being connected to"
         self._on_change = on_change
         self._environ = environ
@@ -149,7 +149,7 @@ class MountedServer:
     async def _list(self, connection: Connection) -> None:
         with anyio.fail_after(self._timing.timeout):
             listed = await connection.tools()
-        tools = server_tools(
+        tools = remote_tools(
             listed,
             connection.rejected,
             self.source,

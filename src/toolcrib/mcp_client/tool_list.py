@@ -98,7 +98,7 @@ HandlerFactory: TypeAlias = "Callable[[str, str], Callable[..., Any]]"
 
 
 @dataclass(frozen=True, slots=True)
-class ServerTools:
+class RemoteTools:
     """The tools of a server by the names that they have here.
 
     `invalid` has the reason for each tool that is not served. `digests` are the digests of the
@@ -110,13 +110,13 @@ class ServerTools:
     digests: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def server_tools(
+def remote_tools(
     listed: Sequence[mcp_types.Tool],
     rejected: Mapping[str, str],
     source: str,
     terms: MountTerms,
     make_handler: HandlerFactory,
-) -> ServerTools:
+) -> RemoteTools:
     """Make a `Tool` of every listed tool that the terms allow. One that is invalid does not affect
     the others; `rejected` are those known to be invalid already, by their own names.
     """
@@ -148,7 +148,7 @@ def server_tools(
         invalid.setdefault(
             _printable_name(f"{terms.prefix}{missing}"), "the server has no such tool"
         )
-    return ServerTools(
+    return RemoteTools(
         MappingProxyType(tools), MappingProxyType(invalid), MappingProxyType(digests)
     )
 

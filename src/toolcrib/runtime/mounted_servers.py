@@ -28,7 +28,7 @@ FIRST_SECONDS: Final = 20.0
 
 
 @dataclass(slots=True)
-class ServerTools:
+class SessionServerTools:
     """The tools of the mounted servers for one session: those it gets by name, those it does not
     get with the reason, and in `away` the servers that are disconnected.
     """
@@ -64,7 +64,7 @@ class MountedServers:
         self._remounting = asyncio.Lock()
         self._is_closed = False
         self._own: dict[str, list[MountedServer]] = {}
-        self._session_tools: dict[str, ServerTools] = {}
+        self._session_tools: dict[str, SessionServerTools] = {}
         self._attempts = [_connect(server) for server in self._shared]
         self._ready_deadline = asyncio.get_running_loop().time() + FIRST_SECONDS
 
@@ -108,7 +108,7 @@ class MountedServers:
 
     def mount(
         self, session: Session, taken: Collection[str], is_wanted: Callable[[str], bool]
-    ) -> ServerTools:
+    ) -> SessionServerTools:
         """The server tools of a session that opens. Names in `taken` belong to other tools."""
         server_tools = self._tools_for(session.session_id, taken, is_wanted)
         self._session_tools[session.session_id] = server_tools
@@ -178,8 +178,8 @@ class MountedServers:
 
     def _tools_for(
         self, session_id: str, taken: Collection[str], is_wanted: Callable[[str], bool]
-    ) -> ServerTools:
-        server_tools = ServerTools()
+    ) -> SessionServerTools:
+        server_tools = SessionServerTools()
         for server in (*self._shared, *self._own.get(session_id, [])):
             if server.fault is not None:
                 server_tools.away[server.source] = server.fault
@@ -200,13 +200,13 @@ class MountedServers:
                     server_tools.tools[name] = tool
         return server_tools
 
-    def _own_names(self, session_id: str, server_tools: ServerTools) -> list[str]:
+    def _own_names(self, session_id: str, server_tools: SessionServerTools) -> list[str]:
         own = {server.source for server in self._own.get(session_id, [])}
         return [name for name, tool in server_tools.tools.items() if tool.source in own]
 
 
 def _add(
-    live: LiveSession, tool: Tool[Any, Any], old: Tool[Any, Any] | None, new: ServerTools
+    live: LiveSession, tool: Tool[Any, Any], old: Tool[Any, Any] | None, new: SessionServerTools
 ) -> None:
     if tool == old:
         return
@@ -218,7 +218,7 @@ def _add(
         new.withhold(tool.name, tool.source, str(error))
 
 
-def _record_withheld(session: Session, server_tools: ServerTools, name: str) -> None:
+def _record_withheld(session: Session, server_tools: SessionServerTools, name: str) -> None:
     """Log and record that the session does not get a tool."""
     reason, source = server_tools.withheld[name], server_tools.sources[name]
     logger.warning("session %s has no tool %r: %s", session.session_id, name, reason)

@@ -1,4 +1,4 @@
-"""Who a bearer token stands for, and the file that tokens are kept in."""
+"""Bearer tokens, their principals, and the file that they are stored in."""
 
 from __future__ import annotations
 
@@ -21,44 +21,46 @@ _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A secret and who holds it. The secret shows nowhere."""
+    """A secret and its principal. The secret is not in the repr."""
 
     secret: str = field(repr=False)
     principal: Principal = OWNER
 
     def __post_init__(self) -> None:
         if len(self.secret) < SHORTEST_TOKEN or not self.secret.isascii():
-            raise UsageError(f"a token has at least {SHORTEST_TOKEN} ASCII characters")
-        if any(each.isspace() for each in self.secret):
-            raise UsageError("a token has no spaces")
+            raise UsageError(f"a token must have at least {SHORTEST_TOKEN} ASCII characters")
+        if any(char.isspace() for char in self.secret):
+            raise UsageError("a token must not contain spaces")
 
 
 class Tokens:
-    """The tokens that are let in."""
+    """The valid tokens of a server."""
 
     def __init__(self, tokens: Iterable[Token]) -> None:
-        self._given = tuple(tokens)
-        self._known = tuple((_digest(each.secret.encode()), each.principal) for each in self._given)
+        self._tokens = tuple(tokens)
+        self._known = tuple(
+            (_digest(token.secret.encode()), token.principal) for token in self._tokens
+        )
         if not self._known:
-            raise UsageError("no token is given, so nobody could come in; give at least one")
+            raise UsageError("no token is set, so no client could connect; set at least one")
         if len({digest for digest, _ in self._known}) < len(self._known):
-            raise UsageError("a token is given twice; each principal needs its own")
+            raise UsageError("duplicate token; each principal needs its own")
 
     def over(self, transport: str) -> Tokens:
-        """The same tokens, for those who come in this way: the audit says so."""
+        """The same tokens with the name of a transport in their principals, for the audit."""
         return Tokens(
-            replace(each, principal=replace(each.principal, transport=transport))
-            for each in self._given
+            replace(token, principal=replace(token.principal, transport=transport))
+            for token in self._tokens
         )
 
     def principal_of(self, secret: bytes) -> Principal | None:
-        """Who holds this token; None when nobody does."""
-        shown, found = _digest(secret), None
-        # Every token is compared, so that the time tells nothing of which one was near.
+        """The principal of a token; None when it is unknown."""
+        digest_sent, match = _digest(secret), None
+        # Every token is compared, so that the time does not reveal which one was close.
         for digest, principal in self._known:
-            if hmac.compare_digest(digest, shown):
-                found = principal
-        return found
+            if hmac.compare_digest(digest, digest_sent):
+                match = principal
+        return match
 
 
 def _digest(secret: bytes) -> bytes:
@@ -66,37 +68,37 @@ def _digest(secret: bytes) -> bytes:
 
 
 def default_token_file() -> Path:
-    """Where the owner's token is kept unless said otherwise."""
+    """The default path of the token file."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(state).expanduser() / "toolcrib" / "token"
 
 
 def new_token() -> str:
-    """A token that cannot be guessed."""
+    """A new random token."""
     return secrets.token_urlsafe(32)
 
 
 def read_or_create_tokens(path: Path) -> Tokens:
-    """The tokens of a file, which is made with one for the owner when it is not there."""
+    """The tokens of a file, which is created with a token for the owner if it is missing."""
     if not path.exists():
         _make(path)
     return read_tokens(path)
 
 
 def read_tokens(path: Path) -> Tokens:
-    """The tokens of a file: one a line, either a token alone, which is the owner's, or
-    `TOKEN NAME SCOPE[,SCOPE...]`. Raises `UsageError` when others than its owner may read it.
+    """The tokens of a file, one per line: a token alone is the owner's, otherwise
+    `TOKEN NAME SCOPE[,SCOPE...]`. Raises `UsageError` when other users may read the file.
     """
     lines = enumerate(_private_text(path).splitlines(), start=1)
     return Tokens(_token(line, f"{path}:{number}") for number, line in lines if _counts(line))
 
 
 def owner_token(path: Path) -> str:
-    """The secret of the owner in a file of tokens, for a client on the same machine."""
+    """The owner's token in a token file, for a client on the same machine."""
     for line in _private_text(path).splitlines():
         if _counts(line) and len(line.split()) == 1:
             return line.strip()
-    raise UsageError(f"{path} has no token of the owner: a line with a token alone")
+    raise UsageError(f"{path} has no token of the owner; add a line with a token alone")
 
 
 def _counts(line: str) -> bool:
@@ -118,24 +120,24 @@ def _token(line: str, where: str) -> Token:
 
 
 def _scopes(named: list[str], where: str) -> frozenset[Scope]:
-    for each in named:
-        if each not in SCOPES:
-            raise UsageError(f"{where}: no scope {each[:20]!r}; there are {', '.join(SCOPES)}")
+    for scope in named:
+        if scope not in SCOPES:
+            raise UsageError(f"{where}: no scope {scope[:20]!r}; use {', '.join(SCOPES)}")
     return frozenset(cast("list[Scope]", named))
 
 
 def _private_text(path: Path) -> str:
     try:
-        # A link could lead to a file that somebody else chose.
+        # A symbolic link could lead to a file that another user chose.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError as error:
         raise UsageError(f"the token file {path} cannot be read: {error.strerror}") from None
     with os.fdopen(handle, encoding="ascii", errors="replace") as file:
         facts = os.fstat(file.fileno())
         if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
-            raise UsageError(f"the token file {path} must be a file of the user who serves")
+            raise UsageError(f"the token file {path} must be a regular file of the current user")
         if facts.st_mode & _OTHERS:
-            raise UsageError(f"others may read the token file {path}; run: chmod 600 {path}")
+            raise UsageError(f"other users may read the token file {path}; run: chmod 600 {path}")
         return file.read()
 
 
@@ -146,7 +148,7 @@ def _make(path: Path) -> None:
     try:
         with os.fdopen(handle, "w", encoding="ascii") as file:
             file.write(new_token() + "\n")
-        # The file appears whole or not at all; who comes second takes the first one's token.
+        # The file appears whole or not at all; a second process uses the token of the first.
         os.link(draft, path)
     except FileExistsError:
         pass

@@ -1,4 +1,4 @@
-"""Spans of waiting for somebody's decision, from the question to the answer."""
+"""Spans of approval requests, from the request to the decision."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
     from toolcrib.telemetry.spans import SpanFactory
     from toolcrib.telemetry.turn_spans import TurnTracker
 
-MAX_REMEMBERED: Final = 1000
+MAX_REQUESTS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class RememberedRequest:
-    """A question, and in which span it was asked, where that is known."""
+    """An approval request, and the span in which it was made, if that is known."""
 
     request: ApprovalRequest
-    where: SpanContext | None = None
+    span: SpanContext | None = None
 
 
 class ApprovalSpans:
-    """The questions that were asked here. A decision may be on one of another process, or of
-    long ago: what is not remembered is looked up.
+    """The spans of approval requests. The last requests of this process are remembered; those of
+    another process, or of long ago, are read from the store.
     """
 
     def __init__(
@@ -57,46 +57,46 @@ class ApprovalSpans:
         self._metrics = metrics
         self._turns = turns
         self._captures_content = captures_content
-        self._asked: dict[str, RememberedRequest] = {}
+        self._requests: dict[str, RememberedRequest] = {}
 
     def ask(self, event: ApprovalRequested) -> None:
-        """A call waits. So do the handlers around it, if it is within others."""
+        """Remember a call's request, and pause the runs of the handlers around the call."""
         request = event.request
-        self._metrics.asked(request.tool)
-        where = get_current_span(self._turns.parent(turn_here())).get_span_context()
-        self._remember(RememberedRequest(request, where))
+        self._metrics.approval_requested(request.tool)
+        span = get_current_span(self._turns.parent(turn_here())).get_span_context()
+        self._remember(RememberedRequest(request, span))
         for run in current_runs():
-            run.hold(event.call_id, event.at)
+            run.pause(event.call_id, event.at)
 
     def decide(self, event: ApprovalDecided) -> None:
-        """A call no longer waits."""
+        """Record the span of a decided request."""
         decided = event.decided
         for run in current_runs():
-            run.release(event.call_id, event.at)
-        asked = self._asked.pop(decided.approval_id, None) or _filed(event)
-        self._metrics.decided(asked.request.tool if asked else None, decided)
-        if asked is not None:
-            self._record(asked, decided)
+            run.resume(event.call_id, event.at)
+        remembered = self._requests.pop(decided.approval_id, None) or _stored(event)
+        self._metrics.approval_decided(remembered.request.tool if remembered else None, decided)
+        if remembered is not None:
+            self._record(remembered, decided)
 
     def finish(self, event: ToolInvoked) -> None:
-        """A call that is over waits no more, whether or not somebody decided."""
+        """A call that has ended no longer waits, decided or not."""
         for run in current_runs():
-            run.release(event.call_id, event.at)
+            run.resume(event.call_id, event.at)
 
-    def _remember(self, asked: RememberedRequest) -> None:
-        while len(self._asked) >= MAX_REMEMBERED:
-            del self._asked[next(iter(self._asked))]
-        self._asked[asked.request.approval_id] = asked
+    def _remember(self, remembered: RememberedRequest) -> None:
+        while len(self._requests) >= MAX_REQUESTS:
+            del self._requests[next(iter(self._requests))]
+        self._requests[remembered.request.approval_id] = remembered
 
-    def _record(self, asked: RememberedRequest, decided: Decided) -> None:
-        request = asked.request
+    def _record(self, remembered: RememberedRequest, decided: Decided) -> None:
+        request = remembered.request
         parent = self._turns.parent(turn_here())
         span = self._spans.start(
             APPROVAL_WAIT,
             request.created_at,
             self._facts(request, decided),
             parent,
-            links=_links(asked, parent),
+            links=_links(remembered, parent),
         )
         span.end(nanoseconds(max(decided.at, request.created_at)))
 
@@ -118,18 +118,19 @@ class ApprovalSpans:
         return facts
 
 
-def _filed(event: ApprovalDecided) -> RememberedRequest | None:
-    """The question as the store has it. Decisions come at people's pace, so it may be asked."""
+def _stored(event: ApprovalDecided) -> RememberedRequest | None:
+    """The request from the store. Decisions are rare enough to read it."""
     call = call_here()
     if call is None or call.session.session_id != event.session_id:
         return None
-    filed = call.session.store.approval(event.decided.approval_id)
-    return None if filed is None else RememberedRequest(filed.request)
+    stored = call.session.store.approval(event.decided.approval_id)
+    return None if stored is None else RememberedRequest(stored.request)
 
 
-def _links(asked: RememberedRequest, parent: Context) -> tuple[Link, ...]:
-    """From the trace that goes on to the one that asked, where they are not the same."""
+def _links(remembered: RememberedRequest, parent: Context) -> tuple[Link, ...]:
+    """A link from the current trace to the trace of the request, if they differ."""
     here = get_current_span(parent).get_span_context()
-    if asked.where is None or not asked.where.is_valid or asked.where.trace_id == here.trace_id:
+    span = remembered.span
+    if span is None or not span.is_valid or span.trace_id == here.trace_id:
         return ()
-    return (Link(asked.where),)
+    return (Link(span),)

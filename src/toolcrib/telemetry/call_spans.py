@@ -1,6 +1,6 @@
-"""Spans of calls that run: from the start of the handler to the end of the call.
+"""Spans of calls, from the start of the handler to the end of the call.
 
-Whatever happens before, above all waiting for people, is not part of them.
+The time before, such as waiting for an approval, is not part of them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CallKey = tuple[str, str]
 
 
 class CallSpans:
-    """The calls that run now."""
+    """The spans of the running calls."""
 
     def __init__(
         self, spans: SpanFactory, metrics: Metrics, turns: TurnTracker, *, captures_content: bool
@@ -55,9 +55,9 @@ class CallSpans:
         self._open: dict[CallKey, HandlerRun] = {}
 
     def start(self, event: CallStarted) -> None:
-        """A handler is about to run, in this context."""
+        """Start the span of a handler that runs in this context."""
         key = (event.session_id, event.call_id)
-        # A handler may ask for a yes that a grant gives at once; then it runs again.
+        # A handler may require an approval that a grant gives at once; then it runs again.
         self._end(self._open.pop(key, None), event.at, None, "waiting")
         turn = turn_here()
         labels = labels_of(event.tool, self._turns.agent(turn))
@@ -68,32 +68,32 @@ class CallSpans:
         run = HandlerRun(span, labels, event.at, turn, current_run(), get_current())
         self._open[key] = run
         enter(run, parent)
-        self._metrics.began(labels)
+        self._metrics.handler_started(labels)
 
     def ask(self, event: ApprovalRequested) -> None:
-        """If the call runs, its handler found out that it needs a yes: that run is over."""
+        """End the run of a call whose handler required an approval."""
         run = self._open.pop((event.session_id, event.call_id), None)
         self._end(run, event.at, None, "waiting")
 
     def finish(self, event: ToolInvoked) -> None:
-        """A call is over; nothing may have run."""
+        """End the span of a call, if its handler ran."""
         run = self._open.pop((event.session_id, event.call_id), None)
         if run is not None and run.span.is_recording():
             run.span.set_attributes(self._end_facts(event))
         self._end(run, event.at, event.failure, "completed" if event.success else "failed")
 
     def lose(self, event: CallUnrecorded) -> None:
-        """A call is over, and nobody could write down how."""
+        """End the span of a call whose end could not be recorded."""
         run = self._open.pop((event.session_id, event.call_id), None)
         if run is not None:
             fail(run.span, UNRECORDED)
         self._end(run, event.at, None, "failed")
 
     def close(self) -> None:
-        """End what still runs: nobody will hear how it goes on."""
+        """End the spans of the calls that still run."""
         while self._open:
             _, run = self._open.popitem()
-            self._metrics.ended(run.labels)
+            self._metrics.handler_ended(run.labels)
             run.span.end()
 
     def _end(
@@ -106,16 +106,16 @@ class CallSpans:
             span.set_attribute(CALL_OUTCOME, outcome)
             if failure is not None:
                 _fail(span, failure, self._captures_content)
-        # While the span is current, so that measurements can point to it.
-        self._metrics.took(run.labels, run.seconds(at), failure)
-        self._metrics.ended(run.labels)
+        # While the span is current, so that measurements can link to it.
+        self._metrics.record_duration(run.labels, run.seconds(at), failure)
+        self._metrics.handler_ended(run.labels)
         leave(run)
-        span.end(nanoseconds(max(at, run.began_at)))
+        span.end(nanoseconds(max(at, run.started_at)))
 
     def _end_facts(self, event: ToolInvoked) -> Attributes:
         facts: Attributes = {}
         if event.decided_by is not None:
-            # The kind alone: the name may be a person's.
+            # Only the kind: the name may be a person's.
             facts[CALL_DECIDED_BY] = event.decided_by.kind
         return facts | call_content(event) if self._captures_content else facts
 

@@ -1,4 +1,4 @@
-"""Where telemetry is asked for."""
+"""`instrument`: turn on telemetry for a session or a bus."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def instrument(
     meter_provider: MeterProvider | None = None,
     capture_content: bool | None = None,
 ) -> Instrumentation:
-    """Make spans and metrics of all that a session, or every session on a bus, does from now on.
+    """Make spans and metrics of a session, or of every session on a bus, from now on.
 
     Without providers, the application's global ones are used. Arguments, results and texts are
     left out unless `capture_content` or OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks

@@ -1,9 +1,7 @@
-"""Telemetry of a bus: every event goes to the spans and the metrics that it means something to.
+"""Telemetry of a bus: every event goes to the spans and metrics that it concerns.
 
-Events are published in the context of the code that they tell of. That is how spans join what the
-application is doing.
-
-Whether anybody records: without an SDK there is nothing to make.
+Events are published in the context of the code that they describe, so that spans are children of
+the application's spans. Without an SDK that records, nothing is created.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class RecordingCheck:
-    """Finds out whether the providers record. Global ones may be set at any time, and stay."""
+    """Whether the providers record. Global providers may be set at any time, and then stay."""
 
     def __init__(
         self, tracer_provider: TracerProvider | None, meter_provider: MeterProvider | None
@@ -58,7 +56,7 @@ class RecordingCheck:
 
     @property
     def is_on(self) -> bool:
-        """True once there is an SDK, or something in its place."""
+        """True once there is an SDK, or a replacement of one."""
         if not self._is_on:
             self._is_on = _records(self._tracer_provider or get_tracer_provider()) or _records(
                 self._meter_provider or get_meter_provider()
@@ -67,7 +65,7 @@ class RecordingCheck:
 
 
 def _records(provider: TracerProvider | MeterProvider) -> bool:
-    """The API's own providers stand for those that are missing, and do nothing."""
+    """Whether a provider records; the API's own placeholder providers do not."""
     return not type(provider).__module__.startswith(
         ("opentelemetry.trace", "opentelemetry.metrics")
     )
@@ -79,9 +77,9 @@ _instrumented: Final[WeakSet[EventBus]] = WeakSet()
 
 
 class Instrumentation:
-    """Makes spans and metrics of what it hears, until it is closed; `instrument` makes one.
+    """Makes spans and metrics of the events of a bus, until it is closed; `instrument` creates one.
 
-    Close it when nothing runs any more, or use it as a context manager.
+    Close it when no call runs, or use it as a context manager.
     """
 
     def __init__(
@@ -98,23 +96,25 @@ class Instrumentation:
         self._recording = RecordingCheck(tracer_provider, meter_provider)
         self._metrics = Metrics(get_meter("toolcrib", __version__, meter_provider))
         self._turns = TurnTracker(spans, captures_content=captures_content)
-        self._runs = CallSpans(spans, self._metrics, self._turns, captures_content=captures_content)
-        self._waits = ApprovalSpans(
+        self._calls = CallSpans(
+            spans, self._metrics, self._turns, captures_content=captures_content
+        )
+        self._approvals = ApprovalSpans(
             spans, self._metrics, self._turns, captures_content=captures_content
         )
         self._unsubscribe = [
-            self._hear(CallStarted, self._runs.start),
-            self._hear(ToolInvoked, self._on_invoked),
-            self._hear(CallUnrecorded, self._on_unrecorded),
-            self._hear(ApprovalRequested, self._on_asked),
-            self._hear(ApprovalDecided, self._on_decided),
-            self._hear(PromptStarted, self._turns.start),
-            self._hear(FilesStaged, self._on_staged),
-            self._hear(ModelResponded, self._turns.answer),
-            self._hear(PromptAnswered, self._turns.finish),
-            self._hear(PromptResumed, self._turns.start),
-            self._hear(ModelAsked, self._turns.request),
-            self._hear(TurnEnded, self._turns.end),
+            self._subscribe(CallStarted, self._calls.start),
+            self._subscribe(ToolInvoked, self._on_invoked),
+            self._subscribe(CallUnrecorded, self._on_unrecorded),
+            self._subscribe(ApprovalRequested, self._on_requested),
+            self._subscribe(ApprovalDecided, self._on_decided),
+            self._subscribe(PromptStarted, self._turns.start),
+            self._subscribe(FilesStaged, self._on_staged),
+            self._subscribe(ModelResponded, self._turns.answer),
+            self._subscribe(PromptAnswered, self._turns.finish),
+            self._subscribe(PromptResumed, self._turns.start),
+            self._subscribe(ModelAsked, self._turns.request),
+            self._subscribe(TurnEnded, self._turns.end),
         ]
 
     def __enter__(self) -> Self:
@@ -124,50 +124,50 @@ class Instrumentation:
         self.close()
 
     def close(self) -> None:
-        """Hear no more, and end the spans that are open."""
+        """Unsubscribe from the bus, and end the open spans."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         _instrumented.discard(self._bus)
-        self._runs.close()
+        self._calls.close()
         self._turns.close()
 
-    def _hear(self, event_type: type[E], handle: Callable[[E], None]) -> Callable[[], None]:
+    def _subscribe(self, event_type: type[E], handle: Callable[[E], None]) -> Callable[[], None]:
         recording = self._recording
 
-        def hear(event: E) -> None:
+        def on_event(event: E) -> None:
             if recording.is_on:
                 handle(event)
 
-        return self._bus.subscribe(event_type, hear)
+        return self._bus.subscribe(event_type, on_event)
 
-    def _on_asked(self, event: ApprovalRequested) -> None:
-        self._runs.ask(event)
-        self._waits.ask(event)
+    def _on_requested(self, event: ApprovalRequested) -> None:
+        self._calls.ask(event)
+        self._approvals.ask(event)
         self._turns.ask(event.call_id, event.at)
 
     def _on_decided(self, event: ApprovalDecided) -> None:
-        self._waits.decide(event)
+        self._approvals.decide(event)
         self._turns.decide(event.call_id, event.at)
 
     def _on_staged(self, event: FilesStaged) -> None:
         self._turns.move(event.at)
 
     def _on_unrecorded(self, event: CallUnrecorded) -> None:
-        self._runs.lose(event)
-        self._metrics.lost(labels_of(event.tool, self._turns.agent(turn_here())))
+        self._calls.lose(event)
+        self._metrics.call_unrecorded(labels_of(event.tool, self._turns.agent(turn_here())))
 
     def _on_invoked(self, event: ToolInvoked) -> None:
-        self._runs.finish(event)
-        self._waits.finish(event)
+        self._calls.finish(event)
+        self._approvals.finish(event)
         labels = labels_of(event.tool, self._turns.agent(turn_here()), event.capability)
-        self._metrics.over(labels, event.failure)
+        self._metrics.call_ended(labels, event.failure)
         if event.origin == "provider" and event.duration_seconds > 0:
-            self._metrics.took(labels, event.duration_seconds, event.failure)
+            self._metrics.record_duration(labels, event.duration_seconds, event.failure)
         self._turns.invoked(event)
 
 
 def _claim(bus: EventBus) -> None:
-    """Refuse to count everything twice."""
+    """Raise `UsageError` for a bus that is instrumented: it would count everything twice."""
     if bus in _instrumented:
         raise UsageError(
             "this bus is instrumented already, for every session on it; close that instrumentation "

@@ -34,44 +34,42 @@ if TYPE_CHECKING:
 
 
 class Metrics:
-    """The instruments. Each is told apart by `labels`, of which there are few."""
+    """The metric instruments. `labels` are attributes with few different values."""
 
     def __init__(self, meter: Meter) -> None:
         self._duration = meter.create_histogram(
             EXECUTE_TOOL_DURATION,
             "s",
-            "How long tools ran, without waiting for people.",
+            "How long tools ran, without waiting for decisions.",
             explicit_bucket_boundaries_advisory=DURATION_BUCKETS,
         )
-        self._calls = meter.create_counter(CALLS, "{call}", "Calls that are over.")
+        self._calls = meter.create_counter(CALLS, "{call}", "Calls that have ended.")
         self._errors = meter.create_counter(CALL_ERRORS, "{error}", "Calls that failed, by kind.")
-        self._timeouts = meter.create_counter(
-            CALL_TIMEOUTS, "{call}", "Calls that were out of time."
-        )
+        self._timeouts = meter.create_counter(CALL_TIMEOUTS, "{call}", "Calls that timed out.")
         self._active = meter.create_up_down_counter(
             CALLS_ACTIVE, "{call}", "Calls that are running."
         )
-        self._requests = meter.create_counter(
-            APPROVAL_REQUESTS, "{request}", "Calls that somebody was asked about."
-        )
+        self._requests = meter.create_counter(APPROVAL_REQUESTS, "{request}", "Approval requests.")
         self._decisions = meter.create_counter(
-            APPROVAL_DECISIONS, "{decision}", "Decisions on calls, by outcome and kind of actor."
+            APPROVAL_DECISIONS,
+            "{decision}",
+            "Decisions on approval requests, by decision and kind of actor.",
         )
 
-    def began(self, labels: Attributes) -> None:
-        """A handler runs."""
+    def handler_started(self, labels: Attributes) -> None:
+        """A handler starts to run."""
         self._active.add(1, labels)
 
-    def ended(self, labels: Attributes) -> None:
-        """It runs no more."""
+    def handler_ended(self, labels: Attributes) -> None:
+        """A handler no longer runs."""
         self._active.add(-1, labels)
 
-    def took(self, labels: Attributes, seconds: float, failure: Failure | None) -> None:
-        """A run took so long."""
+    def record_duration(self, labels: Attributes, seconds: float, failure: Failure | None) -> None:
+        """Record the duration of a run."""
         self._duration.record(seconds, _with_error(labels, failure))
 
-    def over(self, labels: Attributes, failure: Failure | None) -> None:
-        """A call is over, whether or not anything ran."""
+    def call_ended(self, labels: Attributes, failure: Failure | None) -> None:
+        """A call has ended, whether or not its handler ran."""
         self._calls.add(1, labels)
         if failure is None:
             return
@@ -79,17 +77,17 @@ class Metrics:
         if failure.kind == "timeout":
             self._timeouts.add(1, labels)
 
-    def lost(self, labels: Attributes) -> None:
-        """A call is over and its end could not be written down: how it ended is not known."""
+    def call_unrecorded(self, labels: Attributes) -> None:
+        """A call has ended, and its end could not be recorded: the outcome is unknown."""
         self._calls.add(1, labels)
         self._errors.add(1, labels | {ERROR_TYPE: UNRECORDED})
 
-    def asked(self, tool: ToolRef) -> None:
-        """Somebody was asked about a call."""
+    def approval_requested(self, tool: ToolRef) -> None:
+        """An approval request was made."""
         self._requests.add(1, labels_of(tool))
 
-    def decided(self, tool: ToolRef | None, decided: Decided) -> None:
-        """A call that somebody was asked about was decided."""
+    def approval_decided(self, tool: ToolRef | None, decided: Decided) -> None:
+        """An approval request was decided."""
         outcome = {
             APPROVAL_DECISION: decided.decision.kind,
             APPROVAL_ACTOR: decided.actor.kind,
@@ -100,7 +98,9 @@ class Metrics:
 def labels_of(
     tool: ToolRef | None, agent: str | None = None, capability: str | None = None
 ) -> Attributes:
-    """What metrics of a tool are told apart by. A model may call what there is not, by any name."""
+    """The attributes of a tool's metrics. Calls of unknown tools share one name: a model may use
+    any name.
+    """
     labels: Attributes = {
         TOOL_NAME: OTHER if tool is None else tool.name,
         TOOL_TYPE: tool_type(tool, capability),

@@ -1,4 +1,4 @@
-"""Spans of what happened at known times."""
+"""Spans with given start times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SpanFactory:
-    """Makes spans. All that is known then is there when they start: samplers may go by it."""
+    """Starts spans with all known attributes, which a sampler may read."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
@@ -30,7 +30,7 @@ class SpanFactory:
         kind: SpanKind = SpanKind.INTERNAL,
         links: Sequence[Link] = (),
     ) -> Span:
-        """A span that began at `at`, in seconds since the epoch."""
+        """Start a span at `at`, in seconds since the epoch."""
         return self._tracer.start_span(
             name,
             context=parent,
@@ -42,11 +42,11 @@ class SpanFactory:
 
 
 def nanoseconds(at: float) -> int:
-    """The time of an event as OpenTelemetry counts it."""
+    """The time of an event in nanoseconds, as OpenTelemetry counts."""
     return int(at * 1e9)
 
 
 def fail(span: Span, error_type: str, description: str | None = None) -> None:
-    """Mark a span as failed; `error_type` is one of a few."""
+    """Mark a span as failed; `error_type` is one of a small set."""
     span.set_status(StatusCode.ERROR, description)
     span.set_attribute(ERROR_TYPE, error_type)

@@ -71,32 +71,32 @@ if TYPE_CHECKING:
 
 
 Prompted: TypeAlias = "PromptStarted | PromptResumed"
-"""The prompt that a model answers, from its beginning or from where it stopped."""
+"""The start of a prompt's evaluation, from its beginning or resumed."""
 
 
 @dataclass(slots=True, eq=False)
 class StepSpan:
-    """A step whose span is kept open for what the provider ran in it."""
+    """A step whose span stays open for the hosted calls in it."""
 
     span: Span
     at: float
-    """When the model had answered: then the span ends, however long it is kept open."""
+    """When the model answered: the end of the span, however long it stays open."""
     agent: str | None
     problem: str | None
-    """Why nothing can follow from the answer."""
+    """The status of a response that ends the turn."""
 
     @staticmethod
     def of(
         event: ModelResponded,
-        asked_at: float,
+        requested_at: float,
         prompt: Prompted | None,
         spans: SpanFactory,
         parent: Context,
     ) -> StepSpan:
-        """The step that an event tells of, asked at `asked_at`."""
+        """The step of a response, requested at `requested_at`."""
         model = prompt.model if prompt else event.model
-        began_at = min(asked_at, event.at)
-        span = _started(model, began_at, _facts(event, prompt) | _answer(event), spans, parent)
+        started_at = min(requested_at, event.at)
+        span = _start(model, started_at, _facts(event, prompt) | _answer(event), spans, parent)
         problem = None if event.status in ("completed", "paused") else event.status
         if problem is not None:
             fail(span, problem)
@@ -106,14 +106,14 @@ class StepSpan:
     def unanswered(
         event: ModelAsked, at: float, prompt: Prompted | None, spans: SpanFactory, parent: Context
     ) -> None:
-        """A step that was asked for and never answered, until `at`."""
+        """Record a step whose request got no response until `at`."""
         model = prompt.model if prompt else None
-        span = _started(model, event.at, _facts(event, prompt), spans, parent)
+        span = _start(model, event.at, _facts(event, prompt), spans, parent)
         fail(span, OTHER)
         span.end(nanoseconds(max(at, event.at)))
 
-    def note(self, event: ToolInvoked, spans: SpanFactory, *, captures_content: bool) -> None:
-        """A call that the provider ran in this step."""
+    def add_call(self, event: ToolInvoked, spans: SpanFactory, *, captures_content: bool) -> None:
+        """Record a hosted call of this step."""
         facts = self._call_facts(event, captures_content=captures_content)
         if event.duration_seconds <= 0:
             self.span.add_event(PROVIDER_CALL, facts, nanoseconds(self.at))
@@ -129,7 +129,7 @@ class StepSpan:
         span.end(nanoseconds(event.at))
 
     def end(self) -> None:
-        """Nothing more belongs to the step."""
+        """End the span."""
         self.span.end(nanoseconds(self.at))
 
     def _call_facts(self, event: ToolInvoked, *, captures_content: bool) -> Attributes:
@@ -149,7 +149,7 @@ class StepSpan:
         return facts
 
 
-def _started(
+def _start(
     model: str | None, at: float, facts: Attributes, spans: SpanFactory, parent: Context
 ) -> Span:
     name = f"{CHAT} {model}" if model else CHAT
@@ -175,8 +175,8 @@ def _answer(event: ModelResponded) -> Attributes:
         facts[RESPONSE_MODEL] = event.model
     if event.response_id is not None:
         facts[RESPONSE_ID] = event.response_id
-    told = {name: event.usage.get(ours, 0) for ours, name in USAGE.items()}
-    return facts | {name: tokens for name, tokens in told.items() if tokens}
+    usage = {name: event.usage.get(key, 0) for key, name in USAGE.items()}
+    return facts | {name: tokens for name, tokens in usage.items() if tokens}
 
 
 TaskDone = Callable[["asyncio.Task[Any]"], None]
@@ -184,22 +184,22 @@ TaskDone = Callable[["asyncio.Task[Any]"], None]
 
 @dataclass(slots=True, eq=False)
 class TurnSpans:
-    """The spans of one turn. One that nobody announced has none of its own."""
+    """The spans of one turn. A turn without a started prompt has no span of its own."""
 
     last_at: float
     span: Span | None = None
     prompt: Prompted | None = None
-    asked: ModelAsked | None = None
-    """The request that has no answer yet."""
+    request: ModelAsked | None = None
+    """The request that has no response yet."""
     step: StepSpan | None = None
     waiting: set[str] = field(default_factory=set[str])
-    """Calls that somebody was asked about and nobody has decided."""
+    """The calls that wait for a decision."""
     task: asyncio.Task[Any] | None = None
     on_done: TaskDone | None = None
 
 
 class TurnTracker:
-    """The turns in which models are asked now."""
+    """The open turns, and their spans."""
 
     def __init__(self, spans: SpanFactory, *, captures_content: bool) -> None:
         self._spans = spans
@@ -207,24 +207,24 @@ class TurnTracker:
         self._open: dict[OpenTurn, TurnSpans] = {}
 
     def parent(self, turn: OpenTurn | None) -> Context:
-        """What a span belongs to: what the handler is doing whose run this code is part of, or
-        the innermost prompt, or else what the application is doing.
+        """The parent of a new span: the run of the handler that this code is part of, or the
+        innermost prompt, or else the application's current span.
         """
         here, run = get_current(), current_run()
         while turn is not None and not (run is not None and run.turn is turn):
-            found = self._open.get(turn)
-            if found is not None and found.span is not None:
-                return set_span_in_context(found.span, here)
+            spans = self._open.get(turn)
+            if spans is not None and spans.span is not None:
+                return set_span_in_context(spans.span, here)
             turn = turn.outer
         return here
 
     def agent(self, turn: OpenTurn | None) -> str | None:
-        """The prompt that a turn evaluates."""
-        found = None if turn is None else self._open.get(turn)
-        return None if found is None or found.prompt is None else found.prompt.prompt_name
+        """The name of the prompt that a turn evaluates."""
+        spans = None if turn is None else self._open.get(turn)
+        return None if spans is None or spans.prompt is None else spans.prompt.prompt_name
 
     def start(self, event: Prompted) -> None:
-        """A prompt goes to a model, for the first time or again."""
+        """Start the span of a prompt's evaluation."""
         turn = turn_here()
         if turn is None:
             return
@@ -237,55 +237,55 @@ class TurnTracker:
         self._keep(turn, TurnSpans(event.at, span, event))
 
     def request(self, event: ModelAsked) -> None:
-        """The model is asked now."""
+        """Note a request to the model."""
         spans = self._here()
         if spans is not None:
-            spans.asked, spans.last_at = event, event.at
+            spans.request, spans.last_at = event, event.at
 
     def answer(self, event: ModelResponded) -> None:
-        """A step is over, but for the calls that the provider ran in it."""
+        """Record a response; the step stays open for its hosted calls."""
         turn = turn_here()
         spans = None if turn is None else self._open.get(turn)
         if turn is not None and spans is None:
             spans = self._keep(turn, TurnSpans(event.at))
-        asked_at = event.at if spans is None else spans.last_at
+        requested_at = event.at if spans is None else spans.last_at
         prompt = None if spans is None else spans.prompt
-        step = StepSpan.of(event, asked_at, prompt, self._spans, self.parent(turn))
+        step = StepSpan.of(event, requested_at, prompt, self._spans, self.parent(turn))
         if spans is None:
             step.end()
             return
         _end_step(spans)
-        spans.step, spans.last_at, spans.asked = step, event.at, None
+        spans.step, spans.last_at, spans.request = step, event.at, None
 
     def move(self, at: float) -> None:
-        """Something else happened in this turn: the next request was not made before."""
+        """Note another activity of the turn: the next request starts no earlier."""
         spans = self._here()
         if spans is not None:
             spans.last_at = at
 
     def ask(self, call_id: str, at: float) -> None:
-        """A call of this turn may wait for somebody."""
+        """A call of this turn begins to wait for a decision."""
         spans = self._here()
         if spans is not None:
             spans.waiting.add(call_id)
             spans.last_at = at
 
     def decide(self, call_id: str, at: float) -> None:
-        """It waits no more."""
+        """A call of this turn no longer waits."""
         spans = self._here()
         if spans is not None:
             spans.waiting.discard(call_id)
             spans.last_at = at
 
     def invoked(self, event: ToolInvoked) -> None:
-        """A call of this turn is over, here or at the provider."""
+        """A call of this turn has ended, here or at the provider."""
         self.decide(event.call_id, event.at)
         spans = self._here()
         if event.origin == "provider" and spans is not None and spans.step is not None:
-            spans.step.note(event, self._spans, captures_content=self._captures_content)
+            spans.step.add_call(event, self._spans, captures_content=self._captures_content)
 
     def finish(self, event: PromptAnswered) -> None:
-        """The model gave its answer."""
+        """End the spans of a turn with an answer."""
         turn = turn_here()
         spans = None if turn is None else self._open.pop(turn, None)
         if spans is None:
@@ -299,7 +299,7 @@ class TurnTracker:
             spans.span.end(nanoseconds(event.at))
 
     def end(self, event: TurnEnded) -> None:
-        """Nobody works on a turn any more. If it was answered, that is known already."""
+        """End the spans of a turn that ended without an answer."""
         turn = turn_here()
         spans = None if turn is None else self._open.get(turn)
         if turn is not None and spans is not None:
@@ -307,7 +307,7 @@ class TurnTracker:
             self._give_up(turn, event.at, event.outcome)
 
     def close(self) -> None:
-        """End what still goes on: nobody will hear how."""
+        """End the spans of the turns that are still open."""
         for turn in list(self._open):
             self._give_up(turn)
 
@@ -316,14 +316,14 @@ class TurnTracker:
         return None if turn is None else self._open.get(turn)
 
     def _keep(self, turn: OpenTurn, spans: TurnSpans) -> TurnSpans:
-        for each in list(self._open):
-            if each.is_over:
-                self._give_up(each)
+        for open_turn in list(self._open):
+            if open_turn.is_over:
+                self._give_up(open_turn)
 
         def done(_: asyncio.Task[Any]) -> None:
             self._give_up(turn, turn.session.clock())
 
-        spans.task, spans.on_done = _task_here(), done
+        spans.task, spans.on_done = _current_task(), done
         if spans.task is not None:
             spans.task.add_done_callback(done)
         self._open[turn] = spans
@@ -332,8 +332,8 @@ class TurnTracker:
     def _give_up(
         self, turn: OpenTurn, at: float | None = None, outcome: TurnOutcome | None = None
     ) -> None:
-        """End the spans of a turn that had no answer; without `at`, when it was last heard of."""
-        # Before it is forgotten: the request that has no answer belongs to its span.
+        """End the spans of a turn without an answer, at `at` or at the time of its last event."""
+        # Before the turn is removed: the request without a response is a child of its span.
         parent = self.parent(turn)
         spans = self._open.pop(turn, None)
         if spans is None:
@@ -341,8 +341,8 @@ class TurnTracker:
         ends_at = spans.last_at if at is None else max(at, spans.last_at)
         problem = None if spans.step is None else spans.step.problem
         _end_step(spans)
-        if spans.asked is not None:
-            StepSpan.unanswered(spans.asked, ends_at, spans.prompt, self._spans, parent)
+        if spans.request is not None:
+            StepSpan.unanswered(spans.request, ends_at, spans.prompt, self._spans, parent)
         if spans.span is None:
             return
         outcome = outcome or ("waiting" if spans.waiting else "failed")
@@ -378,7 +378,7 @@ def _forget_task(spans: TurnSpans) -> None:
         spans.task.remove_done_callback(spans.on_done)
 
 
-def _task_here() -> asyncio.Task[Any] | None:
+def _current_task() -> asyncio.Task[Any] | None:
     try:
         return asyncio.current_task()
     except RuntimeError:

@@ -37,8 +37,8 @@ class SessionOpener:
 
     async def create(self, cwd: str, meta: Mapping[str, Any] | None) -> SessionFacts:
         """Create a session. `_meta.toolcrib` may hold more parameters of `session.create`."""
-        asked = {**own_meta(meta), "cwd": absolute(cwd)}
-        return await self._open("session.create", asked)
+        params = {**own_meta(meta), "cwd": absolute(cwd)}
+        return await self._open("session.create", params)
 
     async def resume(self, session_id: str) -> SessionFacts:
         """Open a session of the store, in its stored directory."""
@@ -49,26 +49,26 @@ class SessionOpener:
         forked = await self._ask("session.fork", {"session_id": session_id})
         return await self.resume(forked.session_id)
 
-    async def _open(self, operation: str, asked: dict[str, Any]) -> SessionFacts:
-        asked |= {"capabilities": self.capabilities}
+    async def _open(self, operation: str, params: dict[str, Any]) -> SessionFacts:
+        params |= {"capabilities": self.capabilities}
         client_tools = tools_of(self.capabilities)
         if not client_tools:
-            return await self._ask(operation, asked)
+            return await self._ask(operation, params)
         try:
-            return await self._ask(operation, {**asked, "client_tools": client_tools})
+            return await self._ask(operation, {**params, "client_tools": client_tools})
         except Refused as refused:
             if refused.kind != "conflict":
                 raise
         # A host tool has one of the names. It takes precedence; the other tools are declared.
-        facts = await self._ask(operation, asked)
+        facts = await self._ask(operation, params)
         session = {"session_id": facts.session_id}
         taken = {tool.name for tool in (await self._ask("tools.list", session)).tools}
         free = [tool for tool in client_tools if tool["name"] not in taken]
         again = {**session, "capabilities": self.capabilities, "client_tools": free}
         return await self._ask("session.resume", again)
 
-    async def _ask(self, operation: str, asked: Mapping[str, Any]) -> Any:
-        return await self.runtime.ask(operation, dict(asked), self.who)
+    async def _ask(self, operation: str, params: Mapping[str, Any]) -> Any:
+        return await self.runtime.ask(operation, dict(params), self.who)
 
 
 def absolute(path: str) -> str:
@@ -93,8 +93,8 @@ def session_page(
     sessions: Sequence[SessionFacts], request: ListSessionsRequest, default_cwd: str
 ) -> ListSessionsResponse:
     """One page of the sessions, newest first; of one directory, if the client names one."""
-    found = [_info(each, default_cwd) for each in reversed(sessions)]
-    wanted = [each for each in found if request.cwd in (None, each.cwd)]
+    infos = [_info(facts, default_cwd) for facts in reversed(sessions)]
+    wanted = [info for info in infos if request.cwd in (None, info.cwd)]
     begin = _after(wanted, request.cursor) if request.cursor is not None else 0
     page = wanted[begin : begin + PAGE]
     is_last = begin + PAGE >= len(wanted)
@@ -271,8 +271,8 @@ class Agent:
         session_id, cwd = facts.session_id, facts.cwd or self._runtime.config.cwd
         unfit = await self._servers.mount(session_id, servers, cwd)
         lacks = (await self._ask("session.get", session_id=session_id)).unavailable_tools
-        found = {"unavailableServers": unfit, "unavailableTools": lacks}
-        meta = {name: reasons for name, reasons in found.items() if reasons}
+        unavailable = {"unavailableServers": unfit, "unavailableTools": lacks}
+        meta = {name: reasons for name, reasons in unavailable.items() if reasons}
         return {"toolcrib": meta} if meta else None
 
     def _open_session(

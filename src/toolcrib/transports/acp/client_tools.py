@@ -43,7 +43,7 @@ def capabilities_of(client: ClientCapabilities) -> list[str]:
     """The capabilities of the editor that tools may require."""
     fs = client.fs
     reads, writes = bool(fs and fs.read_text_file), bool(fs and fs.write_text_file)
-    found = {
+    supported = {
         "approval": True,
         "progress": True,
         "fs": reads and writes,
@@ -51,7 +51,7 @@ def capabilities_of(client: ClientCapabilities) -> list[str]:
         "fs.write": writes,
         "terminal": bool(client.terminal),
     }
-    return [name for name, has_it in found.items() if has_it]
+    return [name for name, is_supported in supported.items() if is_supported]
 
 
 def tools_of(capabilities: list[str]) -> list[dict[str, Any]]:

@@ -42,20 +42,20 @@ class Editor:
         params = {"sessionId": session_id, "update": as_wire(update)}
         await self.notify(CLIENT_METHODS["session_update"], params)
 
-    async def permission(self, asked: RequestPermissionRequest) -> RequestPermissionResponse:
+    async def permission(self, request: RequestPermissionRequest) -> RequestPermissionResponse:
         """Ask the person whether a call may run."""
-        return await self.ask("session_request_permission", asked, RequestPermissionResponse)
+        return await self.ask("session_request_permission", request, RequestPermissionResponse)
 
-    async def ask(self, name: str, asked: BaseModel, answered: type[M]) -> M:
+    async def ask(self, name: str, request: BaseModel, result_type: type[M]) -> M:
         """Call a method of the client, by its name in the SDK."""
         try:
-            answer = await self._connection.send_request(CLIENT_METHODS[name], as_wire(asked))
+            answer = await self._connection.send_request(CLIENT_METHODS[name], as_wire(request))
         except RequestError as error:
             raise EditorFailed(str(error)) from None
         except ConnectionError:
             raise ClientGone from None
         try:
-            return answered.model_validate({} if answer is None else answer)
+            return result_type.model_validate({} if answer is None else answer)
         except ValueError:
             raise EditorFailed(
                 f"the client's answer to {CLIENT_METHODS[name]} is invalid"

@@ -71,18 +71,18 @@ class Extension:
             )
 
     def _subscription(self, name: str, params: Mapping[str, Any]) -> Subscribed | Unsubscribed:
-        asked = PEER_METHODS[name].read(dict(params))
-        session_id: str = asked.session_id
+        subscription = PEER_METHODS[name].read(dict(params))
+        session_id: str = subscription.session_id
         earlier = self._sending.pop(session_id, None)
         if name == "events.unsubscribe":
             return Unsubscribed(was_subscribed=earlier is not None and earlier.cancel())
-        reader = self._runtime.service.follow(session_id, asked.after, self._who)
+        reader = self._runtime.service.follow(session_id, subscription.after, self._who)
         if earlier is not None:
             earlier.cancel()
         task = asyncio.ensure_future(self._send(session_id, reader))
         task.add_done_callback(lambda _: reader.close())
         self._sending[session_id] = task
-        return Subscribed(session_id=session_id, after=asked.after)
+        return Subscribed(session_id=session_id, after=subscription.after)
 
     async def _send(self, session_id: str, reader: EventReader) -> None:
         try:

@@ -30,18 +30,20 @@ class ClientServers:
         self._mounted: dict[str, set[str]] = {}
 
     async def mount(
-        self, session_id: str, given: Sequence[OfferedServer], cwd: str
+        self, session_id: str, servers: Sequence[OfferedServer], cwd: str
     ) -> dict[str, str]:
         """Mount servers in a session; returns those that cannot be mounted, with the reason. The
         tools of a disconnected server are added when it connects.
         """
         if not self._who.may("admin"):
             # Mounting a server starts a program, which is more than calling tools.
-            return {server.name: "mounting servers requires the scope 'admin'" for server in given}
+            return {
+                server.name: "mounting servers requires the scope 'admin'" for server in servers
+            }
         wanted: list[McpServerConfig] = []
         unfit: dict[str, str] = {}
         have = self._mounted.setdefault(session_id, set())
-        for server in given:
+        for server in servers:
             try:
                 config = _config(server, cwd)
             except InvalidTool as error:
@@ -59,14 +61,14 @@ class ClientServers:
         self._mounted.pop(session_id, None)
 
 
-def _config(given: OfferedServer, cwd: str) -> McpServerConfig:
+def _config(server: OfferedServer, cwd: str) -> McpServerConfig:
     """The configuration of a server. Raises `InvalidTool`."""
-    match given:
+    match server:
         case McpServerStdio(name=name, command=command, args=args):
-            env = {each.name: each.value for each in given.env}
+            env = {variable.name: variable.value for variable in server.env}
             return client_server(name, command=command, args=args, env=env, cwd=cwd)
         case HttpMcpServer(name=name, url=url):
-            headers = {each.name: each.value for each in given.headers}
+            headers = {header.name: header.value for header in server.headers}
             return client_server(name, url=url, headers=headers)
         case SseMcpServer():
             raise InvalidTool("a server over SSE cannot be mounted; use HTTP")

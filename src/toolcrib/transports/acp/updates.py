@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 def object_in(data: Mapping[str, Any], name: str) -> dict[str, Any]:
     """An object in the data of an event; empty when there is none."""
-    found = data.get(name)
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    value = data.get(name)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def list_in(data: Mapping[str, Any], name: str) -> list[Any]:
     """A list in the data of an event; empty when there is none."""
-    found = data.get(name)
-    return cast("list[Any]", found) if isinstance(found, list) else []
+    value = data.get(name)
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def text_in(data: Mapping[str, Any], name: str) -> str:
     """A text in the data of an event; empty when there is none."""
-    found = data.get(name)
-    return found if isinstance(found, str) else ""
+    value = data.get(name)
+    return value if isinstance(value, str) else ""
 
 
 MAX_SHOWN: Final = 20_000
@@ -302,8 +302,8 @@ def words_of(prompt: str) -> str:
     """The person's text in a prompt as it was sent to the model."""
     if prompt.startswith(_TASK):
         return prompt[len(_TASK) :]
-    _, found, words = prompt.partition("\n\n" + _TASK)
-    return words if found else prompt
+    _, heading, text = prompt.partition("\n\n" + _TASK)
+    return text if heading else prompt
 
 
 def _user(text: str, data: Mapping[str, Any]) -> UserMessageChunk:

@@ -59,7 +59,7 @@ class ClientSession:
     answering: set[str] = field(default_factory=set[str])
     """The fingerprints of the calls that this connection requests right now."""
     ends_with_connection: bool = False
-    """Whether the session ends with the connection; its waiting calls are then found by another."""
+    """Whether the session ends with the connection; its waiting calls are then entry by another."""
 
 
 class ClientSessions:
@@ -91,18 +91,18 @@ class ClientSessions:
     async def of(self, ctx: ServerRequestContext[Any, Any]) -> ClientSession:
         """The client session of a request, opened with the first request. Raises `Refused`."""
         sessions, key = self._locate(ctx)
-        found = sessions.get(key)
-        if isinstance(found, ClientSession):
-            return found
-        if found is None:
+        entry = sessions.get(key)
+        if isinstance(entry, ClientSession):
+            return entry
+        if entry is None:
             if sessions is not self._shared:
                 # Before the session opens: the connection may close meanwhile.
                 connection_of(ctx).exit_stack.push_async_callback(self._close, sessions, key)
             opening = asyncio.ensure_future(self._open_client(ctx, sessions, key))
-            sessions[key] = found = opening
+            sessions[key] = entry = opening
             opening.add_done_callback(lambda done: _forget_failed(sessions, key, done))
         # Cancelling one request must not cancel the opening that other requests wait for.
-        return await asyncio.shield(found)
+        return await asyncio.shield(entry)
 
     def forget(self, ctx: ServerRequestContext[Any, Any], client: ClientSession) -> None:
         """Forget a session that was closed elsewhere: the next request opens a new one."""
@@ -163,8 +163,8 @@ class ClientSessions:
 
     async def _find_pending(self, client: ClientSession) -> None:
         """Find the calls that wait in the session since an earlier process."""
-        asked = ListApprovals(session_id=client.session_id, is_all=True)
-        inbox = await self._runtime.service.list_approvals(asked, client.who)
+        params = ListApprovals(session_id=client.session_id, is_all=True)
+        inbox = await self._runtime.service.list_approvals(params, client.who)
         for approval in inbox.approvals:
             fingerprint = fingerprint_of(approval.call_id)
             if fingerprint is not None and approval.state in OPEN_STATES:
@@ -172,9 +172,9 @@ class ClientSessions:
 
     async def _close(self, sessions: dict[str, Any], key: str) -> None:
         """Close the session of a connection that has ended."""
-        found: ClientSession | asyncio.Future[ClientSession] | None = sessions.get(key)
+        entry: ClientSession | asyncio.Future[ClientSession] | None = sessions.get(key)
         with suppress(Refused):
-            client = await found if isinstance(found, asyncio.Future) else found
+            client = await entry if isinstance(entry, asyncio.Future) else entry
             if client is not None:
                 self._open_sessions.discard(client)
                 await self._runtime.ask(
@@ -197,8 +197,8 @@ def _session_params(ctx: ServerRequestContext[Any, Any], who: Principal) -> dict
 
 def _capabilities(ctx: ServerRequestContext[Any, Any]) -> tuple[str, ...]:
     """The capabilities that tools may require of a client."""
-    found: ClientCapabilities | None = ctx.session.client_capabilities
-    return tuple(each for each in _CAPABILITIES if getattr(found, each, None) is not None)
+    declared: ClientCapabilities | None = ctx.session.client_capabilities
+    return tuple(name for name in _CAPABILITIES if getattr(declared, name, None) is not None)
 
 
 def _forget_failed(sessions: dict[str, Any], key: str, done: asyncio.Future[ClientSession]) -> None:
@@ -227,5 +227,5 @@ def new_call_id(call_fingerprint: str) -> str:
 
 def fingerprint_of(call_id: str) -> str | None:
     """The fingerprint in a call id; None when the id was made elsewhere."""
-    found = _CALL_ID.fullmatch(call_id)
-    return found[1] if found else None
+    match = _CALL_ID.fullmatch(call_id)
+    return match[1] if match else None

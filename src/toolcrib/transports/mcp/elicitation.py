@@ -79,10 +79,13 @@ class ElicitedApprovals:
     def may_ask(self, ctx: ServerRequestContext[Any, Any], client: ClientSession) -> bool:
         """Whether the client is trusted with decisions and can show a form."""
         trusted = self._mode == "always" or (self._mode == "scope" and client.who.may("approve"))
-        found = ctx.session.client_capabilities
-        able = found.elicitation if found else None
-        # A client that names no mode has forms; that was all there was when modes came.
-        return trusted and able is not None and (able.form is not None or able.url is None)
+        capabilities = ctx.session.client_capabilities
+        elicitation = capabilities.elicitation if capabilities else None
+        # A client that names no mode can show forms: modes were added to the protocol later.
+        can_show = elicitation is not None and (
+            elicitation.form is not None or elicitation.url is None
+        )
+        return trusted and can_show
 
     async def form(
         self, client: ClientSession, approval_id: str

@@ -58,10 +58,10 @@ def _written(value: Any) -> list[dict[str, Any]] | None:
     """The list under `content`, if that is the only key and every item has a type."""
     if not isinstance(value, dict) or list(cast("dict[str, Any]", value)) != ["content"]:
         return None
-    found: Any = cast("dict[str, Any]", value)["content"]
-    if not isinstance(found, list) or not found:
+    content: Any = cast("dict[str, Any]", value)["content"]
+    if not isinstance(content, list) or not content:
         return None
-    parts = cast("list[Any]", found)
+    parts = cast("list[Any]", content)
     return parts if all(isinstance(part, dict) and "type" in part for part in parts) else None
 
 
@@ -179,8 +179,8 @@ class ArtifactReader:
         if params.uri.startswith(ARTIFACTS):
             text = await self._read(ctx, params.uri.removeprefix(ARTIFACTS))
             if text is not None:
-                found = TextResourceContents(uri=params.uri, mime_type="text/plain", text=text)
-                return ReadResourceResult(contents=[found])
+                contents = TextResourceContents(uri=params.uri, mime_type="text/plain", text=text)
+                return ReadResourceResult(contents=[contents])
         elif self.others is not None:
             return await self.others(ctx, params)
         raise MCPError(INVALID_PARAMS, "Resource not found", {"uri": params.uri})

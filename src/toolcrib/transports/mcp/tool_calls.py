@@ -97,10 +97,14 @@ class PendingCalls:
             await service.list_approvals(ListApprovals(is_all=True), client.who)
         ).approvals:
             if each.state in OPEN_STATES and fingerprint_of(each.call_id) == fingerprint:
-                found = self._idle(each, client, fingerprint) or await self._opened(each, client)
-                if found is not None:
-                    found.waiting[fingerprint] = PendingCall(each.call_id, each.approval_id)
-                    return found
+                client_with_call = self._idle(each, client, fingerprint) or await self._opened(
+                    each, client
+                )
+                if client_with_call is not None:
+                    client_with_call.waiting[fingerprint] = PendingCall(
+                        each.call_id, each.approval_id
+                    )
+                    return client_with_call
         return None
 
     async def leave(self, client: ClientSession) -> None:
@@ -265,9 +269,9 @@ class ToolCallHandler:
         self, params: CallToolRequestParams, client: ClientSession, fingerprint: str
     ) -> str:
         """The call id that the client sent, that of the same call if it waits, or a new one."""
-        given = params.meta.get(CALL_ID_META) if params.meta else None
-        if isinstance(given, str):
-            return given
+        sent_id = params.meta.get(CALL_ID_META) if params.meta else None
+        if isinstance(sent_id, str):
+            return sent_id
         known = client.waiting.get(fingerprint)
         if known is not None:
             asked = OneApproval(approval_id=known.approval_id)
