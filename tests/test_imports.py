@@ -56,7 +56,10 @@ def test_import_loads_nothing_heavy() -> None:
 @pytest.mark.wire
 def test_running_local_tools_loads_no_sdk_and_no_framework() -> None:
     """What a local tool needs loads no provider SDK and no web framework."""
-    loaded = modules_after("from toolcrib import Executor, Policy, Session, Tool, tool; Session()")
+    loaded = modules_after(
+        "from toolcrib import Executor, Policy, Session, Tool, tool; "
+        "Executor(Session(), [Tool(name='a', description='A.', handler=lambda: None)])"
+    )
 
     assert "pydantic" in loaded
     assert loaded & SDKS_AND_FRAMEWORKS == set()

@@ -1,4 +1,7 @@
-"""What every codec has from its base."""
+"""What every codec has from its base.
+
+How a provider's failures are told.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from toolcrib.adapters.codec import Codec, HostedToolCodec, Invocation, RawItem
+from toolcrib.adapters.codec import Codec, HostedToolCodec, Invocation, RawItem, failure_of
 from toolcrib.errors import UnsupportedOption, UsageError
 from toolcrib.tools.provider_tools import HostedTool
 
@@ -87,3 +90,36 @@ def test_an_option_that_cannot_be_honoured_is_named() -> None:
 
     assert isinstance(got.value, UnsupportedOption)
     assert (got.value.kind, got.value.option, got.value.provider) == ("tides", "harbour", "openai")
+
+
+@pytest.mark.parametrize(
+    ("item", "told"),
+    [
+        ({"status": "failed"}, "x_call failed"),
+        ({"status": "incomplete"}, "x_call incomplete"),
+        ({"status": "cancelled"}, "x_call cancelled"),
+        ({"status": "failed", "error": "timed out"}, "x_call failed: timed out"),
+        (
+            {"status": "failed", "error": {"code": "rate_limit", "message": "slow down"}},
+            "x_call failed: rate_limit: slow down",
+        ),
+        ({"status": "failed", "error": {"type": "http_error"}}, "x_call failed: http_error"),
+        ({"error": {"code": 404, "message": "gone"}}, "x_call failed: 404: gone"),
+    ],
+)
+def test_a_failure_names_status_code_and_message(item: dict[str, Any], told: str) -> None:
+    """N17, E5: what the provider says of a failure is passed on, its code first."""
+    assert failure_of({"type": "x_call", **item}) == told
+
+
+@pytest.mark.parametrize("status", ["completed", "searching", "never_seen", None, ["failed"], 3])
+def test_nothing_else_is_a_failure(status: Any) -> None:
+    """E4: statuses are open, and may be missing."""
+    assert failure_of({"type": "x_call", "status": status, "error": None}) is None
+
+
+def test_an_error_counts_whatever_the_status_says() -> None:
+    """N17: a call that completed with an error did not succeed."""
+    item = {"type": "x_call", "status": "completed", "error": {"message": "no such tool"}}
+
+    assert failure_of(item) == "x_call failed: no such tool"

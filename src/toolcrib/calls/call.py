@@ -192,6 +192,10 @@ class Call:
         """The call's tool is known. Until then, reading `tool` fails."""
         self.prepared = self.tool = tool
 
+    def freeze(self) -> None:
+        """Stage four: the arguments are final from here on, and the digest is of what they are."""
+        self.digest_cache = None
+
     def succeed(self, value: Any) -> None:
         """The call has a value."""
         self.value = value

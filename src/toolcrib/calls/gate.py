@@ -19,7 +19,7 @@ from toolcrib.approval.edit import check_edit, restore_secrets
 from toolcrib.approval.policy import Explanation, Policy, default_verdict
 from toolcrib.approval.rule import Subject, Verdict
 from toolcrib.calls.call import CallSuspended
-from toolcrib.calls.freeze import digest, freeze
+from toolcrib.calls.digest import digest
 from toolcrib.calls.records import open_call
 from toolcrib.calls.request import ASKED_BY_TOOL, IN_DOUBT, LISTED, is_about_doubt, request_for
 from toolcrib.calls.session_calls import calls_of
@@ -271,7 +271,7 @@ class Gate:
             edited = restore_secrets(edited, from_json(call.arguments))
         call.arguments = to_json(edited)
         call.params = parse_arguments(call, call.arguments, after=" after they were edited")
-        freeze(call)
+        call.freeze()
         call.was_edited = True
 
     async def _decide_by_grant(self, call: Call, request: ApprovalRequest) -> Decided | None:

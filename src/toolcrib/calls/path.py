@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from toolcrib.calls.call import CallSuspended
 from toolcrib.calls.execute import cancelled
-from toolcrib.calls.freeze import freeze
 from toolcrib.calls.hooks import HookChain, run_post_hooks, run_pre_hooks
 from toolcrib.calls.nested_calls import check_nesting
 from toolcrib.calls.outcome import NOTHING, Outcome
@@ -89,7 +88,7 @@ class Path:
             await run_pre_hooks(call, chain)
         # 4. freeze: nothing after this line changes the arguments, except an edit by an approver,
         # which goes through validate and freeze again.
-        freeze(call)
+        call.freeze()
         # 5. decide
         if not call.is_settled and self._gate.must_decide(call):
             await self._gate.get().decide(call)

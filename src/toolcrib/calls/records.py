@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.calls.freeze import digest
+from toolcrib.calls.digest import digest
 from toolcrib.calls.redaction import scrub, shown_arguments, shown_value
 from toolcrib.calls.session_calls import calls_of
 from toolcrib.ledger.encoding import encode_facts

@@ -11,7 +11,7 @@ from pydantic_core import from_json, to_json
 
 from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.approval.rule import Verdict
-from toolcrib.calls.freeze import digest
+from toolcrib.calls.digest import digest
 from toolcrib.calls.redaction import scrub, shown_arguments
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ IDLE_SECONDS = 10.0
 
 
 @dataclass(slots=True)
-class _Job:
+class _ThreadJob:
     run: Callable[[], Any]
     future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
@@ -32,7 +32,7 @@ class WorkerThreads:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: list[queue.SimpleQueue[_Job]] = []
+        self._idle: list[queue.SimpleQueue[_ThreadJob]] = []
 
     def submit(self, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
         """Start `function(*args)` in a thread, with this task's context variables.
@@ -41,18 +41,18 @@ class WorkerThreads:
         """
         loop = asyncio.get_running_loop()
         context = contextvars.copy_context()
-        job = _Job(lambda: context.run(function, *args), loop.create_future(), loop)
+        job = _ThreadJob(lambda: context.run(function, *args), loop.create_future(), loop)
         with self._lock:
             inbox = self._idle.pop() if self._idle else None
         if inbox is None:
-            inbox = queue.SimpleQueue[_Job]()
+            inbox = queue.SimpleQueue[_ThreadJob]()
             threading.Thread(
                 target=self._work, args=(inbox,), name="toolcrib-worker", daemon=True
             ).start()
         inbox.put(job)
         return job.future
 
-    def _work(self, inbox: queue.SimpleQueue[_Job]) -> None:
+    def _work(self, inbox: queue.SimpleQueue[_ThreadJob]) -> None:
         while True:
             try:
                 job = inbox.get(timeout=IDLE_SECONDS)
@@ -69,7 +69,7 @@ class WorkerThreads:
                 self._idle.append(inbox)
 
 
-def _run(job: _Job) -> None:
+def _run(job: _ThreadJob) -> None:
     try:
         value, error = job.run(), None
     except BaseException as raised:

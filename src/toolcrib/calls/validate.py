@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from toolcrib.calls.freeze import digest
+from toolcrib.calls.digest import digest
 from toolcrib.errors import CallEnded, UsageError
 from toolcrib.failures import Fault
 

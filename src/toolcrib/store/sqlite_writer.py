@@ -26,7 +26,7 @@ _log = logging.getLogger("toolcrib.store")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Job:
+class _WriterJob:
     work: Work[Any]
     is_transaction: bool
     result: Future[Any] = field(default_factory=Future[Any])
@@ -46,7 +46,7 @@ class Writer:
         self._leases = leases
         self._renew_seconds = renew_seconds
         self._renew_at = time.monotonic() + renew_seconds
-        self._queue: queue.SimpleQueue[_Job | CommitSource | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_WriterJob | CommitSource | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_closed = False
@@ -61,7 +61,7 @@ class Writer:
         """Do `work` in the thread, after everything scheduled before it, and wait for it."""
         if threading.current_thread() is self._thread:
             raise StoreError("the store's writer cannot wait for itself; use another thread")
-        job = _Job(work, is_transaction)
+        job = _WriterJob(work, is_transaction)
         self._put(job)
         return job.result.result()
 
@@ -75,7 +75,7 @@ class Writer:
         if self._thread is not None:
             self._thread.join()
 
-    def _put(self, item: _Job | CommitSource) -> None:
+    def _put(self, item: _WriterJob | CommitSource) -> None:
         # Under the lock, so that nothing is queued behind the end and waited for in vain.
         with self._lock:
             if self._is_closed:
@@ -113,8 +113,8 @@ class Writer:
             self._renew(connection)
         return not is_closing
 
-    def _take(self) -> tuple[list[_Job], list[CommitSource], bool]:
-        jobs: list[_Job] = []
+    def _take(self) -> tuple[list[_WriterJob], list[CommitSource], bool]:
+        jobs: list[_WriterJob] = []
         # A source that was scheduled twice is drained once.
         sources: dict[int, CommitSource] = {}
         is_closing = False
@@ -125,7 +125,7 @@ class Writer:
                 match item:
                     case None:
                         is_closing = True
-                    case _Job():
+                    case _WriterJob():
                         jobs.append(item)
                     case _:
                         sources[id(item)] = item
@@ -158,7 +158,7 @@ class Writer:
         vault.committed()
         return None
 
-    def _do(self, connection: sqlite3.Connection, job: _Job) -> None:
+    def _do(self, connection: sqlite3.Connection, job: _WriterJob) -> None:
         try:
             if job.is_transaction:
                 result = self._transaction(connection, job.work)
@@ -191,7 +191,7 @@ class Writer:
 
     def _refuse_all(self, error: StoreError) -> None:
         while (item := self._queue.get()) is not None:
-            if isinstance(item, _Job):
+            if isinstance(item, _WriterJob):
                 item.result.set_exception(error)
             else:
                 _settled(item, error)

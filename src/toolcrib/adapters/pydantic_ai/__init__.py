@@ -1,4 +1,4 @@
-"""Prompts on any model that pydantic-ai speaks to; the library is imported when it is needed."""
+"""Prompts on any pydantic-ai model. The library is imported when it is first used."""
 
 from __future__ import annotations
 

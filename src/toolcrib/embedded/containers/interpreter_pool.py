@@ -79,21 +79,21 @@ class InterpreterPool:
     """Running interpreters by the id of their container, least recently used first."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, Interpreter] = OrderedDict()
+        self._interpreters: OrderedDict[str, Interpreter] = OrderedDict()
         self._making_fonts: asyncio.Task[None] | None = None
 
     async def get(self, container_id: str, make: Callable[[], Interpreter]) -> Interpreter:
         """The interpreter of a container, created by `make` if there is none."""
-        known = self._kept.pop(container_id, None)
+        known = self._interpreters.pop(container_id, None)
         if known is None:
             await self._make_room()
             known = make()
-        self._kept[container_id] = known
+        self._interpreters[container_id] = known
         return known
 
     async def drop(self, container_id: str) -> None:
         """End the interpreter of a container, if one runs."""
-        known = self._kept.pop(container_id, None)
+        known = self._interpreters.pop(container_id, None)
         if known is not None:
             await known.close()
 
@@ -102,8 +102,8 @@ class InterpreterPool:
         if self._making_fonts is not None:
             self._making_fonts.cancel()
             await asyncio.wait([self._making_fonts])
-        while self._kept:
-            await self.drop(next(iter(self._kept)))
+        while self._interpreters:
+            await self.drop(next(iter(self._interpreters)))
 
     def fonts(self, sandbox: Sandbox) -> Path | None:
         """The font list for a new interpreter; None starts its creation for the next one."""
@@ -115,10 +115,10 @@ class InterpreterPool:
         return found
 
     async def _make_room(self) -> None:
-        for container_id in list(self._kept):
-            if len(self._kept) < MAX_INTERPRETERS:
+        for container_id in list(self._interpreters):
+            if len(self._interpreters) < MAX_INTERPRETERS:
                 return
-            if not self._kept[container_id].is_busy:
+            if not self._interpreters[container_id].is_busy:
                 await self.drop(container_id)
 
 

@@ -113,13 +113,13 @@ class OutputCapture:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept = bytearray()
+        self._captured = bytearray()
         self.was_cut = False
 
     @property
     def text(self) -> str:
         """What was written, as far as it was kept."""
-        return self._kept.decode("utf-8", "replace")
+        return self._captured.decode("utf-8", "replace")
 
     def __enter__(self) -> "OutputCapture":
         self._saved = [os.dup(1), os.dup(2)]
@@ -144,8 +144,8 @@ class OutputCapture:
                 piece = pipe.read(65536)
                 if not piece:
                     return
-                room = self._most - len(self._kept)
-                self._kept += piece[:room]
+                room = self._most - len(self._captured)
+                self._captured += piece[:room]
                 self.was_cut = self.was_cut or len(piece) > room
 
 

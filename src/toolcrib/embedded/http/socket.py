@@ -85,9 +85,9 @@ class _ResponseConnection:
 
     async def _answer(self, text: str | None) -> None:
         body = _read_create(text)
-        is_warming = body.pop("generate", None) is False
+        is_input_only = body.pop("generate", None) is False
         active = await self._provider.responses.create(
-            body, self._recent, is_answered=not is_warming
+            body, self._recent, is_answered=not is_input_only
         )
         try:
             async for event in active.writer.log.after():

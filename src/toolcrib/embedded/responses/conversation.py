@@ -118,18 +118,18 @@ class ResponseConversation:
     def _hosted(self, item: Item, name: str) -> list[BackendInput]:
         """A hosted call with its stored answer, or with the part of it that the item shows."""
         item_id = str(item.get("id", ""))
-        kept = self._recall(item_id) or {}
-        arguments = kept.get("arguments") or json.dumps(_shown_arguments(item))
-        text = kept.get("text")
+        answer = self._recall(item_id) or {}
+        arguments = answer.get("arguments") or json.dumps(_shown_arguments(item))
+        text = answer.get("text")
         told = text if isinstance(text, str) else json.dumps(_shown_answer(item))
         return [
-            BackendCall(item_id, kept.get("name", name), arguments),
+            BackendCall(item_id, answer.get("name", name), arguments),
             BackendCallResult(
                 item_id,
-                kept.get("name", name),
+                answer.get("name", name),
                 told,
-                kept.get("value"),
-                tuple(kept.get("marks", ())),
+                answer.get("value"),
+                tuple(answer.get("marks", ())),
             ),
         ]
 
@@ -286,7 +286,7 @@ _SOURCE: TypeAdapter[CitationSource] = TypeAdapter(CitationSource)
 class RequestHistory:
     """The conversation that a request continues.
 
-    `before` are the items of earlier responses, `given` those of this request. With `is_kept` the
+    `before` are the items of earlier responses, `given` those of this request. With `is_stored` the
     earlier items are stored with their own responses.
     """
 
@@ -294,12 +294,12 @@ class RequestHistory:
     sources: CitationSources
     before: Sequence[StoredItem] = ()
     given: Sequence[StoredItem] = ()
-    is_kept: bool = True
+    is_stored: bool = True
 
     @property
-    def unkept(self) -> list[StoredItem]:
+    def unstored(self) -> list[StoredItem]:
         """The items that must be stored with this response."""
-        return [*(() if self.is_kept else self.before), *self.given]
+        return [*(() if self.is_stored else self.before), *self.given]
 
 
 class HistoryCache:
@@ -330,7 +330,7 @@ async def read_history(
 ) -> RequestHistory:
     """Read the conversation that a request continues. Raises `ApiFault`."""
     before = recent.chain(previous_id) if recent and previous_id else None
-    is_kept = before is None
+    is_stored = before is None
     if before is None:
         before = await repository.chain(previous_id) if previous_id else []
     given = [await _resolved(repository, item, f"input[{at}]") for at, item in enumerate(items)]
@@ -338,7 +338,7 @@ async def read_history(
     conversation = ResponseConversation(answers.get)
     conversation.read((each.body for each in before), "previous_response_id")
     conversation.read(each.body for each in given)
-    return RequestHistory(conversation, _restored(answers), before, given, is_kept)
+    return RequestHistory(conversation, _restored(answers), before, given, is_stored)
 
 
 async def _resolved(repository: ResponseRepository, item: Item, param: str) -> StoredItem:

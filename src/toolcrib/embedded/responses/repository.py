@@ -24,7 +24,7 @@ class ResponseRepository:
         self, response: Mapping[str, Any], request: Mapping[str, Any], history: RequestHistory
     ) -> None:
         """Store a new response with its input, before its loop starts."""
-        previous_id = response["previous_response_id"] if history.is_kept else None
+        previous_id = response["previous_response_id"] if history.is_stored else None
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -39,7 +39,7 @@ class ResponseRepository:
                     previous_id,
                 ),
             )
-            _write_items(connection, response["id"], history.unkept, is_input=True)
+            _write_items(connection, response["id"], history.unstored, is_input=True)
 
         await self._database.ask(write)
 
@@ -90,7 +90,7 @@ class ResponseRepository:
         def read(connection: sqlite3.Connection) -> list[Item]:
             _body(connection, response_id)
             # A list shows fields of an item that its creation does not.
-            return [whole_item(kept.body) for kept in _chain(connection, response_id, False)]
+            return [whole_item(item.body) for item in _chain(connection, response_id, False)]
 
         return await self._database.ask(read)
 
@@ -106,7 +106,7 @@ class ResponseRepository:
                 (item_id,),
             ).fetchone()
         )
-        return None if row is None else _kept(row)
+        return None if row is None else _stored_item(row)
 
     async def delete(self, response_id: str) -> None:
         """Delete a response. Raises `ApiFault`."""
@@ -165,7 +165,7 @@ def _chain(connection: sqlite3.Connection, response_id: str, with_last: bool) ->
             " order by is_input desc, place",
             (each, with_last or each != response_id),
         )
-        items += [_kept(row) for row in rows]
+        items += [_stored_item(row) for row in rows]
     return items
 
 
@@ -185,6 +185,6 @@ def _ids_of_chain(connection: sqlite3.Connection, response_id: str) -> list[str]
     return ids
 
 
-def _kept(row: sqlite3.Row) -> StoredItem:
+def _stored_item(row: sqlite3.Row) -> StoredItem:
     answer = row["answer"]
     return StoredItem(json.loads(row["body"]), None if answer is None else json.loads(answer))

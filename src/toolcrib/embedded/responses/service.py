@@ -242,9 +242,9 @@ def _error(message: str) -> dict[str, str]:
 
 def _request_of(body: object) -> Mapping[str, Any]:
     """The request as it is stored, without the secrets of its tools."""
-    kept = cast(dict[str, Any], body)
-    tools = cast(list[dict[str, Any]], kept.get("tools") or [])
-    return {**kept, "tools": [tool_resource(each) for each in tools]}
+    request = cast(dict[str, Any], body)
+    tools = cast(list[dict[str, Any]], request.get("tools") or [])
+    return {**request, "tools": [tool_resource(each) for each in tools]}
 
 
 async def _each(events: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:

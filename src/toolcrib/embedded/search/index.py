@@ -151,8 +151,8 @@ class TextIndex:
         [vector] = await asyncio.to_thread(self.embedder.embed, [query])
         likeness = matrix @ np.frombuffer(vector, dtype="<f4")
         order = [int(place) for place in np.argsort(-likeness)]
-        kept = [place for place in order if documents is None or names[place] in documents]
-        return [ids[place] for place in kept[:_CANDIDATES]]
+        passing = [place for place in order if documents is None or names[place] in documents]
+        return [ids[place] for place in passing[:_CANDIDATES]]
 
     async def _matrix(self, collection: str) -> tuple[list[int], list[str], Any]:
         """All vectors of a collection, cached until the collection changes."""

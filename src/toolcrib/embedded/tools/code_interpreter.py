@@ -139,8 +139,8 @@ class _OpenCodeInterpreter:
             for figure in executed.figures:
                 # Code may have replaced the figure by something else.
                 with suppress(OSError, ApiFault):
-                    kept, data = await self._containers.files.keep_figure(container, figure)
-                    files.append(kept)
+                    file, data = await self._containers.files.keep_figure(container, figure)
+                    files.append(file)
                     images.append(data)
         return executed, files, images
 

@@ -1,1 +1,1 @@
-"""Kinds of provider-run tools to and from pydantic-ai's native tools, one module each."""
+"""Codecs between kinds of hosted tools and pydantic-ai's native tools, one module each."""

@@ -1,4 +1,4 @@
-"""Stage four, freeze: the arguments are final, and the digest stands for the call.
+"""The digest of a frozen call: its identity for every decision about it.
 
 Policy, grants, approvals and resuming know a call by this digest and by nothing else.
 """
@@ -10,11 +10,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
-
-
-def freeze(call: Call) -> None:
-    """The arguments are final from here on; the digest is of what they are now."""
-    call.digest_cache = None
 
 
 def digest(call: Call) -> str:

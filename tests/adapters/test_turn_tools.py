@@ -137,11 +137,11 @@ def test_a_fallback_may_not_share_a_name() -> None:
 
 
 def test_a_fallback_runs_here() -> None:
-    """Neither a tool of the provider's nor anything that is no tool can take the place."""
+    """Neither a tool of the provider's nor anything that is not a tool can take the place."""
     search = web_search_tool(WebSearchConfig())
     with pytest.raises(InvalidTool, match="has no handler"):
         web_fetch_tool(fallback=search)
-    with pytest.raises(InvalidTool, match="is no tool"):
+    with pytest.raises(InvalidTool, match="is not a tool"):
         web_fetch_tool(fallback="read_page")  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidTool, match="set of names"):
         Fallback(reader, "domain_filter")

@@ -1,15 +1,21 @@
-"""Every way to declare a provider-run tool comes to the one form that codecs take."""
+"""Every way to declare a provider-run tool comes to the one form that codecs take.
+
+Names that a provider takes.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolcrib import HostedTool, NativeTool, ProviderTool
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
-from toolcrib.adapters.tool_declarations import NoConfig, as_hosted, undeclared
+from toolcrib.adapters.tool_declarations import NoConfig, as_hosted, undeclared, wire_names
 from toolcrib.errors import UsageError
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig
 from toolcrib.tools.image_generation import ImageGenerationConfig
@@ -88,3 +94,40 @@ def test_what_nobody_offered_has_a_stand_in() -> None:
 
     assert isinstance(view, HostedTool)
     assert (view.kind, view.name) == ("odd.kind", "odd_kind")
+
+
+NAMES = st.from_regex(r"[A-Za-z0-9_.-]{1,128}", fullmatch=True)
+
+
+@given(st.lists(NAMES, unique=True))
+def test_every_name_gets_one_that_the_provider_takes(names: list[str]) -> None:
+    """Whatever tools are called, wire names are short, plain and unique, and names that are so
+    already stay as they are.
+    """
+    found = wire_names(names)
+
+    assert list(found) == names
+    assert len(set(found.values())) == len(names)
+    for name, wire in found.items():
+        assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", wire)
+        if re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name):
+            assert wire == name
+
+
+def test_a_name_is_derived_so_that_people_know_it() -> None:
+    """Dots become underscores; what would clash gets a suffix."""
+    found = wire_names(["app.query", "app_query", "app-query"])
+
+    assert found["app_query"] == "app_query"
+    assert re.fullmatch(r"app_query_[0-9a-f]{8}", found["app.query"])
+    assert wire_names(["app.query"]) == {"app.query": "app_query"}
+
+
+def test_names_do_not_depend_on_what_else_is_long() -> None:
+    """A long name keeps its beginning and gets a digest of the whole."""
+    first, second = "a" * 100 + ".x", "a" * 100 + ".y"
+
+    found = wire_names([first, second])
+
+    assert found[first] != found[second]
+    assert all(wire.startswith("a" * 55) for wire in found.values())
