@@ -36,7 +36,7 @@ from toolcrib.adapters.items import (
     maybe_text,
     text_of,
 )
-from toolcrib.adapters.openai.codecs.unknown import OpenAIUnknownCodec, is_any_call, kind_of
+from toolcrib.adapters.openai.unknown_calls import OpenAIUnknownCodec, is_any_call, kind_of
 from toolcrib.adapters.tool_calls import redacted_arguments, redacted_fields
 from toolcrib.adapters.tool_declarations import HostedDeclaration, undeclared
 
