@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.adapters.codec import Codec, Contribution, HostedToolCodec, RawItem
 from toolcrib.adapters.credentials import Credentials
-from toolcrib.adapters.json_fields import text_of
+from toolcrib.adapters.items import text_of
 from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCodec
 from toolcrib.errors import PromptEvaluationError, UsageError, WrongProvider
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig

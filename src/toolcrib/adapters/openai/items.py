@@ -30,8 +30,6 @@ from toolcrib.adapters.items import (
     UploadedFile,
     UserMessage,
     WebSource,
-)
-from toolcrib.adapters.json_fields import (
     mapping_of,
     mappings_of,
     maybe_int,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
-from toolcrib.adapters.json_fields import json_object_of, maybe_text, text_of
+from toolcrib.adapters.items import json_object_of, maybe_text, text_of
 from toolcrib.errors import UsageError
 from toolcrib.tools.provider_tools import HostedTool
 
