@@ -31,6 +31,11 @@ class Walk:
     _seen: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]], repr=False)
 
     @property
+    def named_functions(self) -> int:
+        """How many functions have a name; the rest are comprehensions and lambdas."""
+        return sum(not function.endswith(">") for _, function in self.functions)
+
+    @property
     def files(self) -> list[str]:
         """The files, in the order in which they were entered first."""
         return list(dict.fromkeys(file for file, _ in self.functions))
@@ -230,7 +235,12 @@ async def main(arguments: list[str]) -> None:
         walk = await WALKS[name]()
         first = walk.files_before_first_byte
         until = f", {first} files before the first byte" if first is not None else ""
-        print(f"{name}: {len(walk.files)} files, {len(walk.functions)} functions{until}")
+        named = walk.named_functions
+        inner = len(walk.functions) - named
+        print(
+            f"{name}: {len(walk.files)} files, {named} functions "
+            f"and {inner} comprehensions or lambdas{until}"
+        )
         if shows_files:
             for file in walk.files:
                 entered = [function for at, function in walk.functions if at == file]
