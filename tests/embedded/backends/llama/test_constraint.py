@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from toolcrib.embedded import BackendTool, OutputFormat
-from toolcrib.embedded.backends.llama.constraint import (
+from toolcrib.embedded.backends.llama.backend import (
     LONGEST_ANSWER,
     LONGEST_CODE,
     LONGEST_TEXT,
