@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[1]
+SECTION_ALIAS = ("toolcrib.tools.web_search", "toolcrib.prompt.web_search_section")
+UPWARD_EXPORTS = {
+    SECTION_ALIAS,
+    ("toolcrib.tools", "toolcrib.adapters.openai.code_interpreter_tool"),
+}
+"""The documented import paths of classes that live in a higher layer."""
 
 
 @pytest.fixture
@@ -68,14 +79,79 @@ def test_an_import_between_two_packages_of_one_layer_fails(tree: Path) -> None:
     assert "toolcrib.mcp_client.config -> toolcrib.sandbox.command" in report.stdout
 
 
-def test_a_cycle_between_two_modules_of_a_package_fails(tree: Path) -> None:
+@pytest.mark.parametrize(
+    ("package", "importer", "imported"),
+    [
+        ("serving", "serving.origins", "serving.tokens"),
+        ("adapters", "adapters.options", "adapters.openai.request"),
+        ("toolsets", "toolsets.run_executor", "toolsets.agent_bridge.values"),
+    ],
+)
+def test_a_cycle_between_two_modules_of_a_package_fails(
+    tree: Path, package: str, importer: str, imported: str
+) -> None:
     """Within a package the order is free, but there is one."""
-    add_import(tree, "toolcrib.serving.origins", "toolcrib.serving.tokens")
-    add_import(tree, "toolcrib.serving.tokens", "toolcrib.serving.origins")
+    add_import(tree, f"toolcrib.{importer}", f"toolcrib.{imported}")
+    add_import(tree, f"toolcrib.{imported}", f"toolcrib.{importer}")
     report = lint(tree)
 
     assert report.returncode == 1
-    assert "No cycles are allowed in toolcrib.serving." in report.stdout
+    assert f"No cycles are allowed in toolcrib.{package}." in report.stdout
+
+
+def lazy_exports() -> Iterator[tuple[str, str]]:
+    """Each package with the modules that its table of lazy exports names. Such a module is imported
+    by a string, which import-linter does not see.
+    """
+    for path in (ROOT / "src").rglob("__init__.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.Call(func=ast.Name(id="lazy_exports"), args=[_, table]):
+                    package = ".".join(path.parent.relative_to(ROOT / "src").parts)
+                    for module in ast.literal_eval(table):
+                        yield package, module
+                case _:
+                    pass
+
+
+def test_lazy_exports_point_down_but_for_two_documented_paths() -> None:
+    """A table of lazy exports is no way around the layers."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+    layers: list[str] = contracts["contracts"][0]["layers"]
+    height = {
+        f"toolcrib.{package}": -row
+        for row, layer in enumerate(layers)
+        for package in layer.split(" | ")
+    }
+
+    def height_of(module: str) -> int:
+        return height[".".join(module.split(".")[:2])]
+
+    exports = [(package, module) for package, module in lazy_exports() if package != "toolcrib"]
+    upward = {
+        (package, module) for package, module in exports if height_of(module) > height_of(package)
+    }
+
+    assert len(exports) > 100
+    assert upward == UPWARD_EXPORTS
+
+
+def test_no_module_imports_itself_through_others_but_for_one_alias() -> None:
+    """The order holds between single modules too, late imports and lazy exports included: only the
+    section of web search is also exported by the tool that it is built from.
+    """
+    graph = grimp.build_graph("toolcrib", exclude_type_checking_imports=True, cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    for package, module in lazy_exports():
+        imports[package].add(module)
+
+    with pytest.raises(CycleError) as cycle:
+        TopologicalSorter(imports).prepare()
+    assert set(cycle.value.args[1]) == set(SECTION_ALIAS)
+
+    package, module = SECTION_ALIAS
+    imports[package].remove(module)
+    TopologicalSorter(imports).prepare()
 
 
 def test_make_lint_checks_the_contract() -> None:

@@ -12,7 +12,7 @@ from toolcrib._version import __version__
 
 if TYPE_CHECKING:
     from toolcrib._version import __version__
-    from toolcrib.adapters.response import PromptResponse
+    from toolcrib.adapters.answer import PromptResponse
     from toolcrib.approval.approvers import CallbackApprover, Reply
     from toolcrib.approval.decision import Actor, Answer, Approve, Deny
     from toolcrib.approval.grant import Grant, NewGrant
@@ -111,7 +111,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "toolcrib._version": ("__version__",),
-            "toolcrib.adapters.response": ("PromptResponse",),
+            "toolcrib.adapters.answer": ("PromptResponse",),
             "toolcrib.approval.approvers": ("CallbackApprover", "Reply"),
             "toolcrib.approval.decision": ("Actor", "Answer", "Approve", "Deny"),
             "toolcrib.approval.grant": ("Grant", "NewGrant"),

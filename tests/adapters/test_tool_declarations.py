@@ -6,7 +6,7 @@ Names that a provider takes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from toolcrib import HostedTool, NativeTool, ProviderTool
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.adapters.tool_declarations import NoConfig, as_hosted, undeclared, wire_names
 from toolcrib.errors import UsageError
+from toolcrib.tools import HostMount
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig
 from toolcrib.tools.image_generation import ImageGenerationConfig
 from toolcrib.tools.shell import ContainerShellConfig
@@ -86,6 +87,15 @@ def test_another_providers_tool_is_refused() -> None:
     with pytest.raises(UsageError, match="is for 'anthropic', and this adapter is for 'openai'"):
         as_hosted(tool, provider="openai")
     assert as_hosted(tool, provider="anthropic").kind == "bash"
+
+
+def test_host_mounts_that_no_adapter_staged_are_refused() -> None:
+    """C28: a hosted tool has no mounts, so their files would be missing without a word."""
+    tool = OpenAICodeInterpreterTool(name="python", host_mounts=(HostMount("data"),))
+
+    with pytest.raises(UsageError, match="tool 'python' has host_mounts, and no folder"):
+        as_hosted(tool, provider="openai")
+    assert as_hosted(replace(tool, host_mounts=()), provider="openai").kind == "code_interpreter"
 
 
 def test_what_nobody_offered_has_a_stand_in() -> None:

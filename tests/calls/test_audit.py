@@ -26,8 +26,8 @@ from toolcrib import (
     tool,
 )
 from toolcrib.approval.decision import ApprovalRequest
+from toolcrib.calls.call import calls_of
 from toolcrib.calls.execute import cancel
-from toolcrib.calls.session_calls import calls_of
 from toolcrib.ledger.events import CallStarted
 from toolcrib.testing import FakeClock, Recorder, run_in_virtual_time
 

@@ -12,11 +12,10 @@ from tests.calls.payments import JO, Desk, kind_of
 from tests.helpers.patience import PATIENCE
 from toolcrib.approval.approvers import Reply
 from toolcrib.approval.decision import ApprovalRequest, Approve, Deny
-from toolcrib.calls.call import Caller
+from toolcrib.calls.call import Caller, calls_of
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks
 from toolcrib.calls.outcome import CallRequest
-from toolcrib.calls.session_calls import calls_of
 from toolcrib.errors import InvalidDecision, LeaseLost, UsageError
 from toolcrib.ledger.events import ApprovalDecided, CallStarted, ToolInvoked, ToolUnavailable
 from toolcrib.session.session import Session

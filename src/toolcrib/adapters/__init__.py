@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.answer import PromptResponse, ResponseStatus, Usage
     from toolcrib.adapters.codec import Codec, Contribution, HostedToolCodec, Invocation
-    from toolcrib.adapters.governance import Governance
     from toolcrib.adapters.model_client import Retry
     from toolcrib.adapters.options import Budget
     from toolcrib.adapters.prompt_adapter import PromptAdapter
-    from toolcrib.adapters.response import PromptResponse, ResponseStatus, Usage
+    from toolcrib.adapters.turn_tools import Governance
 
 __all__ = [
     "Budget",
@@ -33,10 +33,10 @@ if not TYPE_CHECKING:
         __name__,
         {
             "toolcrib.adapters.codec": ("Codec", "Contribution", "HostedToolCodec", "Invocation"),
-            "toolcrib.adapters.governance": ("Governance",),
+            "toolcrib.adapters.turn_tools": ("Governance",),
             "toolcrib.adapters.model_client": ("Retry",),
             "toolcrib.adapters.options": ("Budget",),
             "toolcrib.adapters.prompt_adapter": ("PromptAdapter",),
-            "toolcrib.adapters.response": ("PromptResponse", "ResponseStatus", "Usage"),
+            "toolcrib.adapters.answer": ("PromptResponse", "ResponseStatus", "Usage"),
         },
     )

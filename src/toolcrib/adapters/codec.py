@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
-from toolcrib.adapters.json_fields import mapping_of, text_of
+from toolcrib.adapters.items import mapping_of, text_of
 from toolcrib.tools.provider_tools import HostedTool
 
 C = TypeVar("C")

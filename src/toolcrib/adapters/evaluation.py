@@ -1,4 +1,10 @@
-"""The evaluation of one prompt, from its first message to the response."""
+"""The evaluation of one prompt, from its first message to the response.
+
+Prompts that a tool call evaluates inside another prompt.
+
+By default a nested prompt has the governance of the outer one, its tokens count against the budgets
+of both, and it ends with the call.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolcrib.adapters.answer import (
+    PromptResponse,
     answer_items,
     answer_text,
     citations,
@@ -36,9 +43,7 @@ from toolcrib.adapters.items import (
     UserMessage,
     tool_calls,
 )
-from toolcrib.adapters.loop import Turn, announced
-from toolcrib.adapters.nested_prompts import PromptScope, around, evaluating
-from toolcrib.adapters.response import PromptResponse
+from toolcrib.adapters.loop import PromptScope, Turn, announced, around, evaluating
 from toolcrib.errors import CallFailed, OutputMismatch, PromptEvaluationError
 from toolcrib.ledger.events import PromptAnswered, PromptResumed, PromptStarted, ToolWithheld
 from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
@@ -47,10 +52,9 @@ from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem
-    from toolcrib.adapters.governance import WithheldTool
     from toolcrib.adapters.model_client import ModelClient
     from toolcrib.adapters.options import TurnOptions
-    from toolcrib.adapters.turn_tools import TurnTools
+    from toolcrib.adapters.turn_tools import TurnTools, WithheldTool
     from toolcrib.calls.outcome import Outcome
     from toolcrib.ledger.events import Event
     from toolcrib.prompt.rendered_prompt import RenderedPrompt

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from toolcrib.adapters.answer import Usage
 from toolcrib.adapters.items import (
     Item,
     ReplyItem,
@@ -18,13 +19,12 @@ from toolcrib.adapters.items import (
     UserMessage,
     tool_calls,
 )
-from toolcrib.adapters.response import Usage
 from toolcrib.errors import InvalidState
 from toolcrib.ledger.events import Event, ModelResponded, PromptAnswered, PromptStarted, ToolInvoked
 from toolcrib.ledger.record import events
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.item_classifier import ItemClassifier
+    from toolcrib.adapters.tool_calls import ItemClassifier
     from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.session.session import Session
 

@@ -36,7 +36,7 @@ from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
     from toolcrib.adapters.credentials import Credentials
-    from toolcrib.adapters.item_classifier import ItemFormat
+    from toolcrib.adapters.tool_calls import ItemFormat
     from toolcrib.calls.call import Call, Caller
     from toolcrib.ledger.events import ModelStatus, ToolInvoked
     from toolcrib.session.session import Session

@@ -8,22 +8,49 @@ announced on the bus; only the whole reply counts.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from toolcrib.adapters.credentials import Credentials, Pieces
-from toolcrib.adapters.history import LOST
+from toolcrib.adapters.answer import (
+    PromptResponse,
+    Usage,
+)
+from toolcrib.adapters.credentials import Credentials
+from toolcrib.adapters.history import (
+    Conversation,
+)
 from toolcrib.adapters.items import (
     ReplyItem,
+    tool_calls,
+)
+from toolcrib.errors import PromptEvaluationError
+from toolcrib.session.turns import call_here
+
+if TYPE_CHECKING:
+    from toolcrib.adapters.codec import RawItem
+    from toolcrib.adapters.model_client import ModelClient
+    from toolcrib.adapters.options import Budget, TurnOptions
+    from toolcrib.adapters.turn_tools import Governance, TurnTools
+    from toolcrib.calls.outcome import Outcome
+    from toolcrib.prompt.rendered_prompt import RenderedPrompt
+    from toolcrib.session.session import Session
+
+import logging
+from collections.abc import Awaitable, Mapping
+from typing import TYPE_CHECKING
+
+from toolcrib.adapters.credentials import Pieces
+from toolcrib.adapters.history import LOST
+from toolcrib.adapters.items import (
     ToolCallEnd,
     ToolCallItem,
     is_sound_id,
-    tool_calls,
 )
-from toolcrib.adapters.nested_prompts import deadline_here
 from toolcrib.calls.outcome import run_all
-from toolcrib.errors import EvaluationPhase, PromptEvaluationError, UsageError
+from toolcrib.errors import EvaluationPhase, UsageError
 from toolcrib.ledger.events import (
     HostedToolProgress,
     ModelAsked,
@@ -34,12 +61,11 @@ from toolcrib.ledger.events import (
 )
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.codec import RawItem
     from toolcrib.adapters.history import Conversation
     from toolcrib.adapters.model_client import ModelClient, ModelReply
-    from toolcrib.adapters.nested_prompts import PromptScope
     from toolcrib.adapters.options import TurnOptions
-    from toolcrib.adapters.response import PromptResponse
     from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.calls.outcome import Outcome
     from toolcrib.prompt.rendered_prompt import RenderedPrompt
@@ -340,3 +366,63 @@ class Turn(Generic[O]):
             phase=phase,
             request_id=ids[-1] if ids else None,
         )
+
+
+@dataclass(slots=True, eq=False)
+class PromptScope:
+    """A prompt that is being evaluated, and what it has spent, with the prompts within it."""
+
+    session: Session
+    prompt_name: str
+    budget: Budget
+    governance: Governance
+    outer: PromptScope | None = None
+    tokens: int = 0
+
+    def spend(self, usage: Usage) -> None:
+        """Count what one request cost, here and in every prompt around."""
+        scope: PromptScope | None = self
+        while scope is not None:
+            scope.tokens += usage.total_tokens
+            scope = scope.outer
+
+    def check(self, steps: int) -> None:
+        """Raise, before another request is made, once a limit of this prompt is reached, or one
+        around it has no tokens left. Steps are each prompt's own.
+        """
+        self.budget.check(self.prompt_name, steps=steps, usage=Usage(input_tokens=self.tokens))
+        if self.outer is not None:
+            self.outer.check(0)
+
+
+_here: Final[ContextVar[PromptScope | None]] = ContextVar("toolcrib_evaluating", default=None)
+
+
+def around(session: Session) -> PromptScope | None:
+    """The evaluation whose call, in this session, the running code is part of."""
+    scope = _here.get()
+    is_around = scope is not None and scope.session is session and call_here(session) is not None
+    return scope if is_around else None
+
+
+@contextmanager
+def evaluating(evaluation: PromptScope) -> Generator[None]:
+    """Let what is evaluated by the code within be part of this evaluation."""
+    before = _here.get()
+    _here.set(evaluation)
+    try:
+        yield
+    finally:
+        if _here.get() is evaluation:
+            _here.set(before)
+
+
+def deadline_here(session: Session, seconds: float | None) -> float | None:
+    """When a prompt that starts now must be answered, in the running loop's time: when its own
+    time is over, or that of the call that it is part of.
+    """
+    call = call_here(session)
+    ends = [call.ends_at] if call is not None and call.ends_at is not None else []
+    if seconds is not None:
+        ends.append(asyncio.get_running_loop().time() + seconds)
+    return min(ends, default=None)

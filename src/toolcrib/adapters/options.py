@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from toolcrib.adapters.response import Usage
+from toolcrib.adapters.answer import Usage
 from toolcrib.errors import EvaluationReason, PromptEvaluationError, UsageError
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.governance import Governance
+    from toolcrib.adapters.turn_tools import Governance
     from toolcrib.session.bus import EventBus
 
 

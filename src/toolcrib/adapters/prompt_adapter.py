@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 from pydantic_core import to_json
 
 from toolcrib.adapters.evaluation import PromptRequest, first_message
-from toolcrib.adapters.governance import Governance
-from toolcrib.adapters.nested_prompts import around
+from toolcrib.adapters.loop import around
 from toolcrib.adapters.options import Options
 from toolcrib.adapters.turn_tools import (
+    Governance,
     PreparedTools,
     PromptExecutor,
     ProviderProfile,
@@ -29,8 +29,8 @@ from toolcrib.session.session import Session
 from toolcrib.session.turns import call_here
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.evaluation import Evaluation
-    from toolcrib.adapters.response import PromptResponse
     from toolcrib.prompt.prompt import Prompt
     from toolcrib.prompt.rendered_prompt import RenderedPrompt
     from toolcrib.session.bus import EventBus

@@ -2,25 +2,37 @@
 
 A turn stalls until such an item is answered, so every readable one gets an answer, if only that the
 call failed. `ClientCodec` is for tools that the provider defines and this process runs.
+
+Classify the items of a reply: hosted call, call for this process, message, or neither.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, cast
 
 from pydantic_core import to_json
 
 from toolcrib.adapters.codec import Contribution, RawItem
-from toolcrib.adapters.items import ToolCallEnd, ToolCallItem, ToolOutputItem
-from toolcrib.adapters.json_fields import maybe_text, text_of
+from toolcrib.adapters.items import (
+    ContextItem,
+    HostedCallItem,
+    ToolCallEnd,
+    ToolCallItem,
+    ToolOutputItem,
+    UnknownItem,
+    maybe_text,
+    text_of,
+)
 from toolcrib.tools.provider_tools import ProviderTool
 from toolcrib.tools.secrets import SECRET
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.items import ModelMessage, ReasoningItem, ReplyItem
+    from toolcrib.adapters.tool_declarations import HostedDeclaration
     from toolcrib.tools.redaction import Redactor
 
 
@@ -216,3 +228,80 @@ def redacted_arguments(raw: RawItem, redactor: Redactor) -> RawItem:
 def redacted_fields(raw: RawItem) -> RawItem:
     """An item of any other shape: everything hidden that may be secret."""
     return {**raw, **{key: SECRET for key in raw if key not in _PUBLIC_FIELDS}}
+
+
+class ItemFormat(Protocol):
+    """How one provider writes the items of a reply."""
+
+    def read(self, raw: RawItem) -> ModelMessage | ReasoningItem | ContextItem | None:
+        """An item that is no call; None for one that may be a call, or is unknown."""
+        ...
+
+    def is_answered(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:
+        """Whether the provider itself answered a call: then the call was its own."""
+        ...
+
+    def hosted_call(self, raw: RawItem, declaration: HostedDeclaration) -> HostedCallItem:
+        """The item as a call of this tool that the provider ran."""
+        ...
+
+    def unknown(self, raw: RawItem) -> HostedCallItem | UnknownItem:
+        """An item of a type that no codec knows. One that is a call all the same is recorded."""
+        ...
+
+    def without_text(self, raw: RawItem) -> RawItem:
+        """A message without its text, and its annotations without places."""
+        ...
+
+
+class ItemClassifier:
+    """Reads the items of a turn. Declared tools come first; the provider may also send calls of
+    tools that the prompt does not declare: hosted ones are recorded, others are answered.
+
+    `readers` are for calls that wait for an answer, `fallbacks` (by item type) for such calls of
+    tools that the prompt does not declare, `stand_ins` for hosted tools that it does not declare.
+    """
+
+    def __init__(
+        self,
+        hosted: Sequence[HostedDeclaration],
+        readers: Sequence[CallReader],
+        stand_ins: Sequence[HostedDeclaration],
+        item_format: ItemFormat,
+        fallbacks: Mapping[str, CallReader] | None = None,
+    ) -> None:
+        self._hosted = hosted
+        self._readers: dict[str, list[CallReader]] = {}
+        for reader in readers:
+            self._readers.setdefault(reader.call_type, []).append(reader)
+        self._fallbacks = fallbacks or {}
+        self._stand_ins = stand_ins
+        self.format = item_format
+
+    def items(self, raws: Sequence[RawItem]) -> list[ReplyItem]:
+        """The items of one step, in order."""
+        return [self.item(raw, raws) for raw in raws]
+
+    def item(self, raw: RawItem, raws: Sequence[RawItem]) -> ReplyItem:
+        """One item among the items of its step."""
+        declared = _owner(self._hosted, raw)
+        if declared is not None:
+            return self.format.hosted_call(raw, declared)
+        kind = text_of(raw, "type")
+        readers = [*self._readers.get(kind, ()), *filter(None, (self._fallbacks.get(kind),))]
+        if readers and not self.format.is_answered(raw, raws):
+            for reader in readers:
+                if reader.is_call(raw, raws):
+                    return reader.read(raw)
+        item = self.format.read(raw)
+        if item is not None:
+            return item
+        stand_in = _owner(self._stand_ins, raw)
+        return self.format.hosted_call(raw, stand_in) if stand_in else self.format.unknown(raw)
+
+
+def _owner(declarations: Sequence[HostedDeclaration], raw: RawItem) -> HostedDeclaration | None:
+    for declaration in declarations:
+        if declaration.is_call(raw):
+            return declaration
+    return None

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.adapters.codec import Codec, Contribution, HostedToolCodec, RawItem
 from toolcrib.adapters.credentials import Credentials
-from toolcrib.adapters.json_fields import text_of
-from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
+from toolcrib.adapters.items import text_of
 from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCodec
 from toolcrib.errors import PromptEvaluationError, UsageError, WrongProvider
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig
@@ -59,7 +58,7 @@ def as_hosted(tool: Tool[Any, Any], *, provider: str) -> HostedTool[Any]:
     if isinstance(tool, ProviderTool):
         bound = cast("ProviderTool[Any, Any, Any]", tool)
         check_provider(bound, provider)
-        _refuse_mounts(bound)
+        bound.check_declarable()
         return _view(bound, kind_of(bound) or bound.name, bound.config)
     return _view(tool, tool.name, _DEFAULTS.get(tool.name, NoConfig)())
 
@@ -88,15 +87,6 @@ def stand_ins_of(codecs: Iterable[AnyCodec]) -> tuple[HostedDeclaration, ...]:
         for codec in codecs
         if isinstance(codec, Codec)
     )
-
-
-def _refuse_mounts(tool: ProviderTool[Any, Any, Any]) -> None:
-    """Files that would never arrive must not go unnoticed."""
-    if isinstance(tool, OpenAICodeInterpreterTool) and tool.host_mounts:
-        raise UsageError(
-            f"tool {tool.name!r} has host_mounts, and no folder of the host is allowed; give the "
-            "adapter host_roots, or upload the files and give the tool their file_ids"
-        )
 
 
 def _view(tool: Tool[Any, Any], kind: str, config: Any) -> HostedTool[Any]:

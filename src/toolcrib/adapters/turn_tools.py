@@ -1,6 +1,8 @@
 """The tools of a turn: which are offered to the model, which are withheld, and their executor.
 
 A hosted tool that the provider cannot run is replaced by its fallback, where it names one.
+
+Governance of an evaluation: policy, approver, hooks and limits.
 """
 
 from __future__ import annotations
@@ -10,11 +12,9 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolcrib.adapters.credentials import Credentials
-from toolcrib.adapters.governance import Governance, WithheldTool
 from toolcrib.adapters.hosted_calls import HostedCalls
-from toolcrib.adapters.item_classifier import ItemClassifier
 from toolcrib.adapters.support import options_of
-from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCodec
+from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCodec, ItemClassifier
 from toolcrib.adapters.tool_declarations import (
     AnyCodec,
     ClientDeclaration,
@@ -36,10 +36,39 @@ from toolcrib.tools.prepared_tool import PreparedTool, prepare
 from toolcrib.tools.provider_tools import HostedTool, ProviderTool, kind_of
 
 if TYPE_CHECKING:
+    from toolcrib.approval.approvers import Approver
+    from toolcrib.calls.call import Caller
+    from toolcrib.calls.execute import Runner
+    from toolcrib.calls.hooks import Hooks
+    from toolcrib.calls.outcome import Limits
     from toolcrib.prompt.rendered_prompt import RenderedPrompt
     from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.identity import Place, ToolRef
     from toolcrib.tools.tool import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Governance:
+    """What an executor is given besides its tools."""
+
+    policy: Policy | None = None
+    approver: Approver | None = None
+    hooks: Hooks | None = None
+    limits: Limits | None = None
+    runners: Mapping[Place, Runner] | None = None
+    """Who runs tools in places other than this process."""
+    caller: Caller | None = None
+    """On whose behalf the model makes its calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithheldTool:
+    """A tool that is not offered, and what is offered in its place."""
+
+    tool: ToolRef
+    reason: str
+    replaced_by: ToolRef | None = None
 
 
 def fallback_of(tool: Tool[Any, Any], why: UsageError) -> Tool[Any, Any] | None:

@@ -18,8 +18,7 @@ from toolcrib.tools.identity import Place
 from toolcrib.tools.tool import confines_itself
 
 if TYPE_CHECKING:
-    from toolcrib.calls.call import Call
-    from toolcrib.calls.session_calls import SessionCalls
+    from toolcrib.calls.call import Call, SessionCalls
 
 logger = logging.getLogger(__name__)
 

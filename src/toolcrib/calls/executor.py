@@ -9,15 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.admission import Admission
-from toolcrib.calls.call import Call, Caller
+from toolcrib.calls.call import Call, Caller, calls_of
 from toolcrib.calls.execute import Execution, Runner, cancel
 from toolcrib.calls.hooks import HookChain, Hooks
-from toolcrib.calls.lazy_gate import LazyGate
 from toolcrib.calls.nested_calls import CallBinding, begin_turn, go_on_with_turn
 from toolcrib.calls.outcome import DEFAULT_LIMITS, CallRequest, Limits, Outcome, run_all
-from toolcrib.calls.path import Path
+from toolcrib.calls.path import LazyGate, Path
 from toolcrib.calls.resume import Resumption
-from toolcrib.calls.session_calls import calls_of
 from toolcrib.calls.tool_table import ToolTable
 from toolcrib.calls.validate import RawArguments, encode_arguments, validate
 from toolcrib.errors import CallEnded, CallFailed, UsageError

@@ -18,11 +18,10 @@ from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Deny, Ex
 from toolcrib.approval.edit import check_edit, restore_secrets
 from toolcrib.approval.policy import Explanation, Policy, default_verdict
 from toolcrib.approval.rule import Subject, Verdict
-from toolcrib.calls.call import CallSuspended
+from toolcrib.calls.call import CallSuspended, calls_of
 from toolcrib.calls.digest import digest
 from toolcrib.calls.records import open_call
 from toolcrib.calls.request import ASKED_BY_TOOL, IN_DOUBT, LISTED, is_about_doubt, request_for
-from toolcrib.calls.session_calls import calls_of
 from toolcrib.calls.validate import parse_arguments
 from toolcrib.errors import CallEnded, InvalidDecision
 from toolcrib.failures import Failure

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
+from toolcrib.calls.call import calls_of
 from toolcrib.calls.digest import digest
 from toolcrib.calls.redaction import scrub, shown_arguments, shown_value
-from toolcrib.calls.session_calls import calls_of
 from toolcrib.ledger.encoding import encode_facts
 from toolcrib.ledger.events import CallStarted, CallUnrecorded, ToolInvoked
 from toolcrib.store.store import (

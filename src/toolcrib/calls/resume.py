@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
-from toolcrib.calls.call import Call, Caller
+from toolcrib.calls.call import Call, Caller, calls_of
 from toolcrib.calls.outcome import run_all
-from toolcrib.calls.session_calls import calls_of
 from toolcrib.calls.validate import parse_arguments
 from toolcrib.errors import CallEnded, UsageError
 from toolcrib.ledger.events import ToolUnavailable
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
-    from toolcrib.calls.lazy_gate import LazyGate
     from toolcrib.calls.outcome import Outcome
-    from toolcrib.calls.path import Path
+    from toolcrib.calls.path import LazyGate, Path
     from toolcrib.calls.tool_table import ToolTable
     from toolcrib.session.session import Session
     from toolcrib.store.store import FiledApproval, OpenCall

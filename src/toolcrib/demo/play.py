@@ -15,8 +15,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.adapters.governance import Governance
 from toolcrib.adapters.openai import OpenAIAdapter, download_files
+from toolcrib.adapters.turn_tools import Governance
 from toolcrib.approval import Actor, Approve, CallbackApprover, Deny, Reply, TerminalApprover
 from toolcrib.approval.policy_file import load_policy
 from toolcrib.demo.backends import BackendChoice, ModelAccess, open_model
@@ -43,7 +43,7 @@ from toolcrib.session.session import Session
 from toolcrib.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.response import PromptResponse
+    from toolcrib.adapters.answer import PromptResponse
     from toolcrib.approval import ApprovalRequest, Approver
     from toolcrib.approval.policy import Policy
 

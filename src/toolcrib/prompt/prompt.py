@@ -13,8 +13,7 @@ from toolcrib.prompt.attachments import Attachment, check_attachment
 from toolcrib.prompt.output import check_output_type, output_schema
 from toolcrib.prompt.overrides import Overrides
 from toolcrib.prompt.rendered_prompt import O, RenderedPrompt, render
-from toolcrib.prompt.section import Section, check_siblings, walk
-from toolcrib.prompt.template import located
+from toolcrib.prompt.section import Section, check_siblings, located, walk
 from toolcrib.tools.type_arguments import TypeArguments, type_argument
 
 _PART = re.compile(r"[a-z0-9_.-]{1,64}")

@@ -14,8 +14,7 @@ from typing_extensions import TypeVar
 from toolcrib.errors import InvalidPrompt
 from toolcrib.prompt.attachments import Attachment, FileAttachment
 from toolcrib.prompt.output import OutputSchema
-from toolcrib.prompt.section import Section, walk
-from toolcrib.prompt.template import check_placeholders, fill, located, placeholders
+from toolcrib.prompt.section import Section, check_placeholders, fill, located, placeholders, walk
 from toolcrib.tools.example import ToolExample
 from toolcrib.tools.result import ToolRenderableResult
 from toolcrib.tools.tool import Tool

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 
-from toolcrib.adapters.governance import Governance
+from toolcrib.adapters.turn_tools import Governance
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks, PreReply
 from toolcrib.errors import CallEnded, Refused, UsageError

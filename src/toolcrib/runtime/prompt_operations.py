@@ -20,8 +20,8 @@ from toolcrib.store.store import ask_store
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.prompt_adapter import PromptAdapter
-    from toolcrib.adapters.response import PromptResponse
     from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.calls.call import Caller
     from toolcrib.runtime.live_session import LiveSession

@@ -110,7 +110,7 @@ class Session:
         self.approvals = Approvals(self)
         self.executor_state: ExecutorState | None = None
         """What the executors of this session share, attached by the first of them. Only
-        `toolcrib.calls.session_calls` uses it.
+        `toolcrib.calls.call` uses it.
         """
         self.note(SessionOpened(session_id=self.session_id, at=clock(), fence=lease.fence))
         self._recover()

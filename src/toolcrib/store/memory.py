@@ -13,7 +13,7 @@ from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound, StoreError
 from toolcrib.ledger.record import Head, Record
 from toolcrib.store.codec import take_out_edit
-from toolcrib.store.memory_ledger import MemoryLedger, MemoryRecords
+from toolcrib.store.ledger_writer import MemoryLedger, MemoryRecords
 from toolcrib.store.store import (
     PAGE_SIZE,
     ApprovalFiled,

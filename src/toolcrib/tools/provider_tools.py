@@ -181,6 +181,13 @@ class ProviderTool(Tool[P, R], Generic[P, R, C]):
         """Local when there is a handler, else the provider."""
         return "provider" if self.handler is None else "local"
 
+    def check_declarable(self) -> None:
+        """Raise `UsageError` when an adapter cannot declare the tool as it is.
+
+        A class with fields that a `HostedTool` of the same kind lacks overrides this, so that what
+        they ask for is not dropped in silence.
+        """
+
 
 def kind_of(tool: Tool[Any, Any]) -> str | None:
     """Return the kind of a hosted capability, whatever the tool is called; `None` for other tools.

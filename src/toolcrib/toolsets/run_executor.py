@@ -1,4 +1,4 @@
-"""An executor whose calls may be part of an agent run."""
+"""An executor whose calls may be part of an agent run, and the values that it carries for one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.executor import Executor
-from toolcrib.toolsets.user_code import unpack
 
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
@@ -15,6 +14,26 @@ if TYPE_CHECKING:
     from toolcrib.calls.call import Call, Caller
     from toolcrib.calls.outcome import Outcome
     from toolcrib.tools.context import ToolContext
+
+
+class PackedValue(dict[str, Any]):
+    """A value with a meaning in pydantic-ai: its JSON record, with the value as `original`."""
+
+    __slots__ = ("original", "text")
+
+    def __init__(self, record: Mapping[str, Any], original: Any, text: str) -> None:
+        super().__init__(record)
+        self.original = original
+        self.text = text
+
+    def render(self) -> str:
+        """The text that stands for the value in the transcript."""
+        return self.text
+
+
+def unpack(value: Any) -> Any:
+    """The value as the tool returned it."""
+    return value.original if isinstance(value, PackedValue) else value
 
 
 class RunExecutor(Executor):

@@ -10,7 +10,7 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,26 +27,6 @@ PreT = TypeVar("PreT", bound="PreHook | GlobalPreHook | None")
 PostT = TypeVar("PostT", bound="PostHook | GlobalPostHook | None")
 
 _TOOL_CONTEXT = re.compile(r"(?:\w+\.)*ToolContext\b")
-
-
-class PackedValue(dict[str, Any]):
-    """A value with a meaning in pydantic-ai: its JSON record, with the value as `original`."""
-
-    __slots__ = ("original", "text")
-
-    def __init__(self, record: Mapping[str, Any], original: Any, text: str) -> None:
-        super().__init__(record)
-        self.original = original
-        self.text = text
-
-    def render(self) -> str:
-        """The text that stands for the value in the transcript."""
-        return self.text
-
-
-def unpack(value: Any) -> Any:
-    """The value as the tool returned it."""
-    return value.original if isinstance(value, PackedValue) else value
 
 
 def takes_tool_context(function: Callable[..., Any]) -> bool:

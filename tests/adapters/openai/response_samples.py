@@ -10,8 +10,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import strategies as st
 
-from toolcrib.adapters.items import ReplyItem
-from toolcrib.adapters.json_fields import mapping_of, mappings_of
+from toolcrib.adapters.items import ReplyItem, mapping_of, mappings_of
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.adapters.openai.adapter import classifier_of
 from toolcrib.adapters.tool_declarations import declare

@@ -187,6 +187,15 @@ def test_a_mount_that_climbs_is_refused() -> None:
         )
 
 
+def test_a_tool_with_mounts_is_not_declarable() -> None:
+    """C28: the adapter stages the files first, and declares the tool without its mounts."""
+    tool = OpenAICodeInterpreterTool(host_mounts=(MOUNT,))
+
+    with pytest.raises(UsageError, match="has host_mounts, and no folder of the host is allowed"):
+        tool.check_declarable()
+    dataclasses.replace(tool, host_mounts=()).check_declarable()
+
+
 def test_container_and_config_cannot_both_be_given() -> None:
     """Two answers to one question are refused."""
     with pytest.raises(InvalidTool, match="container= or config="):

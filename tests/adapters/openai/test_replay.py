@@ -14,7 +14,7 @@ from tests.adapters.openai.response_samples import read_items, recordings, text_
 from tests.adapters.openai.scripted_provider import Json, Provider, message, response
 from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.answer import answer_items
-from toolcrib.adapters.json_fields import mappings_of, maybe_int, text_of
+from toolcrib.adapters.items import mappings_of, maybe_int, text_of
 from toolcrib.ledger.events import ModelResponded, PromptAnswered
 from toolcrib.toolkits.apply_patch import apply_patch_tool
 from toolcrib.tools.code_interpreter import code_interpreter_tool

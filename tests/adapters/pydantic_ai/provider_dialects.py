@@ -30,7 +30,7 @@ from tests.adapters.pydantic_ai.wire.google import GoogleWire
 from tests.adapters.pydantic_ai.wire.responses import ResponsesWire
 from tests.adapters.pydantic_ai.wire.traffic import Json, Wire
 from tests.helpers.patience import PATIENCE
-from toolcrib.adapters.json_fields import mapping_of, mappings_of, text_of
+from toolcrib.adapters.items import mapping_of, mappings_of, text_of
 
 KEY: Final = "sk-test-0123456789"
 

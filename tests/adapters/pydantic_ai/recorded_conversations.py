@@ -11,7 +11,7 @@ from tests.adapters.openai.scripted_provider import response
 from tests.adapters.pydantic_ai.handwritten_scripts import message
 from tests.adapters.pydantic_ai.recordings import recorded
 from tests.adapters.pydantic_ai.wire.traffic import Json
-from toolcrib.adapters.json_fields import mapping_of, mappings_of, text_of
+from toolcrib.adapters.items import mapping_of, mappings_of, text_of
 
 ADDED = {"a": 1, "b": 2}
 """What our own tool is asked in every story."""

@@ -11,7 +11,7 @@ from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, GOOGLE, SPEE
 from tests.adapters.pydantic_ai.scripted_adapter import add, ask, happened, wire_bench
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import PromptResponse, Session, ToolInvoked, tool
-from toolcrib.adapters.json_fields import mapping_of
+from toolcrib.adapters.items import mapping_of
 from toolcrib.host_tools import HostToolDefinition
 from toolcrib.ledger.events import ModelResponded
 

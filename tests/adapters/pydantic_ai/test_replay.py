@@ -17,7 +17,7 @@ from tests.adapters.pydantic_ai.script_replay import SERVER, Replayed, Theatre
 from tests.adapters.pydantic_ai.wire.traffic import Json, Ran
 from toolcrib import PromptResponse, ToolInvoked
 from toolcrib.adapters.codec import Invocation
-from toolcrib.adapters.json_fields import mapping_of, text_of
+from toolcrib.adapters.items import mapping_of, text_of
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_codecs
 
 RECORDINGS = recordings("anthropic", "bedrock", "google", "google-vertex", "groq", "xai")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.governance import Governance
     from toolcrib.adapters.model_client import Retry
     from toolcrib.adapters.openai.adapter import OpenAIAdapter
     from toolcrib.adapters.openai.containers import (
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.openai.downloads import download_files, download_files_blocking
     from toolcrib.adapters.openai.host_files import SUPPORTED_TYPES
     from toolcrib.adapters.options import Budget
+    from toolcrib.adapters.turn_tools import Governance
 
 __all__ = [
     "SUPPORTED_TYPES",
@@ -37,7 +37,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "toolcrib.adapters.governance": ("Governance",),
+            "toolcrib.adapters.turn_tools": ("Governance",),
             "toolcrib.adapters.model_client": ("Retry",),
             "toolcrib.adapters.openai.adapter": ("OpenAIAdapter",),
             "toolcrib.adapters.openai.containers": (

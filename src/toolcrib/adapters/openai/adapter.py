@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 from toolcrib.adapters.codec import HostedToolCodec
 from toolcrib.adapters.evaluation import Evaluation
 from toolcrib.adapters.history import History
-from toolcrib.adapters.item_classifier import ItemClassifier
 from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.openai.codecs.apply_patch import OpenAIApplyPatchCodec
 from toolcrib.adapters.openai.codecs.code_interpreter import OpenAICodeInterpreterCodec
@@ -41,7 +40,7 @@ from toolcrib.adapters.openai.model_client import ResponsesClient, ResponsesEndp
 from toolcrib.adapters.openai.request import RESERVED, Requests, choice_of
 from toolcrib.adapters.options import Options, checked_options
 from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
-from toolcrib.adapters.tool_calls import CallReader, ClientCallReader, ClientCodec
+from toolcrib.adapters.tool_calls import CallReader, ClientCallReader, ClientCodec, ItemClassifier
 from toolcrib.adapters.tool_declarations import (
     AnyCodec,
     HostedDeclaration,
@@ -56,7 +55,7 @@ from toolcrib.tools.code_interpreter import CodeRun
 from toolcrib.vfs.roots import check_roots
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.response import PromptResponse
+    from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.prompt.prompt import Prompt
     from toolcrib.prompt.rendered_prompt import RenderedPrompt

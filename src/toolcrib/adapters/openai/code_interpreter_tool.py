@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
-from toolcrib.errors import InvalidTool
+from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.tools.code_interpreter import (
     DESCRIPTION,
     AutoContainer,
@@ -185,3 +185,11 @@ class OpenAICodeInterpreterTool(ProviderTool[None, CodeInterpreterResult, CodeIn
     def container(self) -> Container:
         """Where the code runs."""
         return self.config.container
+
+    def check_declarable(self) -> None:
+        """Refuse mounts that the adapter has not staged: their files would never arrive."""
+        if self.host_mounts:
+            raise UsageError(
+                f"tool {self.name!r} has host_mounts, and no folder of the host is allowed; give "
+                "the adapter host_roots, or upload the files and give the tool their file_ids"
+            )

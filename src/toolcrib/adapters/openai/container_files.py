@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.evaluation import Evaluation
-from toolcrib.adapters.items import TextContent, UserMessage
-from toolcrib.adapters.json_fields import mapping_of, texts_of
+from toolcrib.adapters.items import TextContent, UserMessage, mapping_of, texts_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.adapters.openai.host_files import HostFiles, Plan, Uploads, plan_files
 from toolcrib.errors import PromptEvaluationError, UsageError

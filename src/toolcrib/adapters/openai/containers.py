@@ -12,8 +12,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.codec import RawItem
-from toolcrib.adapters.items import Item, ModelMessage, ReasoningItem, UserMessage
-from toolcrib.adapters.json_fields import mappings_of, maybe_text, plain, text_of
+from toolcrib.adapters.items import (
+    Item,
+    ModelMessage,
+    ReasoningItem,
+    UserMessage,
+    mappings_of,
+    maybe_text,
+    plain,
+    text_of,
+)
 from toolcrib.adapters.openai.codecs.auto_container import wire_network
 from toolcrib.adapters.openai.request_errors import WHAT_TO_DO, error_text, is_container_gone
 from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
@@ -30,7 +38,7 @@ from toolcrib.tools.code_interpreter import (
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-    from toolcrib.adapters.response import PromptResponse
+    from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.tool_declarations import HostedDeclaration
 
 

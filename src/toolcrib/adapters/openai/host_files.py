@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from toolcrib.adapters.codec import RawItem
-from toolcrib.adapters.json_fields import plain, text_of
+from toolcrib.adapters.items import plain, text_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.adapters.openai.request_errors import error_text, is_container_gone
 from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError

@@ -30,15 +30,13 @@ from toolcrib.adapters.items import (
     UploadedFile,
     UserMessage,
     WebSource,
-)
-from toolcrib.adapters.json_fields import (
     mapping_of,
     mappings_of,
     maybe_int,
     maybe_text,
     text_of,
 )
-from toolcrib.adapters.openai.codecs.unknown import OpenAIUnknownCodec, is_any_call, kind_of
+from toolcrib.adapters.openai.unknown_calls import OpenAIUnknownCodec, is_any_call, kind_of
 from toolcrib.adapters.tool_calls import redacted_arguments, redacted_fields
 from toolcrib.adapters.tool_declarations import HostedDeclaration, undeclared
 

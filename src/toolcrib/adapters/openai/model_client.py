@@ -14,9 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
+from toolcrib.adapters.answer import Usage
 from toolcrib.adapters.history import ReplyItems
-from toolcrib.adapters.items import ModelMessage, ReasoningItem
-from toolcrib.adapters.json_fields import (
+from toolcrib.adapters.items import (
+    ModelMessage,
+    ReasoningItem,
     mapping_of,
     mappings_of,
     maybe_int,
@@ -38,7 +40,6 @@ from toolcrib.adapters.openai.request_errors import (
     is_passing,
 )
 from toolcrib.adapters.openai.stream import Streamed, Watcher
-from toolcrib.adapters.response import Usage
 from toolcrib.errors import (
     ContainerGone,
     DeadlinePassed,
@@ -50,10 +51,10 @@ from toolcrib.errors import (
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem
     from toolcrib.adapters.history import Conversation
-    from toolcrib.adapters.item_classifier import ItemClassifier
     from toolcrib.adapters.items import ReplyItem
     from toolcrib.adapters.loop import StreamAnnouncer
     from toolcrib.adapters.openai.request import Requests
+    from toolcrib.adapters.tool_calls import ItemClassifier
     from toolcrib.ledger.events import ModelStatus
 
 

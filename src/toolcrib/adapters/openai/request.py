@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.adapters.codec import Codec
-from toolcrib.adapters.json_fields import plain
+from toolcrib.adapters.items import plain
 from toolcrib.adapters.openai.items import write_item
 from toolcrib.errors import PromptEvaluationError
 

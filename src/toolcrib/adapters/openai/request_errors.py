@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from toolcrib.adapters.json_fields import plain, text_of
+from toolcrib.adapters.items import plain, text_of
 from toolcrib.errors import ReplyBroken
 
 WHAT_TO_DO: Final = (

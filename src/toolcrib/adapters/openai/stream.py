@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.adapters.json_fields import mapping_of, maybe_int, maybe_text, plain, text_of
+from toolcrib.adapters.items import mapping_of, maybe_int, maybe_text, plain, text_of
 from toolcrib.errors import ReplyBroken
 
 if TYPE_CHECKING:

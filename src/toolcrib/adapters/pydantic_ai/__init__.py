@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.governance import Governance
     from toolcrib.adapters.model_client import Retry
     from toolcrib.adapters.options import Budget
     from toolcrib.adapters.pydantic_ai.adapter import PydanticAIAdapter
     from toolcrib.adapters.pydantic_ai.codecs.registry import default_codecs
     from toolcrib.adapters.pydantic_ai.google_interactions import GoogleInteractionsModel
+    from toolcrib.adapters.turn_tools import Governance
 
 __all__ = [
     "Budget",
@@ -27,7 +27,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "toolcrib.adapters.governance": ("Governance",),
+            "toolcrib.adapters.turn_tools": ("Governance",),
             "toolcrib.adapters.model_client": ("Retry",),
             "toolcrib.adapters.options": ("Budget",),
             "toolcrib.adapters.pydantic_ai.adapter": ("PydanticAIAdapter",),

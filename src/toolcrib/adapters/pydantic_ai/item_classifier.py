@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from toolcrib.adapters.codec import RawItem, failure_of
-from toolcrib.adapters.item_classifier import ItemClassifier
 from toolcrib.adapters.items import (
     ContextItem,
     HostedCallItem,
@@ -18,8 +17,10 @@ from toolcrib.adapters.items import (
     ToolCallItem,
     ToolOutputItem,
     UnknownItem,
+    mapping_of,
+    maybe_text,
+    text_of,
 )
-from toolcrib.adapters.json_fields import mapping_of, maybe_text, text_of
 from toolcrib.adapters.pydantic_ai.codecs.mcp import LISTING
 from toolcrib.adapters.pydantic_ai.codecs.unknown import UnknownCallCodec
 from toolcrib.adapters.pydantic_ai.parts import (
@@ -34,7 +35,12 @@ from toolcrib.adapters.pydantic_ai.parts import (
     read_message,
     without_text,
 )
-from toolcrib.adapters.tool_calls import CallReader, ClientCallReader, redacted_arguments
+from toolcrib.adapters.tool_calls import (
+    CallReader,
+    ClientCallReader,
+    ItemClassifier,
+    redacted_arguments,
+)
 from toolcrib.adapters.tool_declarations import HostedDeclaration, ToolDeclarations, undeclared
 from toolcrib.adapters.turn_tools import ProviderProfile
 

@@ -16,8 +16,8 @@ from toolcrib.adapters.items import (
     ToolOutputItem,
     UploadedFile,
     UserMessage,
+    text_of,
 )
-from toolcrib.adapters.json_fields import text_of
 from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, RESPONSE, response_of
 from toolcrib.errors import UsageError
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from toolcrib.adapters.answer import Usage
 from toolcrib.adapters.history import ReplyItems
-from toolcrib.adapters.json_fields import maybe_text
+from toolcrib.adapters.items import maybe_text
 from toolcrib.adapters.model_client import (
     ModelReply,
     Retry,
@@ -19,7 +20,6 @@ from toolcrib.adapters.model_client import (
     send_with_retries,
 )
 from toolcrib.adapters.pydantic_ai.parts import items_of, with_calls
-from toolcrib.adapters.response import Usage
 from toolcrib.errors import DeadlinePassed, PromptEvaluationError, ReplyBroken
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from pydantic_ai.usage import RequestUsage
 
     from toolcrib.adapters.history import Conversation
-    from toolcrib.adapters.item_classifier import ItemClassifier
     from toolcrib.adapters.loop import StreamAnnouncer
     from toolcrib.adapters.pydantic_ai.messages import MessageHistory
     from toolcrib.adapters.pydantic_ai.request import RequestTemplate
+    from toolcrib.adapters.tool_calls import ItemClassifier
     from toolcrib.ledger.events import ModelStatus
 
 

@@ -22,8 +22,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import to_json, to_jsonable_python
 
-from toolcrib.adapters.items import Annotation, MessageText, ModelMessage, Phase, WebSource
-from toolcrib.adapters.json_fields import mapping_of, mappings_of, maybe_int, maybe_text, text_of
+from toolcrib.adapters.items import (
+    Annotation,
+    MessageText,
+    ModelMessage,
+    Phase,
+    WebSource,
+    mapping_of,
+    mappings_of,
+    maybe_int,
+    maybe_text,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

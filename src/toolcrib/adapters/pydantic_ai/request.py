@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.adapters.json_fields import mapping_of, text_of
+from toolcrib.adapters.items import mapping_of, text_of
 from toolcrib.adapters.pydantic_ai.models import inner_models
 from toolcrib.errors import PromptEvaluationError, UsageError
 

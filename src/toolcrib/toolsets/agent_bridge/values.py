@@ -30,7 +30,7 @@ from pydantic_ai.messages import is_multi_modal_content
 from toolcrib.errors import ApprovalRequired, ControlFlow, ModelRetry, ToolTimeout
 from toolcrib.ledger.encoding import rendered
 from toolcrib.tools.result import ToolResult
-from toolcrib.toolsets.user_code import PackedValue, signal_of, unpack
+from toolcrib.toolsets.run_executor import PackedValue, unpack
 
 if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
@@ -154,11 +154,13 @@ class RunSignal(ControlFlow):
 
 
 def translate(error: Exception) -> ControlFlow | None:
-    """Toolcrib's signal for an exception of pydantic-ai; None for an ordinary failure.
+    """Toolcrib's signal for an exception of either library; None for an ordinary failure.
 
     `ToolFailed` is an ordinary failure: post hooks may see it and recover from it.
     """
     match error:
+        case ControlFlow():
+            return error
         case agent_exceptions.ApprovalRequired(metadata=metadata):
             return ApprovalRequired(metadata)
         case agent_exceptions.ModelRetry(message=message):
@@ -251,7 +253,7 @@ async def _awaited(reply: Awaitable[Any]) -> Any:
     try:
         return await reply
     except Exception as error:
-        signal = signal_of(error)
+        signal = translate(error)
         if signal is None or signal is error:
             raise
         raise signal from error

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tests.adapters.pydantic_ai.codecs.loopback_server import Loopback, Reply, loopback, model_at
-from toolcrib.adapters.json_fields import mapping_of, mappings_of, text_of
+from toolcrib.adapters.items import mapping_of, mappings_of, text_of
 from toolcrib.adapters.pydantic_ai.codecs.code_interpreter import CodeInterpreterCodec
 from toolcrib.adapters.pydantic_ai.parts import items_of
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig

@@ -9,7 +9,7 @@ import pytest
 from tests.adapters.openai.response_samples import Items, fixture, recorded_outputs, recordings
 from tests.adapters.pydantic_ai.codecs.recorded_items import answered
 from toolcrib.adapters.codec import Codec
-from toolcrib.adapters.json_fields import mappings_of
+from toolcrib.adapters.items import mappings_of
 from toolcrib.adapters.openai import adapter as ours
 from toolcrib.adapters.pydantic_ai.codecs import registry as theirs
 from toolcrib.adapters.tool_declarations import undeclared

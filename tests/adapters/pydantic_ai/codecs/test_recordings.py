@@ -10,7 +10,7 @@ import pytest
 from tests.adapters.openai.response_samples import recordings
 from tests.adapters.pydantic_ai.codecs.recorded_items import Items, column, replayed
 from toolcrib.adapters.codec import Codec, Invocation
-from toolcrib.adapters.json_fields import mapping_of, mappings_of, text_of
+from toolcrib.adapters.items import mapping_of, mappings_of, text_of
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_codecs
 from toolcrib.adapters.pydantic_ai.parts import text_in
 from toolcrib.adapters.tool_declarations import undeclared

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, TypeAlias, assert_never
 
 from toolcrib.adapters.answer import PlacedAnnotation
 from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
-from toolcrib.adapters.json_fields import json_object_of, mappings_of, maybe_text, plain, text_of
+from toolcrib.adapters.items import json_object_of, mappings_of, maybe_text, plain, text_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.adapters.openai.codecs.auto_container import wire_options
 from toolcrib.adapters.openai.items import annotations_of

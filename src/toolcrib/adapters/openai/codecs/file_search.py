@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, assert_never
 
 from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
-from toolcrib.adapters.json_fields import (
+from toolcrib.adapters.items import (
     mapping_of,
     mappings_of,
     maybe_float,

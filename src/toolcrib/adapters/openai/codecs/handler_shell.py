@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from toolcrib.adapters.codec import RawItem
-from toolcrib.adapters.json_fields import mapping_of, mappings_of, maybe_int, text_of
+from toolcrib.adapters.items import mapping_of, mappings_of, maybe_int, text_of
 from toolcrib.adapters.openai.items import caller_of
 from toolcrib.adapters.tool_calls import (
     AnyProviderTool,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
-from toolcrib.adapters.json_fields import mapping_of, maybe_text, plain, text_of
+from toolcrib.adapters.items import mapping_of, maybe_text, plain, text_of
 from toolcrib.tools.image_generation import (
     KIND,
     GeneratedImage,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, assert_never
 
 from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
 from toolcrib.adapters.credentials import Credentials
-from toolcrib.adapters.json_fields import (
+from toolcrib.adapters.items import (
     json_object_of,
     mapping_of,
     mappings_of,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
-from toolcrib.adapters.json_fields import (
+from toolcrib.adapters.items import (
     json_object_of,
     mapping_of,
     mappings_of,

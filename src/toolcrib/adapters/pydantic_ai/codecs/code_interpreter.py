@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.answer import PlacedAnnotation
 from toolcrib.adapters.codec import Invocation, RawItem
-from toolcrib.adapters.json_fields import (
+from toolcrib.adapters.items import (
     mapping_of,
     mappings_of,
     maybe_int,

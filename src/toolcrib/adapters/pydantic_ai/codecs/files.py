@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolcrib.adapters.codec import RawItem
-from toolcrib.adapters.json_fields import mapping_of, maybe_text, text_of
+from toolcrib.adapters.items import mapping_of, maybe_text, text_of
 from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.parts import FILE, NATIVE_CALL, NATIVE_RETURN
 

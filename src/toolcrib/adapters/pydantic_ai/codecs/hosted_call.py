@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from toolcrib.adapters.codec import RawItem
-from toolcrib.adapters.json_fields import json_object_of, mapping_of, maybe_text, text_of
+from toolcrib.adapters.items import json_object_of, mapping_of, maybe_text, text_of
 from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, NATIVE_RETURN
 
 # The providers' words for a call that failed.

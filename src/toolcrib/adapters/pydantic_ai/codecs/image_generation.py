@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final, cast, get_args
 
 from toolcrib.adapters.codec import Invocation, RawItem
-from toolcrib.adapters.json_fields import maybe_text, plain, text_of
+from toolcrib.adapters.items import maybe_text, plain, text_of
 from toolcrib.adapters.pydantic_ai.codecs.files import base64_of, images_of, is_image, media_type
 from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec

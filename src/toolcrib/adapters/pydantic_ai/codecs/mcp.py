@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.codec import Invocation, RawItem
-from toolcrib.adapters.json_fields import (
-    mapping_of,
-    mappings_of,
-    maybe_text,
-    plain,
-    text_of,
-    texts_of,
-)
+from toolcrib.adapters.items import mapping_of, mappings_of, maybe_text, plain, text_of, texts_of
 from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.tools.mcp import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, cast
 
 from toolcrib.adapters.codec import Contribution, RawItem
-from toolcrib.adapters.json_fields import json_object_of, mapping_of, text_of
+from toolcrib.adapters.items import json_object_of, mapping_of, text_of
 from toolcrib.adapters.pydantic_ai.parts import TOOL_CALL, TOOL_RETURN
 from toolcrib.adapters.support import check, options_of
 from toolcrib.adapters.tool_calls import (

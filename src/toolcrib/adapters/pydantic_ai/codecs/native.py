@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 from toolcrib.adapters.codec import Codec, Contribution, Invocation, RawItem
-from toolcrib.adapters.json_fields import text_of
+from toolcrib.adapters.items import text_of
 from toolcrib.adapters.pydantic_ai.codecs.hosted_call import (
     HostedCall,
     hosted_call_of,

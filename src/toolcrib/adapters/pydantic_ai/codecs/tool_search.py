@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from toolcrib.adapters.codec import Invocation, RawItem
-from toolcrib.adapters.json_fields import mappings_of, plain, text_of
+from toolcrib.adapters.items import mappings_of, plain, text_of
 from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.tools.provider_tools import HostedTool

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from toolcrib.adapters.codec import Invocation, RawItem
-from toolcrib.adapters.json_fields import plain
+from toolcrib.adapters.items import plain
 from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.errors import UnsupportedOption

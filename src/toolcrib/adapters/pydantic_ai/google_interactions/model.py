@@ -19,7 +19,7 @@ from pydantic_ai.native_tools import AbstractNativeTool, MCPServerTool
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 
-from toolcrib.adapters.json_fields import mappings_of, maybe_text, plain, text_of
+from toolcrib.adapters.items import mappings_of, maybe_text, plain, text_of
 from toolcrib.adapters.pydantic_ai.google_interactions.request import (
     body_of,
     steps_of,

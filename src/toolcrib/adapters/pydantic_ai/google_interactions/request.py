@@ -39,7 +39,7 @@ from pydantic_ai.native_tools import (
     WebSearchTool,
 )
 
-from toolcrib.adapters.json_fields import mapping_of
+from toolcrib.adapters.items import mapping_of
 from toolcrib.adapters.pydantic_ai.google_interactions.response import STEP
 
 _LIMITS: Final[Mapping[str, str]] = {

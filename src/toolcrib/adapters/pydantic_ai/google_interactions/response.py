@@ -29,7 +29,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RequestUsage
 
 from toolcrib.adapters.codec import RawItem
-from toolcrib.adapters.json_fields import mapping_of, mappings_of, maybe_int, maybe_text, text_of
+from toolcrib.adapters.items import mapping_of, mappings_of, maybe_int, maybe_text, text_of
 from toolcrib.adapters.pydantic_ai.parts import UNREAD
 
 

@@ -12,7 +12,7 @@ from pydantic_ai.messages import ModelResponseStreamEvent, TextPart
 from pydantic_ai.models import StreamedResponse
 
 from toolcrib.adapters.codec import RawItem
-from toolcrib.adapters.json_fields import json_object_of, mapping_of, mappings_of, plain, text_of
+from toolcrib.adapters.items import json_object_of, mapping_of, mappings_of, plain, text_of
 from toolcrib.adapters.pydantic_ai.google_interactions.response import (
     StepReader,
     details_of,

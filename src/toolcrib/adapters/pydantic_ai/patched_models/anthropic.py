@@ -29,7 +29,7 @@ from pydantic_ai.models import StreamedResponse
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_core import to_json
 
-from toolcrib.adapters.json_fields import json_object_of, mapping_of, plain, text_of
+from toolcrib.adapters.items import json_object_of, mapping_of, plain, text_of
 from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
     PatchedServerToolModel,
     add_part,

@@ -19,7 +19,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import StreamedResponse
 from pydantic_ai.models.bedrock import BedrockConverseModel, BedrockStreamedResponse
 
-from toolcrib.adapters.json_fields import json_object_of, mapping_of, mappings_of, text_of
+from toolcrib.adapters.items import json_object_of, mapping_of, mappings_of, text_of
 from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
     AsyncPatchedModel,
     add_part,

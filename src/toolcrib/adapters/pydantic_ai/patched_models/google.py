@@ -19,7 +19,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import StreamedResponse
 from pydantic_ai.models.google import GeminiStreamedResponse, GoogleModel
 
-from toolcrib.adapters.json_fields import mapping_of, plain, text_of
+from toolcrib.adapters.items import mapping_of, plain, text_of
 from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
     PatchedModel,
     add_part,

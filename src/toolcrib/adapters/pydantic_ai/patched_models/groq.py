@@ -21,7 +21,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import StreamedResponse
 from pydantic_ai.models.groq import GroqModel
 
-from toolcrib.adapters.json_fields import json_object_of, mapping_of, mappings_of, plain, text_of
+from toolcrib.adapters.items import json_object_of, mapping_of, mappings_of, plain, text_of
 from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
     PatchedModel,
     add_part,

@@ -19,8 +19,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import StreamedResponse
 from pydantic_ai.models.openai import OpenAIResponsesModel
 
-from toolcrib.adapters.json_fields import json_object_of, plain, text_of
-from toolcrib.adapters.openai.codecs.unknown import is_any_call, kind_of
+from toolcrib.adapters.items import json_object_of, plain, text_of
+from toolcrib.adapters.openai.unknown_calls import is_any_call, kind_of
 from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
     PatchedModel,
     add_part,

@@ -12,7 +12,7 @@ from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
 from tests.adapters.openai.response_samples import JSON_VALUES
 from tests.adapters.openai.scripted_provider import Json, call, message, response
 from toolcrib import Session, ToolInvoked
-from toolcrib.adapters.openai.codecs.unknown import OpenAIUnknownCodec, is_any_call, kind_of
+from toolcrib.adapters.openai.unknown_calls import OpenAIUnknownCodec, is_any_call, kind_of
 from toolcrib.adapters.tool_declarations import undeclared
 from toolcrib.errors import UsageError
 
