@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     )
     from toolcrib.failures import Failure
     from toolcrib.ledger.events import Event, ToolInvoked
-    from toolcrib.prompt.prompt import Prompt
-    from toolcrib.prompt.rendered_prompt import RenderedPrompt
+    from toolcrib.prompt.prompt import Prompt, RenderedPrompt
     from toolcrib.prompt.section import MarkdownSection, Section
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.runtime import create_runtime
@@ -133,8 +132,10 @@ if not TYPE_CHECKING:
             ),
             "toolcrib.failures": ("Failure",),
             "toolcrib.ledger.events": ("Event", "ToolInvoked"),
-            "toolcrib.prompt.prompt": ("Prompt",),
-            "toolcrib.prompt.rendered_prompt": ("RenderedPrompt",),
+            "toolcrib.prompt.prompt": (
+                "Prompt",
+                "RenderedPrompt",
+            ),
             "toolcrib.prompt.section": ("MarkdownSection", "Section"),
             "toolcrib.runtime.config": ("RuntimeConfig",),
             "toolcrib.runtime.runtime": ("create_runtime",),

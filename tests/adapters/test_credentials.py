@@ -24,12 +24,12 @@ from tests.adapters.openai.scripted_provider import (
     response,
 )
 from toolcrib import Approve, HostedTool, PromptEvaluationError, Session, ToolInvoked
-from toolcrib.adapters.answer import Usage
 from toolcrib.adapters.codec import Contribution
 from toolcrib.adapters.credentials import Credentials, Pieces
 from toolcrib.adapters.history import Conversation, ReplyItems
 from toolcrib.adapters.openai.adapter import default_codecs
 from toolcrib.adapters.openai.model_client import ResponsesReply
+from toolcrib.adapters.options import Usage
 from toolcrib.adapters.tool_declarations import HostedDeclaration, declare
 from toolcrib.ledger.events import TextDelta
 from toolcrib.testing import Recorder

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.adapters.answer import Usage
-from toolcrib.adapters.options import Budget
+from toolcrib.adapters.options import Budget, Usage
 from toolcrib.errors import PromptEvaluationError, UsageError
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.answer import PromptResponse, ResponseStatus, Usage
+    from toolcrib.adapters.answer import PromptResponse, ResponseStatus
     from toolcrib.adapters.codec import Codec, Contribution, HostedToolCodec, Invocation
     from toolcrib.adapters.model_client import Retry
-    from toolcrib.adapters.options import Budget
+    from toolcrib.adapters.options import Budget, Usage
     from toolcrib.adapters.prompt_adapter import PromptAdapter
     from toolcrib.adapters.turn_tools import Governance
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from toolcrib.adapters.items import Annotation, Item, ModelMessage, ReplyItem
+from toolcrib.adapters.options import Usage
 from toolcrib.errors import OutputMismatch
 from toolcrib.prompt.output import OutputSchema
 from toolcrib.tools.type_arguments import TypeArguments
@@ -150,31 +151,6 @@ O = TypeVar("O")  # noqa: E741
 ResponseStatus = Literal["completed", "waiting"]
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens, summed over every request of a turn."""
-
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
-
-    @property
-    def total_tokens(self) -> int:
-        """Input and output together."""
-        return self.input_tokens + self.output_tokens
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.requests + other.requests,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptResponse(TypeArguments, Generic[O]):
     """The answer to a prompt, with everything that happened on the way.
@@ -196,7 +172,7 @@ class PromptResponse(TypeArguments, Generic[O]):
     """Every provider-run call, with the name of its tool, in order."""
     citations: tuple[Any, ...] = ()
     """What the answer cites; spans are offsets into `text`."""
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     pending: tuple[ApprovalRequest, ...] = ()
     model: str | None = None
     request_ids: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
@@ -21,8 +22,11 @@ class Credentials:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._secrets = tuple(dict.fromkeys(filter(None, secrets)))
-        self._scrubber = Scrubber(list(self._secrets)) if self._secrets else None
         self._searched = [secret for secret in self._secrets if len(secret) >= SHORTEST_PART]
+
+    @cached_property
+    def _scrubber(self) -> Scrubber | None:
+        return Scrubber(list(self._secrets)) if self._secrets else None
 
     def hide(self, data: Any) -> Any:
         """JSON data, or a text, without them."""

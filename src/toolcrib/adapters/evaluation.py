@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.turn_tools import TurnTools, WithheldTool
     from toolcrib.calls.outcome import Outcome
     from toolcrib.ledger.events import Event
-    from toolcrib.prompt.rendered_prompt import RenderedPrompt
+    from toolcrib.prompt.prompt import RenderedPrompt
     from toolcrib.session.session import Session
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from toolcrib.adapters.answer import Usage
 from toolcrib.adapters.items import (
     Item,
     ReplyItem,
@@ -19,6 +18,7 @@ from toolcrib.adapters.items import (
     UserMessage,
     tool_calls,
 )
+from toolcrib.adapters.options import Usage
 from toolcrib.errors import InvalidState
 from toolcrib.ledger.events import Event, ModelResponded, PromptAnswered, PromptStarted, ToolInvoked
 from toolcrib.ledger.record import events

@@ -14,10 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from toolcrib.adapters.answer import (
-    PromptResponse,
-    Usage,
-)
+from toolcrib.adapters.answer import PromptResponse
 from toolcrib.adapters.credentials import Credentials
 from toolcrib.adapters.history import (
     Conversation,
@@ -26,6 +23,7 @@ from toolcrib.adapters.items import (
     ReplyItem,
     tool_calls,
 )
+from toolcrib.adapters.options import Usage
 from toolcrib.errors import PromptEvaluationError
 from toolcrib.session.turns import call_here
 
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.options import Budget, TurnOptions
     from toolcrib.adapters.turn_tools import Governance, TurnTools
     from toolcrib.calls.outcome import Outcome
-    from toolcrib.prompt.rendered_prompt import RenderedPrompt
+    from toolcrib.prompt.prompt import RenderedPrompt
     from toolcrib.session.session import Session
 
 import logging
@@ -68,7 +66,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.options import TurnOptions
     from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.calls.outcome import Outcome
-    from toolcrib.prompt.rendered_prompt import RenderedPrompt
+    from toolcrib.prompt.prompt import RenderedPrompt
     from toolcrib.session.session import Session
     from toolcrib.tools.prepared_tool import PreparedTool
 

@@ -4,14 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
-from toolcrib.adapters.answer import Usage
+if TYPE_CHECKING:
+    pass
+
+from typing import TYPE_CHECKING, TypedDict
+
 from toolcrib.errors import EvaluationReason, PromptEvaluationError, UsageError
 
 if TYPE_CHECKING:
     from toolcrib.adapters.turn_tools import Governance
     from toolcrib.session.bus import EventBus
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens, summed over every request of a turn."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.requests + other.requests,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
 
 
 @dataclass(frozen=True, slots=True)

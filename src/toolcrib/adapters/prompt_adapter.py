@@ -31,8 +31,7 @@ from toolcrib.session.turns import call_here
 if TYPE_CHECKING:
     from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.evaluation import Evaluation
-    from toolcrib.prompt.prompt import Prompt
-    from toolcrib.prompt.rendered_prompt import RenderedPrompt
+    from toolcrib.prompt.prompt import Prompt, RenderedPrompt
     from toolcrib.session.bus import EventBus
 
 O = TypeVar("O")  # noqa: E741

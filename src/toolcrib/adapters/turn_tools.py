@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.execute import Runner
     from toolcrib.calls.hooks import Hooks
     from toolcrib.calls.outcome import Limits
-    from toolcrib.prompt.rendered_prompt import RenderedPrompt
+    from toolcrib.prompt.prompt import RenderedPrompt
     from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.identity import Place, ToolRef
@@ -254,6 +254,8 @@ def why_withheld(
     is_asked = _asks_each_time(tool)
     if tool.ref.name in session.need_user_approve_tools and not is_asked:
         return "the session asks before this tool runs, and nobody can be asked on the provider"
+    if governance.policy is None and not tool.tool.requires_approval:
+        return None
     subject = Subject(
         tool=tool.ref,
         arguments={},

@@ -62,17 +62,9 @@ class Executor:
             hooks.check(self._table.tools)
             for name in self._table.tools:
                 self._link_hooks(name)
-        self._gate = LazyGate(session, policy, approver)
-        execution = Execution(runners or {}, self.limits.timeout, self._calls)
-        self._path = Path(
-            table=self._table,
-            chains=self._chains,
-            gate=self._gate,
-            admission=Admission(self.limits),
-            execution=execution,
-            limits=self.limits,
-            make_context=self._context,
-        )
+        self._policy = policy
+        self._approver = approver
+        self._runners = runners or {}
         self._open_turns = 0
 
     async def call(
@@ -284,6 +276,23 @@ class Executor:
             session=session,
             bus=session.bus,
             binding=CallBinding(self, call),
+        )
+
+    @cached_property
+    def _gate(self) -> LazyGate:
+        return LazyGate(self.session, self._policy, self._approver)
+
+    @cached_property
+    def _path(self) -> Path:
+        """The path of this executor's calls, made for the first of them."""
+        return Path(
+            table=self._table,
+            chains=self._chains,
+            gate=self._gate,
+            admission=Admission(self.limits),
+            execution=Execution(self._runners, self.limits.timeout, self._calls),
+            limits=self.limits,
+            make_context=self._context,
         )
 
     @cached_property

@@ -22,7 +22,7 @@ class ToolTable:
     def __init__(self, tools: Iterable[Any] = ()) -> None:
         self._current: dict[str, PreparedTool] = {}
         for tool in tools:
-            self._insert(prepare(tool))
+            self._insert(tool if isinstance(tool, PreparedTool) else prepare(tool))
         self._pinned = self._current
         self._declarations: tuple[Declaration, ...] | None = None
 

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
     from toolcrib.prompt.output import OutputSchema
     from toolcrib.prompt.overrides import Override, Overrides, digest_of
-    from toolcrib.prompt.prompt import Prompt
-    from toolcrib.prompt.rendered_prompt import RenderedPrompt
+    from toolcrib.prompt.prompt import Prompt, RenderedPrompt
     from toolcrib.prompt.section import MarkdownSection, Section, Visibility
 
 __all__ = [
@@ -39,8 +38,10 @@ if not TYPE_CHECKING:
             "toolcrib.errors": ("OutputMismatch",),
             "toolcrib.prompt.output": ("OutputSchema",),
             "toolcrib.prompt.overrides": ("Override", "Overrides", "digest_of"),
-            "toolcrib.prompt.prompt": ("Prompt",),
-            "toolcrib.prompt.rendered_prompt": ("RenderedPrompt",),
+            "toolcrib.prompt.prompt": (
+                "Prompt",
+                "RenderedPrompt",
+            ),
             "toolcrib.prompt.section": ("MarkdownSection", "Section", "Visibility"),
         },
     )

@@ -225,7 +225,8 @@ class Session:
         """Tell reducers and subscribers of an event that is in the ledger."""
         if self.reducers.slices:
             self.reducers.apply(event)
-        self.bus.publish(event)
+        if self.bus.subscribers:
+            self.bus.publish(event)
 
     def add_reducer(
         self, key: str, event_type: type[E], reducer: Callable[[S, E], S], initial: S

@@ -17,7 +17,7 @@ from pydantic_ai.settings import ModelSettings
 from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, KEY, SPEECHES
 from tests.adapters.pydantic_ai.scripted_adapter import Script, add, ask, bench, call, wire_bench
 from tests.adapters.pydantic_ai.wire.traffic import Json
-from toolcrib.adapters.answer import Usage
+from toolcrib.adapters.options import Usage
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.adapters.pydantic_ai.models import keys_of
 from toolcrib.errors import UsageError

@@ -57,8 +57,7 @@ from toolcrib.vfs.roots import check_roots
 if TYPE_CHECKING:
     from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.turn_tools import TurnTools
-    from toolcrib.prompt.prompt import Prompt
-    from toolcrib.prompt.rendered_prompt import RenderedPrompt
+    from toolcrib.prompt.prompt import Prompt, RenderedPrompt
 
 
 def default_codecs() -> dict[str, HostedToolCodec[Any, Any]]:

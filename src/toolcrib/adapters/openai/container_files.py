@@ -22,7 +22,7 @@ from toolcrib.tools.code_interpreter import KIND, ExistingContainer
 if TYPE_CHECKING:
     from toolcrib.adapters.openai.model_client import ResponsesEndpoint
     from toolcrib.adapters.turn_tools import TurnTools
-    from toolcrib.prompt.rendered_prompt import RenderedPrompt
+    from toolcrib.prompt.prompt import RenderedPrompt
     from toolcrib.session.session import Session
     from toolcrib.tools.tool import Tool
     from toolcrib.vfs.mount import StagedFile

@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
-from toolcrib.adapters.answer import Usage
 from toolcrib.adapters.history import ReplyItems
 from toolcrib.adapters.items import (
     ModelMessage,
@@ -40,6 +39,7 @@ from toolcrib.adapters.openai.request_errors import (
     is_passing,
 )
 from toolcrib.adapters.openai.stream import Streamed, Watcher
+from toolcrib.adapters.options import Usage
 from toolcrib.errors import (
     ContainerGone,
     DeadlinePassed,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         ToolDeclarations,
     )
     from toolcrib.prompt.output import OutputSchema
-    from toolcrib.prompt.rendered_prompt import RenderedPrompt
+    from toolcrib.prompt.prompt import RenderedPrompt
 
 
 class Outgoing:

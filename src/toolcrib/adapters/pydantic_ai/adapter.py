@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from toolcrib.adapters.turn_tools import TurnTools
-    from toolcrib.prompt.prompt import Prompt
-    from toolcrib.prompt.rendered_prompt import RenderedPrompt
+    from toolcrib.prompt.prompt import Prompt, RenderedPrompt
 
 O = TypeVar("O")  # noqa: E741
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.adapters.answer import Usage
 from toolcrib.adapters.history import ReplyItems
 from toolcrib.adapters.items import maybe_text
 from toolcrib.adapters.model_client import (
@@ -19,6 +18,7 @@ from toolcrib.adapters.model_client import (
     late,
     send_with_retries,
 )
+from toolcrib.adapters.options import Usage
 from toolcrib.adapters.pydantic_ai.parts import items_of, with_calls
 from toolcrib.errors import DeadlinePassed, PromptEvaluationError, ReplyBroken
 

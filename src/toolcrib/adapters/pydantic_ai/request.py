@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.options import TurnOptions
     from toolcrib.adapters.tool_declarations import ToolDeclarations
     from toolcrib.prompt.output import OutputSchema
-    from toolcrib.prompt.rendered_prompt import RenderedPrompt
+    from toolcrib.prompt.prompt import RenderedPrompt
 
 
 def choice_of(declared: ToolDeclarations, wanted: str, prompt_name: str) -> dict[str, Any]:

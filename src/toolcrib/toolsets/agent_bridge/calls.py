@@ -17,8 +17,7 @@ from weakref import WeakKeyDictionary
 from pydantic_ai.exceptions import ApprovalRequired
 
 from toolcrib.calls.call import Caller, calls_of
-from toolcrib.calls.executor import MAX_ID_CHARS
-from toolcrib.calls.nested_calls import begin_turn
+from toolcrib.calls.executor import MAX_ID_CHARS, begin_turn
 from toolcrib.errors import InvalidDecision
 from toolcrib.session.turns import OpenTurn, in_turn
 from toolcrib.store.store import ask_store
