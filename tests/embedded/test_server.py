@@ -28,7 +28,7 @@ from toolcrib.embedded import (
     EmbeddedProvider,
 )
 from toolcrib.embedded.http.bodies import MAX_BODY
-from toolcrib.embedded.http.socket import MAX_WAITING
+from toolcrib.embedded.http.responses import MAX_WAITING
 from toolcrib.embedded.server import ProviderServer
 from toolcrib.errors import UsageError
 from toolcrib.runtime.principal import Principal

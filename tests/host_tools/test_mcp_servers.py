@@ -8,7 +8,7 @@ import pytest
 
 from toolcrib.errors import InvalidTool
 from toolcrib.host_tools import parse_host_tools
-from toolcrib.mcp_client import HttpServer, MountTerms, StdioServer
+from toolcrib.mcp_client import HttpServerConfig, MountTerms, StdioServerConfig
 from toolcrib.mcp_client.config import client_server
 
 FILE = """\
@@ -34,7 +34,7 @@ def test_servers_are_read_in_order() -> None:
 
     assert loaded.tools == ()
     assert loaded.mcp_servers == (
-        StdioServer(
+        StdioServerConfig(
             name="files",
             terms=MountTerms(
                 prefix="files_",
@@ -47,7 +47,7 @@ def test_servers_are_read_in_order() -> None:
             env={"TOKEN": "${FILES_TOKEN}", "MODE": "read"},
             cwd="servers",
         ),
-        HttpServer(
+        HttpServerConfig(
             name="docs",
             terms=MountTerms(prefix="d."),
             url="https://docs.example.org/${DOCS_ID}/mcp",
@@ -75,11 +75,11 @@ def test_a_client_names_a_program_or_an_address() -> None:
     """What a client brings is one of both, under a name that tools can have."""
     server = client_server("My Files!", command="files", args=["-r"], env={"A": "${B}"})
 
-    assert isinstance(server, StdioServer)
+    assert isinstance(server, StdioServerConfig)
     assert (server.name, server.terms.prefix) == ("My_Files_", "My_Files__")
     assert (server.args, dict(server.env)) == (("-r",), {"A": "${B}"})
     assert server.terms.approval == "always"
-    assert isinstance(client_server("docs", url="https://docs.example.org/mcp"), HttpServer)
+    assert isinstance(client_server("docs", url="https://docs.example.org/mcp"), HttpServerConfig)
     with pytest.raises(InvalidTool, match="needs either a command or a url"):
         client_server("x")
     with pytest.raises(InvalidTool, match="needs either a command or a url"):
@@ -110,8 +110,8 @@ def test_secrets_come_from_the_environment() -> None:
     files, docs = parse_host_tools(FILE).mcp_servers
     environ = {"FILES_TOKEN": "t1", "DOCS_TOKEN": "t2", "DOCS_ID": "77"}
 
-    assert isinstance(files, StdioServer)
-    assert isinstance(docs, HttpServer)
+    assert isinstance(files, StdioServerConfig)
+    assert isinstance(docs, HttpServerConfig)
     assert files.filled_env(environ) == {"TOKEN": "t1", "MODE": "read"}
     assert docs.filled_headers(environ) == {"Authorization": "Bearer t2"}
     assert docs.filled_url(environ) == "https://docs.example.org/77/mcp"
@@ -121,8 +121,8 @@ def test_a_missing_variable_is_named_and_not_left_out() -> None:
     """A server would otherwise be reached without its credential."""
     files, docs = parse_host_tools(FILE).mcp_servers
 
-    assert isinstance(files, StdioServer)
-    assert isinstance(docs, HttpServer)
+    assert isinstance(files, StdioServerConfig)
+    assert isinstance(docs, HttpServerConfig)
     with pytest.raises(InvalidTool, match="server 'files' needs the environment variable FILES_T"):
         files.filled_env({})
     with pytest.raises(InvalidTool, match="'docs' needs the environment variable DOCS_TOKEN"):
@@ -134,7 +134,7 @@ def test_a_missing_variable_is_named_and_not_left_out() -> None:
 def test_what_is_filled_in_is_checked_too() -> None:
     """A variable cannot smuggle in a header of its own, nor lead to another scheme."""
     terms = MountTerms(prefix="")
-    server = HttpServer(
+    server = HttpServerConfig(
         name="docs", terms=terms, url="https://${HOST}/mcp", headers={"A": "${VALUE}"}
     )
 
@@ -164,7 +164,7 @@ def test_a_server_is_frozen() -> None:
     """What was checked is what is used."""
     (files, _) = parse_host_tools(FILE).mcp_servers
 
-    assert isinstance(files, StdioServer)
+    assert isinstance(files, StdioServerConfig)
     with pytest.raises(dataclasses.FrozenInstanceError):
         files.command = "other"  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(TypeError):

@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 from tests.helpers.patience import PATIENCE
 from toolcrib import Executor, Session
 from toolcrib.calls.outcome import Outcome
-from toolcrib.mcp_client import HttpServer, McpServerConfig, MountTerms, StdioServer
+from toolcrib.mcp_client import HttpServerConfig, McpServerConfig, MountTerms, StdioServerConfig
 from toolcrib.mcp_client.config import ConnectionTiming
 from toolcrib.mcp_client.server import MountedServer
 
@@ -31,21 +31,21 @@ def terms(name: str = "peer", **given: Any) -> MountTerms:
     return MountTerms(**chosen)
 
 
-def stdio(name: str = "peer", era: Era = "newer", /, **given: Any) -> StdioServer:
+def stdio(name: str = "peer", era: Era = "newer", /, **given: Any) -> StdioServerConfig:
     """The peer on the official SDK, as a program."""
     env = given.pop("env", {})
     args = (str(HERE / "peer.py"), "stdio", era)
-    return StdioServer(
+    return StdioServerConfig(
         name=name, terms=terms(name, **given), command=sys.executable, args=args, env=env
     )
 
 
-def raw(*tools: Json | str, **given: Any) -> StdioServer:
+def raw(*tools: Json | str, **given: Any) -> StdioServerConfig:
     """The peer that says anything, with these tools; a name alone is a tool of that name."""
     told = [each if isinstance(each, dict) else tool(each) for each in tools]
     env = given.pop("env", {})
     args = (str(HERE / "raw_peer.py"), json.dumps(told))
-    return StdioServer(
+    return StdioServerConfig(
         name="raw", terms=terms("raw", **given), command=sys.executable, args=args, env=env
     )
 
@@ -111,10 +111,10 @@ class Web:
         self.port = port
         self._process: asyncio.subprocess.Process | None = None
 
-    def config(self, name: str = "peer", **given: Any) -> HttpServer:
+    def config(self, name: str = "peer", **given: Any) -> HttpServerConfig:
         headers = given.pop("headers", {})
         url = f"http://127.0.0.1:{self.port}/mcp"
-        return HttpServer(name=name, terms=terms(name, **given), url=url, headers=headers)
+        return HttpServerConfig(name=name, terms=terms(name, **given), url=url, headers=headers)
 
     async def start(self) -> None:
         self._process = process = await asyncio.create_subprocess_exec(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolcrib.mcp_client import HttpServer, MountTerms, StdioServer
+from toolcrib.mcp_client import HttpServerConfig, MountTerms, StdioServerConfig
 from toolcrib.mcp_client.config import ConnectionTiming, ServerAddress, endpoint_of, printable_line
 
 TERMS = MountTerms(prefix="")
@@ -10,7 +10,7 @@ TERMS = MountTerms(prefix="")
 
 def test_an_address_and_its_headers_are_filled_in_and_secret() -> None:
     """Variables come from the environment, and what they held is known not to be shown."""
-    config = HttpServer(
+    config = HttpServerConfig(
         name="web",
         terms=TERMS,
         url="https://example.org/${PLACE}",
@@ -31,7 +31,7 @@ def test_only_what_is_secret_is_hidden() -> None:
     server of files could not name its files.
     """
     env = {"API_KEY": "k-literal-1", "ROOT": "${ROOT}", "MODE": "read-write", "X": "${ANY}"}
-    config = StdioServer(name="files", terms=TERMS, command="files", env=env)
+    config = StdioServerConfig(name="files", terms=TERMS, command="files", env=env)
     reach = endpoint_of(config, {"ROOT": "/data/projects", "ANY": "filled-in-1"})
     said = "k-literal-1 /data/projects read-write filled-in-1"
 
@@ -41,7 +41,7 @@ def test_only_what_is_secret_is_hidden() -> None:
 
 def test_a_clients_own_words_are_left_as_they_are() -> None:
     """Without an environment nothing is filled in."""
-    config = HttpServer(
+    config = HttpServerConfig(
         name="web", terms=TERMS, url="https://example.org/", headers={"X": "${TOKEN}"}
     )
     reach = endpoint_of(config, None)

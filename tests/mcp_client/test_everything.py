@@ -11,7 +11,7 @@ from tests.helpers.patience import PATIENCE
 from tests.mcp_client.mounted_servers import Mount, mounted, terms
 from tests.node.peers import MODULES, command, needs_node
 from toolcrib.ledger.events import ToolProgress
-from toolcrib.mcp_client import StdioServer
+from toolcrib.mcp_client import StdioServerConfig
 
 pytestmark = [pytest.mark.wire, needs_node]
 
@@ -20,7 +20,7 @@ SERVER = MODULES / "@modelcontextprotocol" / "server-everything" / "dist" / "ind
 
 @pytest.fixture
 async def everything() -> AsyncGenerator[Mount]:
-    config = StdioServer(
+    config = StdioServerConfig(
         name="everything",
         terms=terms("everything"),
         command=command("node"),

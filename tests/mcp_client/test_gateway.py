@@ -23,19 +23,19 @@ from tests.runtime.host_runtime import (
 )
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.ledger.record import verify
-from toolcrib.mcp_client import MountTerms, StdioServer
+from toolcrib.mcp_client import MountTerms, StdioServerConfig
 from toolcrib.mcp_client.config import client_server, client_source
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.testing import calls, says
 
 pytestmark = pytest.mark.wire
 
-BROKEN = StdioServer(
+BROKEN = StdioServerConfig(
     name="broken", terms=MountTerms(prefix="broken_"), command="no-such-program-anywhere"
 )
 
 
-def named(name: str, server: StdioServer, **terms: Any) -> StdioServer:
+def named(name: str, server: StdioServerConfig, **terms: Any) -> StdioServerConfig:
     return replace(server, name=name, terms=replace(server.terms, **terms))
 
 

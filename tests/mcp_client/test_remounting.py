@@ -14,13 +14,13 @@ import pytest
 from tests.helpers.patience import PATIENCE
 from tests.mcp_client.mounted_servers import raw
 from tests.runtime.host_runtime import call, events, new_session, serving
-from toolcrib.mcp_client import StdioServer
+from toolcrib.mcp_client import StdioServerConfig
 from toolcrib.runtime.runtime import Runtime
 
 pytestmark = pytest.mark.wire
 
 
-def named(name: str, server: StdioServer, **terms: Any) -> StdioServer:
+def named(name: str, server: StdioServerConfig, **terms: Any) -> StdioServerConfig:
     return replace(server, name=name, terms=replace(server.terms, prefix=f"{name}_", **terms))
 
 
@@ -79,7 +79,7 @@ async def test_without_any_they_are_all_left() -> None:
 
 async def test_one_that_cannot_be_reached_is_told_of() -> None:
     """A bad server is no reason to keep the others as they were."""
-    broken = StdioServer(name="broken", terms=raw().terms, command="no-such-program-anywhere")
+    broken = StdioServerConfig(name="broken", terms=raw().terms, command="no-such-program-anywhere")
     async with serving() as runtime:
         session = await new_session(runtime)
         await runtime.service.remount_servers([broken, raw("read")])

@@ -25,7 +25,7 @@ from tests.mcp_client.mounted_servers import (
 )
 from tests.mcp_client.peer import PIXEL
 from toolcrib.ledger.events import ToolProgress
-from toolcrib.mcp_client import HttpServer, StdioServer
+from toolcrib.mcp_client import HttpServerConfig, StdioServerConfig
 from toolcrib.mcp_client.server import MountedServer
 from toolcrib.testing import Recorder
 
@@ -210,7 +210,7 @@ class TestAway:
 
     async def test_a_program_that_is_not_there_is_told_of(self) -> None:
         """A server that cannot be started has a reason, and keeps nobody waiting."""
-        config = StdioServer(name="no", terms=terms(), command="no-such-program-anywhere")
+        config = StdioServerConfig(name="no", terms=terms(), command="no-such-program-anywhere")
         async with mounted(config) as peer:
             assert peer.server.fault is not None
             assert "no such program" in peer.server.fault
@@ -218,7 +218,7 @@ class TestAway:
     async def test_an_address_that_does_not_answer_is_told_of(self) -> None:
         """So has one whose address nobody listens at."""
         url = f"http://127.0.0.1:{free_port()}/mcp"
-        async with mounted(HttpServer(name="no", terms=terms(), url=url)) as peer:
+        async with mounted(HttpServerConfig(name="no", terms=terms(), url=url)) as peer:
             assert peer.server.fault == "its address does not answer (ConnectError)"
 
     async def test_an_address_that_refuses_us_is_told_of(self) -> None:
@@ -233,7 +233,7 @@ class TestAway:
 
         async with await asyncio.start_server(refuse, "127.0.0.1", 0) as listening:
             port = listening.sockets[0].getsockname()[1]
-            config = HttpServer(name="no", terms=terms(), url=f"http://127.0.0.1:{port}/mcp")
+            config = HttpServerConfig(name="no", terms=terms(), url=f"http://127.0.0.1:{port}/mcp")
             async with mounted(config) as peer:
                 assert peer.server.fault == "it answered with HTTP 401"
 

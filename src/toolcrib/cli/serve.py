@@ -1,4 +1,8 @@
-"""`toolcrib serve`: a runtime with the host's tools, for clients to connect to."""
+"""The commands that serve a runtime with the host's tools.
+
+`toolcrib serve` waits for clients to connect, or for lines on stdin; `toolcrib mcp` serves the MCP
+client that started it, and `toolcrib acp` the editor that did.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,14 @@ from toolcrib.cli.http_options import (
     ServerTokens,
     serve_over_http,
 )
+from toolcrib.cli.output import require_extra
 from toolcrib.cli.runtime_options import (
     HOST_OPTIONS,
     RuntimeOptions,
     run_hosted,
     takes_runtime_options,
 )
+from toolcrib.transports.mcp.options import McpOptions
 
 
 @takes_runtime_options(*HOST_OPTIONS, "adapter", "instructions", "reload")
@@ -66,3 +72,42 @@ def _serve_stdio(options: RuntimeOptions) -> None:
 
     pipes = claim_pipes()
     run_hosted(options, lambda runtime: serve_stdio(runtime, pipes))
+
+
+@takes_runtime_options(*HOST_OPTIONS, "reload")
+def mcp(
+    options: RuntimeOptions,
+    session: Annotated[
+        str | None,
+        typer.Option("--session", metavar="NAME", help="Work in this session of the store."),
+    ] = None,
+    approve_by_elicitation: ApproveByElicitation = "scope",
+) -> None:
+    """Serve tools over MCP on stdin and stdout, until the client disconnects.
+
+    Example: toolcrib mcp --host-tools tools.yaml --store crib.sqlite3
+    """
+    require_extra("mcp", "mcp")
+    from toolcrib.transports.mcp.server import McpServer
+    from toolcrib.transports.pipes import claim_pipes
+
+    pipes = claim_pipes()
+    mcp_options = McpOptions(session=session, approve_by_elicitation=approve_by_elicitation)
+    run_hosted(options, lambda runtime: McpServer(runtime, mcp_options).serve_stdio(pipes))
+
+
+@takes_runtime_options(*HOST_OPTIONS, "adapter", "reload")
+def acp(options: RuntimeOptions) -> None:
+    """Serve an editor that speaks the Agent Client Protocol, on stdin and stdout.
+
+    Prompts need --adapter. With --store, sessions can be loaded after a restart.
+
+    Example: toolcrib acp --host-tools tools.yaml --adapter mymodel:adapter --store crib.sqlite3
+    """
+    require_extra("acp", "acp")
+    from toolcrib.transports.pipes import claim_pipes
+
+    pipes = claim_pipes()
+    from toolcrib.transports.acp.server import serve_acp
+
+    run_hosted(options, lambda runtime: serve_acp(runtime, pipes))

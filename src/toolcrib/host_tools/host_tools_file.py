@@ -19,7 +19,12 @@ from toolcrib.errors import InvalidTool, InvalidYaml
 from toolcrib.host_tools.definition import HostToolDefinition, ToolScope
 from toolcrib.host_tools.python_modules import find_callable, import_named
 from toolcrib.host_tools.registrations import Origin
-from toolcrib.mcp_client.config import HttpServer, McpServerConfig, StdioServer, server_from
+from toolcrib.mcp_client.config import (
+    HttpServerConfig,
+    McpServerConfig,
+    StdioServerConfig,
+    server_from,
+)
 from toolcrib.tools.json_schema import check_output_schema, check_schema
 from toolcrib.yaml_source import Located, NodePath, read_yaml, unknown_key
 
@@ -209,7 +214,7 @@ def parse_host_tools(text: str, *, file: str = "host tools") -> HostToolsFile:
         file=file,
         tools=tools,
         mcp_servers=tuple(
-            entry for entry in entries if isinstance(entry, StdioServer | HttpServer)
+            entry for entry in entries if isinstance(entry, StdioServerConfig | HttpServerConfig)
         ),
     )
 

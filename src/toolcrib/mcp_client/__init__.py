@@ -8,20 +8,20 @@ from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.mcp_client.config import (
-        HttpServer,
+        HttpServerConfig,
         McpServerConfig,
         MountTerms,
-        StdioServer,
+        StdioServerConfig,
         client_server,
     )
     from toolcrib.mcp_client.server import MountedServer
 
 __all__ = [
-    "HttpServer",
+    "HttpServerConfig",
     "McpServerConfig",
     "MountTerms",
     "MountedServer",
-    "StdioServer",
+    "StdioServerConfig",
     "client_server",
 ]
 
@@ -30,10 +30,10 @@ if not TYPE_CHECKING:
         __name__,
         {
             "toolcrib.mcp_client.config": (
-                "HttpServer",
+                "HttpServerConfig",
                 "McpServerConfig",
                 "MountTerms",
-                "StdioServer",
+                "StdioServerConfig",
                 "client_server",
             ),
             "toolcrib.mcp_client.server": ("MountedServer",),

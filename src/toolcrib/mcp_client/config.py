@@ -47,7 +47,7 @@ class MountTerms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StdioServer:
+class StdioServerConfig:
     """A server that is started as a program. `env` may hold secrets and is not in the repr."""
 
     name: str
@@ -66,7 +66,7 @@ class StdioServer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HttpServer:
+class HttpServerConfig:
     """A server at an address. Both fields may hold secrets and are not in the repr."""
 
     name: str
@@ -90,7 +90,7 @@ class HttpServer:
         return check_headers("headers", filled)
 
 
-McpServerConfig: TypeAlias = StdioServer | HttpServer
+McpServerConfig: TypeAlias = StdioServerConfig | HttpServerConfig
 
 
 def server_from(name: str, entry: Mapping[str, Any]) -> McpServerConfig:
@@ -105,8 +105,8 @@ def server_from(name: str, entry: Mapping[str, Any]) -> McpServerConfig:
     )
     if "url" in entry:
         headers = entry.get("headers", {})
-        return HttpServer(name=name, terms=terms, url=entry["url"], headers=headers)
-    return StdioServer(
+        return HttpServerConfig(name=name, terms=terms, url=entry["url"], headers=headers)
+    return StdioServerConfig(
         name=name,
         terms=terms,
         command=entry["command"],
@@ -134,9 +134,9 @@ def client_server(
     safe_name = _NOT_IN_NAMES.sub("_", name)[:64] or "server"
     terms = MountTerms(prefix=f"{safe_name}_")
     if url is not None:
-        return HttpServer(name=safe_name, terms=terms, url=url, headers=headers or {})
+        return HttpServerConfig(name=safe_name, terms=terms, url=url, headers=headers or {})
     assert command is not None
-    return StdioServer(
+    return StdioServerConfig(
         name=safe_name, terms=terms, command=command, args=tuple(args), env=env or {}, cwd=cwd
     )
 
@@ -146,9 +146,9 @@ def client_source(server: McpServerConfig) -> str:
     address, so that a grant for one server's tools does not cover another of the same name.
     """
     match server:
-        case StdioServer():
+        case StdioServerConfig():
             identity = [server.command, *server.args, server.cwd]
-        case HttpServer():
+        case HttpServerConfig():
             identity = [server.url]
         case _:
             assert_never(server)
@@ -223,14 +223,14 @@ def endpoint_of(config: McpServerConfig, environ: Mapping[str, str] | None) -> S
     must not read our environment. Raises `InvalidTool` for a missing variable.
     """
     match config:
-        case StdioServer():
+        case StdioServerConfig():
             own = dict(config.env) if environ is None else config.filled_env(environ)
             secrets = [*_credentials(own), *_filled_in(config.env.values(), environ)]
             inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
             env = {**inherited, **own}
             scrubber = Scrubber([*secrets_in("", *secrets)])
             return ServerProgram(config.command, config.args, env, config.cwd, scrubber)
-        case HttpServer():
+        case HttpServerConfig():
             url = config.url if environ is None else config.filled_url(environ)
             headers = config.headers if environ is None else config.filled_headers(environ)
             texts = (config.url, *config.headers.values())

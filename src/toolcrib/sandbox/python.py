@@ -1,4 +1,6 @@
-"""Python in a sandbox: the interpreter that runs this program, and chosen libraries."""
+"""The files that sandboxed programs may read: the system's programs and libraries, the interpreter
+that runs this program, and chosen Python libraries.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ from toolcrib.errors import UsageError
 
 if TYPE_CHECKING:
     from toolcrib.sandbox.command import BackendName
+
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -100,3 +103,40 @@ def _top_files(library: Distribution) -> Iterator[Path]:
     for top in tops - {"..", "__pycache__", "bin"}:
         if (path := Path(str(library.locate_file(top)))).exists():
             yield path
+
+
+_FOLDERS: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_FILES: Final = (
+    "/etc/alternatives",
+    "/etc/fonts",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/etc/mime.types",
+)
+_NETWORK_FILES: Final = (
+    "/etc/ca-certificates",
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/pki/tls/certs",
+    "/etc/resolv.conf",
+    "/etc/ssl/certs",
+)
+
+
+def system_folders() -> tuple[Path, ...]:
+    """The folders of programs and libraries that this machine has; some are links to others."""
+    return _present(_FOLDERS)
+
+
+def system_files() -> tuple[Path, ...]:
+    """Files of `/etc` that programs need and that reveal nothing about users."""
+    return _present(_FILES)
+
+
+def network_files() -> tuple[Path, ...]:
+    """Files that a program needs to resolve host names and verify certificates."""
+    return _present(_NETWORK_FILES)
+
+
+def _present(names: tuple[str, ...]) -> tuple[Path, ...]:
+    return tuple(path for name in names if (path := Path(name)).exists())

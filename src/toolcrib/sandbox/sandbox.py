@@ -8,9 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.sandbox.backend import close_all, memory_file
-from toolcrib.sandbox.process import LimitGuard, Process
+from toolcrib.sandbox.process import LimitGuard, Process, captured_pipe, reader_pipe, writer_pipe
 from toolcrib.sandbox.process_tree import CommandStreams, ProcessTree
-from toolcrib.sandbox.streams import captured_pipe, reader_pipe, writer_pipe
 from toolcrib.sandbox.work_directory import WorkDirectory
 
 if TYPE_CHECKING:

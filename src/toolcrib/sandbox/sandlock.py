@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox.backend import close_all, memory_file
-from toolcrib.sandbox.system import network_files, system_files, system_folders
+from toolcrib.sandbox.python import network_files, system_files, system_folders
 
 if TYPE_CHECKING:
     from toolcrib.sandbox.command import BackendName, Command, SandboxLimits

@@ -1,4 +1,8 @@
-"""Refusals as clients get them: the codes of each kind, and JSON responses over HTTP."""
+"""Request bodies as servers read them and refusals as clients get them.
+
+A body is read no further than a limit. Each kind of refusal has a JSON-RPC code and an HTTP status,
+and a JSON response over HTTP.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from pydantic_core import to_json
 from toolcrib.errors import HttpRefused, Refused
 
 if TYPE_CHECKING:
-    from starlette.types import Send
+    from starlette.types import Receive, Send
 
     from toolcrib.errors import RefusalKind
 
@@ -106,3 +110,33 @@ async def send_refusal(send: Send, refused: Refused) -> None:
         # The rest of the body stays unread, so the connection cannot carry another request.
         headers.append((b"connection", b"close"))
     await send_json(send, status_of(refused), as_bytes(refusal_json(refused)), headers)
+
+
+async def read_body(receive: Receive, limit: int) -> bytes:
+    """The body of a request. Raises `Refused`: too_large beyond `limit` bytes, whatever length the
+    request declared, and invalid when the client disconnects first.
+    """
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise Refused("invalid", "the client disconnected before it had sent the body")
+        chunk: bytes = message.get("body", b"")
+        size += len(chunk)
+        if size > limit:
+            raise body_too_large(limit)
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def body_too_large(limit: int) -> Refused:
+    """The refusal of a body of more than `limit` bytes."""
+    return Refused("too_large", f"the body has more than {limit} bytes, the maximum")
+
+
+async def wait_for_disconnect(receive: Receive) -> None:
+    """Wait until the client closes the connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

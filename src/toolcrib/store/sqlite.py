@@ -14,7 +14,7 @@ from toolcrib.approval.grant import Grant
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.ledger.record import Head, Record
-from toolcrib.store import sqlite_inbox, sqlite_rows
+from toolcrib.store import sqlite_rows
 from toolcrib.store.codec import encode_settings
 from toolcrib.store.leases import Leases, check_lease
 from toolcrib.store.ledger_writer import DurableLedger
@@ -162,45 +162,45 @@ class SqliteStore:
     ) -> StorePage[FiledApproval]:
         """The inbox, oldest first."""
         rows, end = self._read().numbered_page(
-            sqlite_inbox.APPROVALS, (session_id, state), cursor, limit
+            sqlite_rows.APPROVALS, (session_id, state), cursor, limit
         )
-        return StorePage(tuple(sqlite_inbox.filed_approval(row, self._vault) for row in rows), end)
+        return StorePage(tuple(sqlite_rows.filed_approval(row, self._vault) for row in rows), end)
 
     def approval(self, approval_id: str) -> FiledApproval | None:
         """One request of the inbox."""
-        rows = self._read().rows(sqlite_inbox.APPROVAL, approval_id)
-        return sqlite_inbox.filed_approval(rows[0], self._vault) if rows else None
+        rows = self._read().rows(sqlite_rows.APPROVAL, approval_id)
+        return sqlite_rows.filed_approval(rows[0], self._vault) if rows else None
 
     def decide(self, decided: Decided) -> bool:
         """Record the first decision that fits; later ones get False."""
-        return self._with_vault(lambda conn, vault: sqlite_inbox.decide(conn, decided, vault))
+        return self._with_vault(lambda conn, vault: sqlite_rows.decide(conn, decided, vault))
 
     def add_grant(self, grant: Grant) -> None:
         """Keep a new grant."""
-        self._write().run(lambda conn: sqlite_inbox.add_grant(conn, grant))
+        self._write().run(lambda conn: sqlite_rows.add_grant(conn, grant))
 
     def grants(
         self, *, tool_id: str | None = None, cursor: str | None = None, limit: int = PAGE_SIZE
     ) -> StorePage[Grant]:
         """All grants, oldest first, dead ones too."""
-        rows, end = self._read().numbered_page(sqlite_inbox.GRANTS, (tool_id,), cursor, limit)
-        return StorePage(tuple(sqlite_inbox.decode_grant(fact) for _, fact in rows), end)
+        rows, end = self._read().numbered_page(sqlite_rows.GRANTS, (tool_id,), cursor, limit)
+        return StorePage(tuple(sqlite_rows.decode_grant(fact) for _, fact in rows), end)
 
     def grant(self, grant_id: str) -> Grant | None:
         """One grant."""
-        rows = self._read().rows(sqlite_inbox.GRANT, grant_id)
-        return sqlite_inbox.decode_grant(rows[0][0]) if rows else None
+        rows = self._read().rows(sqlite_rows.GRANT, grant_id)
+        return sqlite_rows.decode_grant(rows[0][0]) if rows else None
 
     def use_grant(self, grant_id: str, now: float) -> bool:
         """Take one use if the grant is live."""
         return self._write().run(
-            lambda conn: sqlite_inbox.change_grant(conn, grant_id, now, Grant.spend)
+            lambda conn: sqlite_rows.change_grant(conn, grant_id, now, Grant.spend)
         )
 
     def revoke_grant(self, grant_id: str, now: float) -> bool:
         """End a live grant."""
         return self._write().run(
-            lambda conn: sqlite_inbox.change_grant(
+            lambda conn: sqlite_rows.change_grant(
                 conn, grant_id, now, lambda grant: grant.revoke(now)
             )
         )

@@ -22,8 +22,7 @@ from toolcrib.telemetry.conventions import (
     Attributes,
 )
 from toolcrib.telemetry.metrics import labels_of
-from toolcrib.telemetry.run_context import current_runs
-from toolcrib.telemetry.spans import nanoseconds
+from toolcrib.telemetry.spans import current_runs, nanoseconds
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -27,8 +27,7 @@ from toolcrib.telemetry.conventions import (
     call_content,
 )
 from toolcrib.telemetry.metrics import labels_of
-from toolcrib.telemetry.run_context import HandlerRun, current_run, enter, leave
-from toolcrib.telemetry.spans import fail, nanoseconds
+from toolcrib.telemetry.spans import HandlerRun, current_run, enter, fail, leave, nanoseconds
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span

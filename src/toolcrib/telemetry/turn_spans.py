@@ -48,8 +48,7 @@ from toolcrib.telemetry.conventions import (
     provider_name,
 )
 from toolcrib.telemetry.metrics import labels_of
-from toolcrib.telemetry.run_context import current_run
-from toolcrib.telemetry.spans import fail, nanoseconds
+from toolcrib.telemetry.spans import current_run, fail, nanoseconds
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from toolcrib.testing.clock import FakeClock
+    from toolcrib.testing.clock import FakeClock, VirtualTimeLoop, run_in_virtual_time
     from toolcrib.testing.recorder import Recorder
     from toolcrib.testing.scripted_openai import ScriptedOpenAI, calls, says
-    from toolcrib.testing.virtual_time import VirtualTimeLoop, run_in_virtual_time
 
 __all__ = [
     "FakeClock",
@@ -26,9 +25,8 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "toolcrib.testing.clock": ("FakeClock",),
+            "toolcrib.testing.clock": ("FakeClock", "VirtualTimeLoop", "run_in_virtual_time"),
             "toolcrib.testing.recorder": ("Recorder",),
             "toolcrib.testing.scripted_openai": ("ScriptedOpenAI", "calls", "says"),
-            "toolcrib.testing.virtual_time": ("VirtualTimeLoop", "run_in_virtual_time"),
         },
     )

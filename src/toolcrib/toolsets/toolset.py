@@ -210,7 +210,7 @@ class Toolset(BaseToolset):
         context = self._context()
         if ctx is None:
             return context
-        from toolcrib.toolsets.agent_bridge.run_context import with_tool_context
+        from toolcrib.toolsets.agent_bridge.values import with_tool_context
 
         context.run = ctx
         context.deps = context.deps if ctx.deps is None else ctx.deps

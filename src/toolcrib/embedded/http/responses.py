@@ -1,22 +1,140 @@
-"""`/v1/responses` and `/v1/models`."""
+"""`/v1/responses` and `/v1/models`.
+
+Over WebSocket, `/v1/responses` gives one response after another on one connection.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+import json
+import logging
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
+from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.http.bodies import answered, event_stream, page, read_json, whole_number
-from toolcrib.embedded.http.socket import ResponseSocket
+from toolcrib.embedded.responses.conversation import HistoryCache
 from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
     from toolcrib.embedded.provider import EmbeddedProvider
     from toolcrib.embedded.responses.service import ActiveResponse
+
+
+logger = logging.getLogger(__name__)
+
+MAX_WAITING: Final = 16
+"""Queued requests of one connection. A client that sends more is disconnected."""
+
+_HTTP_ONLY: Final = ("stream", "stream_options", "background")
+
+
+class ResponseSocket:
+    """The WebSocket route: takes `response.create` and sends the events of each response."""
+
+    def __init__(self, provider: EmbeddedProvider) -> None:
+        self._provider = provider
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection until the client disconnects."""
+        socket = WebSocket(scope, receive, send)
+        await socket.accept()
+        await _ResponseConnection(self._provider, socket).serve()
+
+
+class _ResponseConnection:
+    def __init__(self, provider: EmbeddedProvider, socket: WebSocket) -> None:
+        self._provider = provider
+        self._socket = socket
+        self._recent = HistoryCache()
+        self._waiting: asyncio.Queue[str | None] = asyncio.Queue(MAX_WAITING)
+
+    async def serve(self) -> None:
+        answer_task = asyncio.create_task(self._answer_all())
+        try:
+            while True:
+                self._waiting.put_nowait(await self._read())
+        except asyncio.QueueFull:
+            await self._socket.close(1008, "too many requests wait")
+        except WebSocketDisconnect:
+            pass
+        finally:
+            answer_task.cancel()
+            await asyncio.wait([answer_task])
+
+    async def _read(self) -> str | None:
+        """The next text message; None for a binary one."""
+        message = await self._socket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message.get("code") or 1000)
+        return message.get("text")
+
+    async def _answer_all(self) -> None:
+        while True:
+            text = await self._waiting.get()
+            try:
+                await self._answer(text)
+            except ApiFault as fault:
+                self._recent.forget()
+                await self._tell(_error(fault))
+            except WebSocketDisconnect:
+                return
+            except Exception:
+                logger.exception("a response over a socket failed")
+                self._recent.forget()
+                error = ApiFault(500, "The provider failed; see its log.", kind="server_error")
+                await self._tell(_error(error))
+
+    async def _answer(self, text: str | None) -> None:
+        body = _read_create(text)
+        is_input_only = body.pop("generate", None) is False
+        active = await self._provider.responses.create(
+            body, self._recent, is_answered=not is_input_only
+        )
+        try:
+            async for event in active.writer.log.after():
+                await self._tell(event)
+        finally:
+            await active.stop()
+        response = active.writer.response
+        if response["status"] == "failed" or response["store"]:
+            # A stored response is read from the repository; a failed one cannot be continued.
+            self._recent.forget()
+        else:
+            self._recent.remember(response["id"], active.items)
+
+    async def _tell(self, event: Mapping[str, Any]) -> None:
+        if self._socket.application_state is WebSocketState.CONNECTED:
+            await self._socket.send_text(json.dumps(event))
+
+
+def _read_create(text: str | None) -> dict[str, Any]:
+    try:
+        read = json.loads(text or "")
+    except (ValueError, RecursionError):
+        raise invalid("The message is not valid JSON.", code="invalid_json") from None
+    body = cast(dict[str, Any], read) if isinstance(read, dict) else {}
+    kind = body.pop("type", None)
+    if kind != "response.create":
+        raise invalid(f"Unknown type of event: {str(kind)[:80]!r}.", "type", "unknown_event")
+    for name in _HTTP_ONLY:
+        if body.get(name):
+            raise invalid(f"'{name}' is not supported over WebSocket; leave it out.", name)
+    return body
+
+
+def _error(fault: ApiFault) -> dict[str, Any]:
+    code = fault.code or fault.kind
+    error = {"type": fault.kind, "code": code, "message": fault.message, "param": fault.param}
+    return {"type": "error", "status": fault.status, "error": error}
+
 
 _MOST = 2**31
 

@@ -1,4 +1,4 @@
-"""The Responses API without HTTP: create, retrieve, cancel, delete.
+"""The Responses API without HTTP: create, retrieve, cancel, delete, count input tokens.
 
 A response is `queued` (background only) or `in_progress` until its loop ends, then `completed`,
 `incomplete`, `failed` or `cancelled` for good. A stored response reaches its last state in the
@@ -8,11 +8,13 @@ repository before any client reads it.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never, cast, runtime_checkable
 
+from toolcrib.embedded.backend import BackendCall, BackendCallResult, BackendMessage, BackendRequest
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.responses.compaction import compacted, read_compaction_request
 from toolcrib.embedded.responses.conversation import HistoryCache, RequestHistory, read_history
@@ -26,16 +28,65 @@ from toolcrib.embedded.responses.request import (
     tool_resource,
     usage_resource,
 )
-from toolcrib.embedded.responses.token_count import count_tokens
 from toolcrib.embedded.responses.writer import FINAL, ActiveResponse, EventLog, ResponseWriter
 from toolcrib.embedded.tools.tool import RequestContext
 from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
-    from toolcrib.embedded.backend import ModelBackend
+    from toolcrib.embedded.backend import BackendInput, ModelBackend
     from toolcrib.embedded.responses.repository import ResponseRepository
     from toolcrib.embedded.responses.tools import HostedKinds
+
+
+BYTES_PER_TOKEN: Final = 4
+PER_TURN: Final = 4
+PER_IMAGE: Final = 85
+
+
+@runtime_checkable
+class TokenCounter(Protocol):
+    """A backend that counts tokens with its model's tokenizer."""
+
+    async def count(self, request: BackendRequest) -> int:
+        """The tokens of a request."""
+        ...
+
+
+async def count_tokens(
+    backend: ModelBackend, request: ResponseRequest, turns: list[BackendInput]
+) -> int:
+    """Count the tokens of a request: the backend's own count, or an estimate.
+
+    The estimate is one token for four bytes of text, four for each entry of the history and 85 for
+    each image. The tools of the request are always estimated, from their JSON.
+    """
+    tools = estimate(json.dumps(each, ensure_ascii=False) for each in request.tools or [])
+    if isinstance(backend, TokenCounter):
+        output = read_format(request.text).output
+        backend_request = BackendRequest(
+            request.model, turns, instructions=request.instructions, output=output
+        )
+        return await backend.count(backend_request) + tools
+    texts = [request.instructions] if request.instructions else []
+    images = sum(len(turn.images) for turn in turns if isinstance(turn, BackendMessage))
+    return estimate([*texts, *map(_text, turns)]) + PER_IMAGE * images + tools
+
+
+def estimate(texts: Iterable[str]) -> int:
+    """Estimate the tokens of texts."""
+    return sum(-(-len(text.encode()) // BYTES_PER_TOKEN) + PER_TURN for text in texts)
+
+
+def _text(turn: BackendInput) -> str:
+    match turn:
+        case BackendMessage() | BackendCallResult():
+            return turn.text
+        case BackendCall():
+            return turn.name + turn.arguments
+        case _:
+            assert_never(turn)
+
 
 logger = logging.getLogger(__name__)
 

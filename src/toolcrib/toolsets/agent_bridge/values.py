@@ -1,4 +1,4 @@
-"""Values and exceptions between the executor and pydantic-ai.
+"""Values, exceptions and run contexts between the executor and pydantic-ai.
 
 Values with a meaning in pydantic-ai (images, files, `ToolReturn`) travel through the executor as
 `PackedValue`: the ledger gets a description without their bytes, the agent gets the original.
@@ -8,7 +8,7 @@ Exceptions that steer an agent run become Toolcrib's signals, and pydantic-ai's 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +17,7 @@ from pydantic_ai import (
     BinaryContent,
     DocumentUrl,
     ImageUrl,
+    RunContext,
     ToolDenied,
     ToolReturn,
     UploadedFile,
@@ -29,7 +30,6 @@ from pydantic_ai.messages import is_multi_modal_content
 from toolcrib.errors import ApprovalRequired, ControlFlow, ModelRetry, ToolTimeout
 from toolcrib.ledger.encoding import rendered
 from toolcrib.tools.result import ToolResult
-from toolcrib.toolsets.agent_bridge.run_context import run_context
 from toolcrib.toolsets.run_executor import PackedValue, unpack
 
 if TYPE_CHECKING:
@@ -38,6 +38,42 @@ if TYPE_CHECKING:
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.prepared_tool import PreparedTool
     from toolcrib.toolsets.base_tool import AsyncHandler
+
+
+@dataclass(repr=False, kw_only=True)
+class ToolRunContext(RunContext[Any]):
+    """pydantic-ai's run context of one call, with the attributes of the call's `ToolContext` as
+    well: `session`, `cwd`, `progress()`, `call_tool()` and the rest. `tool_context` is it.
+
+    `tool_call_approved` is true only when this session's gate let an approved call pass.
+    """
+
+    tool_context: ToolContext | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        context = self.__dict__.get("tool_context")
+        if context is None or name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(context, name)
+
+
+def run_context(ctx: ToolContext) -> RunContext[Any]:
+    """The run context of a call in an agent: the same object for its hooks and its tool."""
+    run = cast("RunContext[Any]", ctx.run)
+    if not isinstance(run, ToolRunContext) or run.tool_context is not ctx:
+        run = ctx.run = with_tool_context(run, ctx)
+    run.tool_call_approved = ctx.tool_call_approved
+    return run
+
+
+def with_tool_context(run: RunContext[Any], ctx: ToolContext) -> ToolRunContext:
+    """A copy of a run context with a tool context behind it, and the deps of that context."""
+    copy = ToolRunContext.__new__(ToolRunContext)
+    # Not through the constructor: the run context of a durable agent has only some of the fields.
+    copy.__dict__.update(run.__dict__)
+    copy.tool_context = ctx
+    copy.deps = ctx.deps
+    return copy
 
 
 _PLAIN = (str, int, float, bool, type(None))

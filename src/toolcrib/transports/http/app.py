@@ -1,9 +1,14 @@
-"""The ASGI application of a runtime: every route behind one authentication."""
+"""The ASGI application of a runtime: every route behind one authentication.
+
+`/mcp` is the MCP endpoint; the WebSocket endpoint takes JSON-RPC in text frames, as on stdio.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -12,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from toolcrib.errors import Refused
-from toolcrib.serving.auth import AuthMiddleware
+from toolcrib.serving.auth import SUBPROTOCOL, AuthMiddleware, headers_of, principal_of
 from toolcrib.serving.origins import AllowedOrigins
 from toolcrib.serving.refusals import (
     HttpRefused,
@@ -20,21 +25,119 @@ from toolcrib.serving.refusals import (
     as_refused,
     refusal_json,
     send_json,
+    send_refusal,
     status_of,
 )
 from toolcrib.transports.http.connections import Connections
 from toolcrib.transports.http.endpoint import OperationEndpoint
-from toolcrib.transports.http.mcp_mount import mcp_route
 from toolcrib.transports.http.openapi import openapi_document
 from toolcrib.transports.http.routes import ROUTES
-from toolcrib.transports.http.websocket import WebSocketEndpoint
+from toolcrib.transports.peer import Peer
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.serving.tokens import Tokens
+    from toolcrib.transports.mcp.endpoint import McpEndpoint
     from toolcrib.transports.mcp.server import McpServer
+
+
+_PATH: Final = "/mcp"
+_VERBS: Final[tuple[str, ...]] = ("GET", "POST", "DELETE")
+
+
+def mcp_route(runtime: Runtime, server: McpServer | None, connections: Connections) -> Route:
+    """The route of MCP. Without `server`, an `McpServer` with the defaults answers."""
+    mounted = MountedMcp(runtime, server, connections)
+    route = Route(_PATH, mounted, methods=[*_VERBS], name="mcp")
+    # Starlette adds HEAD to GET, and a HEAD of an event stream would never end.
+    route.methods = {*_VERBS}
+    return route
+
+
+class MountedMcp:
+    """Imports the MCP SDK with the first request: a server of REST alone does not need it. An ASGI
+    application.
+    """
+
+    def __init__(
+        self, runtime: Runtime, server: McpServer | None, connections: Connections
+    ) -> None:
+        self._runtime = runtime
+        self._server = server
+        self._connections = connections
+        self._endpoint: McpEndpoint | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if self._endpoint is None:
+            if find_spec("mcp") is None:
+                text = "MCP is not installed; pip install 'toolcrib[mcp]'"
+                await send_refusal(send, Refused("unavailable", text))
+                return
+            self._endpoint = self._create_endpoint()
+        await self._endpoint(scope, receive, send)
+
+    def _create_endpoint(self) -> McpEndpoint:
+        from toolcrib.transports.mcp.server import McpServer
+
+        endpoint = (self._server or McpServer(self._runtime)).endpoint
+        endpoint.keeps_tasks = self._connections.keeps_tasks
+        self._connections.on_close(endpoint.close)
+        return endpoint
+
+
+UNSUPPORTED: Final = 1003
+
+
+class WebSocketEndpoint:
+    """Serves one client per WebSocket. Its calls and prompts continue when it disconnects; it
+    reconnects and subscribes after the last event it has. An ASGI application.
+    """
+
+    def __init__(self, runtime: Runtime, connections: Connections) -> None:
+        self._runtime = runtime
+        self._connections = connections
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one WebSocket."""
+        await receive()
+        await send({"type": "websocket.accept", "subprotocol": _subprotocol(scope)})
+        peer = Peer(self._runtime, principal_of(scope))
+        sending = asyncio.ensure_future(_send_frames(peer, send))
+        with self._connections.open_peer(peer):
+            code = await _receive_frames(peer, receive)
+            peer.close()
+        await sending
+        if code is not None:
+            await send({"type": "websocket.close", "code": code})
+
+
+def _subprotocol(scope: Scope) -> str | None:
+    offered = headers_of(scope).get(b"sec-websocket-protocol", b"").split(b",")
+    return SUBPROTOCOL if SUBPROTOCOL.encode() in [name.strip() for name in offered] else None
+
+
+async def _receive_frames(peer: Peer, receive: Receive) -> int | None:
+    """Receive frames until the client disconnects; returns the code to close with, if any."""
+    while True:
+        message: Any = await receive()
+        if message["type"] == "websocket.disconnect":
+            return None
+        text: str | None = message.get("text")
+        if text is None:
+            return UNSUPPORTED
+        await peer.receive(text)
+
+
+async def _send_frames(peer: Peer, send: Send) -> None:
+    try:
+        async for frame in peer.frames():
+            await send({"type": "websocket.send", "text": frame})
+    except OSError:
+        # The client has disconnected: producers that wait for room must not wait on.
+        peer.close()
 
 
 def create_app(

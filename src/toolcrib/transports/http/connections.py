@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
-from toolcrib.serving.requests import wait_for_disconnect
+from toolcrib.serving.refusals import wait_for_disconnect
 
 if TYPE_CHECKING:
     from starlette.types import Receive

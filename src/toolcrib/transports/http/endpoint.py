@@ -15,10 +15,11 @@ from toolcrib.serving.refusals import (
     HttpRefused,
     as_bytes,
     as_refused,
+    body_too_large,
+    read_body,
     send_json,
     send_refusal,
 )
-from toolcrib.serving.requests import body_too_large, read_body
 from toolcrib.transports.http.sse import StreamedOperation, stream_events, stream_operation
 
 if TYPE_CHECKING:

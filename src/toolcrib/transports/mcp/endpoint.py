@@ -13,8 +13,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from toolcrib.errors import Refused
 from toolcrib.runtime.live_session import wait_at_most
 from toolcrib.serving.auth import principal_of
-from toolcrib.serving.refusals import send_refusal
-from toolcrib.serving.requests import read_body
+from toolcrib.serving.refusals import read_body, send_refusal
 from toolcrib.transports.mcp.stateless import Body, answer_once, is_stateless, needs_stream
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""A runtime as an MCP server."""
+"""A runtime as an MCP server. Refusals become MCP errors, without details of their cause."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from mcp.server.caching import CacheHint
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from mcp_types import ReadResourceRequestParams, SetLevelRequestParams
-from pydantic import BaseModel
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    ReadResourceRequestParams,
+    SetLevelRequestParams,
+)
+from pydantic import BaseModel, ValidationError
 
 from toolcrib.runtime.principal import Principal
+from toolcrib.serving.refusals import as_refused
 from toolcrib.transports.mcp.client_sessions import ClientSessions
 from toolcrib.transports.mcp.elicitation import ElicitedApprovals
-from toolcrib.transports.mcp.errors import hide_details
 from toolcrib.transports.mcp.notifications import Notifications, set_level
 from toolcrib.transports.mcp.options import McpOptions
 from toolcrib.transports.mcp.results import ArtifactReader, no_resources
@@ -25,13 +32,43 @@ from toolcrib.transports.mcp.tool_list import ToolListHandler
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from mcp.server.context import HandlerResult, ServerRequestContext
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.models import InitializationOptions
     from mcp.server.subscriptions import ServerEvent
 
+    from toolcrib.errors import RefusalKind, Refused
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.mcp.endpoint import McpEndpoint
     from toolcrib.transports.pipes import Pipes
+
+
+# The JSON-RPC codes of the other kinds mean something else in MCP: they share a general code.
+_CODES: Final[dict[RefusalKind, int]] = {
+    "invalid": INVALID_PARAMS,
+    "unavailable": INTERNAL_ERROR,
+    "closing": INTERNAL_ERROR,
+    "internal": INTERNAL_ERROR,
+}
+
+
+def as_error(refused: Refused) -> MCPError:
+    """The MCP error for a refusal."""
+    code = _CODES.get(refused.kind, INVALID_REQUEST)
+    data = {"kind": refused.kind, "facts": dict(refused.facts)}
+    return MCPError(code=code, message=refused.message, data=data)
+
+
+async def hide_details(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Middleware that turns refusals into errors, and withholds the text of unexpected exceptions,
+    which the SDK would send to the client.
+    """
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):
+        raise
+    except Exception as error:
+        raise as_error(as_refused(error, ctx.method)) from None
+
 
 P = TypeVar("P", bound=BaseModel)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from toolcrib.serving.requests import wait_for_disconnect
+from toolcrib.serving.refusals import wait_for_disconnect
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

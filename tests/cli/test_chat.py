@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.cli.screen import MAX_CHARS, EventScreen
+from toolcrib.cli.chat import MAX_CHARS, EventScreen
 from toolcrib.runtime.event_reader import Envelope
 
 
