@@ -95,7 +95,7 @@ async def test_a_stateless_client_is_told_which_capability_it_lacks() -> None:
     """Its answer is the error that the protocol has for this, not a result."""
     async with client_of(STATELESS) as client:
         with pytest.raises(
-            MCPError, match="the client cannot do what this call needs: sampling"
+            MCPError, match="the client lacks capabilities that this call needs: sampling"
         ) as raised:
             await client.call_tool("test_missing_capability", {})
 
@@ -109,7 +109,7 @@ async def test_a_client_of_the_handshake_protocol_gets_a_result_that_says_so() -
         result = await client.call_tool("test_missing_capability", {})
 
     assert result.is_error
-    assert "the client cannot do what this call needs: sampling" in text_of(result)
+    assert "the client lacks capabilities that this call needs: sampling" in text_of(result)
 
 
 @pytest.mark.parametrize(("level", "heard"), [("debug", 3), ("info", 3), ("notice", 0)])
