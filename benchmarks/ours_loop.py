@@ -6,7 +6,7 @@ from workload import search
 
 from toolcrib import MarkdownSection, Prompt, Session, tool
 from toolcrib.adapters.openai import Budget, OpenAIAdapter
-from toolcrib.ledger.events import ModelResponded
+from toolcrib.ledger.prompt_events import ModelResponded
 
 
 def loop(script: Script, history: History) -> Loop:

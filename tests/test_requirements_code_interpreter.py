@@ -16,7 +16,8 @@ from tests.adapters.openai.scripted_provider import Json, call, message, respons
 from toolcrib import PromptEvaluationError, Session, ToolContext, ToolInvoked, ToolResult, tool
 from toolcrib.adapters.openai import Budget
 from toolcrib.errors import InvalidEvent
-from toolcrib.ledger.events import ModelResponded, PromptStarted, ToolEmitted, ToolProgress
+from toolcrib.ledger.events import ToolEmitted, ToolProgress
+from toolcrib.ledger.prompt_events import ModelResponded, PromptStarted
 from toolcrib.tools import OpenAICodeInterpreterTool
 from toolcrib.tools.code_interpreter import AutoContainer, CodeInterpreterResult
 

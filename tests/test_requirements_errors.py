@@ -17,7 +17,7 @@ from tests.adapters.openai.scripted_provider import Body, Json, Reply, call, mes
 from toolcrib import PromptEvaluationError, Session, ToolContext, ToolInvoked, ToolResult
 from toolcrib.adapters.openai import Budget, Governance, OpenAIAdapter, download_files_blocking
 from toolcrib.errors import DownloadFailed
-from toolcrib.ledger.events import ModelResponded, PromptAnswered
+from toolcrib.ledger.prompt_events import ModelResponded, PromptAnswered
 from toolcrib.tools import OpenAICodeInterpreterTool
 from toolcrib.tools.code_interpreter import (
     CodeInterpreterResult,

@@ -34,7 +34,7 @@ from toolcrib import (
 )
 from toolcrib.adapters.codec import HostedToolCodec
 from toolcrib.adapters.openai.adapter import default_codecs
-from toolcrib.ledger.events import ToolWithheld
+from toolcrib.ledger.prompt_events import ToolWithheld
 from toolcrib.tools import HostedToolConfig, HostedToolOutput
 from toolcrib.tools.web_search import (
     DomainFilter,

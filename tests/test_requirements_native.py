@@ -26,7 +26,7 @@ from toolcrib import (
     tool,
 )
 from toolcrib.adapters.openai import OpenAIAdapter
-from toolcrib.ledger.events import ToolWithheld
+from toolcrib.ledger.prompt_events import ToolWithheld
 from toolcrib.testing import Recorder
 from toolcrib.tools import HostMount, OpenAICodeInterpreterTool
 from toolcrib.tools.code_interpreter import code_interpreter_tool

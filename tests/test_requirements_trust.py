@@ -18,7 +18,7 @@ from toolcrib.approval.pattern import Equals
 from toolcrib.approval.policy_lint import cautions
 from toolcrib.cli.app import app
 from toolcrib.errors import InvalidPolicy
-from toolcrib.ledger.events import ToolWithheld
+from toolcrib.ledger.prompt_events import ToolWithheld
 from toolcrib.toolkits.apply_patch import apply_patch_tool
 from toolcrib.tools import OpenAICodeInterpreterTool, ProviderTool
 from toolcrib.tools.code_interpreter import CodeInterpreterResult, code_interpreter_tool

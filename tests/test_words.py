@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -12,6 +13,26 @@ PACKAGE = ROOT / "src" / "toolcrib"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_MODULE = 500
 LONGEST_FUNCTION = 60
+
+NOUNS_IN_ING = {"encoding", "serving", "testing", "string"}
+NOUNS_IN_ED = {"embedded"}  # the embedded provider: the word of the glossary
+IRREGULAR_PARTICIPLES = {"asked", "found", "given", "held", "kept", "made", "said", "shown", "told"}
+METAPHORS = {
+    "brain",
+    "desk",
+    "door",
+    "home",
+    "line",
+    "pace",
+    "seat",
+    "shelf",
+    "sieve",
+    "tree",
+    "voice",
+    "warm",
+    "whole",
+    "work",
+}
 
 # In pieces, so that this file does not contain what it forbids.
 MACHINE_PATHS = re.compile(r"(?<![\w.~-])/" + r"(?:work|root|home/[a-z]\w*|Users/[A-Za-z]\w*)/")
@@ -33,6 +54,11 @@ def tracked_texts() -> dict[str, str]:
         if path.is_file() and b"\0" not in (data := path.read_bytes()):
             found[name] = data.decode("utf-8")
     return found
+
+
+def path_words(path: Path) -> list[str]:
+    """The names of a module and of the packages around it."""
+    return [part.removesuffix(".py") for part in path.relative_to(PACKAGE).parts]
 
 
 def lines_with(pattern: re.Pattern[str]) -> list[str]:
@@ -98,6 +124,34 @@ def test_no_function_is_too_long() -> None:
     ]
 
     assert too_long == []
+
+
+def test_the_package_is_small_enough_to_know() -> None:
+    """A reader can hold the list of modules, and most modules are worth opening."""
+    lengths = [len(path.read_text("utf-8").splitlines()) for path in MODULES]
+
+    assert len(MODULES) <= 450
+    assert 110 <= median(lengths) <= 200
+
+
+@pytest.mark.parametrize("name", sorted({word for path in MODULES for word in path_words(path)}))
+def test_modules_are_named_by_nouns(name: str) -> None:
+    """A name says what a module holds, not that something happens in it or was done."""
+    assert name not in METAPHORS
+    assert name in NOUNS_IN_ING or not name.endswith("ing")
+    assert name in NOUNS_IN_ED or not name.endswith("ed")
+    assert name not in IRREGULAR_PARTICIPLES
+
+
+def test_no_class_name_stands_for_two_things() -> None:
+    """One name, one class: a reader who knows a name knows the class."""
+    homes: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}
 
 
 def test_every_module_has_a_docstring() -> None:

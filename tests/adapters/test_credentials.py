@@ -31,7 +31,7 @@ from toolcrib.adapters.openai.adapter import default_codecs
 from toolcrib.adapters.openai.model_client import ResponsesReply
 from toolcrib.adapters.options import Usage
 from toolcrib.adapters.tool_declarations import HostedDeclaration, declare
-from toolcrib.ledger.events import TextDelta
+from toolcrib.ledger.prompt_events import TextDelta
 from toolcrib.testing import Recorder
 from toolcrib.tools.code_interpreter import code_interpreter_tool
 from toolcrib.tools.mcp import McpConfig, mcp_tool

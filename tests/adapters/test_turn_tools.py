@@ -11,7 +11,8 @@ from tests.adapters.openai.scripted_provider import call, message, response
 from toolcrib import Fallback, HostedTool, Policy, PromptEvaluationError, Rule, Session, tool
 from toolcrib.adapters.openai import Governance
 from toolcrib.errors import InvalidTool
-from toolcrib.ledger.events import ToolInvoked, ToolWithheld
+from toolcrib.ledger.events import ToolInvoked
+from toolcrib.ledger.prompt_events import ToolWithheld
 from toolcrib.tools import FunctionTool
 from toolcrib.tools.web_fetch import WebFetchConfig, web_fetch_tool
 from toolcrib.tools.web_search import DomainFilter, WebSearchConfig, web_search_tool

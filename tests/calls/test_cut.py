@@ -8,7 +8,7 @@ import pytest
 from tests.calls.runs import Run, run
 from toolcrib import Executor, Session, SqliteStore, tool
 from toolcrib.errors import UsageError
-from toolcrib.session.transcript import Page
+from toolcrib.session.artifacts import Page
 from toolcrib.tools.artifacts import read_artifact
 
 DIGITS = "0123456789"

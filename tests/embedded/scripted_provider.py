@@ -10,8 +10,8 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from toolcrib.embedded import BackendOutput, BackendRequest, EmbeddedProvider
-from toolcrib.embedded.backends.scripted.backend import ScriptedBackend
-from toolcrib.embedded.backends.scripted.scenario import read_scenario
+from toolcrib.embedded.backends.scenarios.backend import ScriptedBackend
+from toolcrib.embedded.backends.scenarios.scenario import read_scenario
 
 Script = Callable[[BackendRequest], Sequence[BackendOutput]]
 

@@ -13,7 +13,8 @@ from tests.host_tools.samples import context_for, define, echo, names, of_sessio
 from toolcrib import Executor, Session, tool
 from toolcrib.errors import DuplicateTool, UsageError
 from toolcrib.host_tools import HostToolRegistry, SessionHandler, SessionTools, ToolContext
-from toolcrib.ledger.events import ToolsChanged, ToolWithheld
+from toolcrib.ledger.events import ToolsChanged
+from toolcrib.ledger.prompt_events import ToolWithheld
 from toolcrib.testing import Recorder
 
 

@@ -10,7 +10,8 @@ import pytest
 from tests.helpers.patience import PATIENCE
 from tests.runtime.host_runtime import call, host_tool, kinds, new_session, refusal, serving
 from toolcrib import Session
-from toolcrib.ledger.events import TextDelta, ToolOutput
+from toolcrib.ledger.events import ToolOutput
+from toolcrib.ledger.prompt_events import TextDelta
 from toolcrib.runtime.event_reader import GAP, Envelope, EventReader
 from toolcrib.store.store import Store
 

@@ -6,7 +6,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from toolcrib.ledger.events import ALL_EVENTS, Event
+from toolcrib.ledger.event_kinds import ALL_EVENTS
+from toolcrib.ledger.events import Event
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 JSON: st.SearchStrategy[Any] = st.recursive(

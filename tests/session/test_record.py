@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.session.event_strategies import all_events, facts
 from toolcrib.errors import LedgerBroken
-from toolcrib.ledger.events import ALL_EVENTS, Event, SessionOpened, ToolOutput
+from toolcrib.ledger.event_kinds import ALL_EVENTS
+from toolcrib.ledger.events import Event, SessionOpened, ToolOutput
 from toolcrib.ledger.record import GENESIS, Head, Record, events, link, seal, verify
 
 

@@ -28,13 +28,8 @@ from toolcrib import (
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.failures import Failure
-from toolcrib.ledger.events import (
-    FilesStaged,
-    ModelAsked,
-    ModelResponded,
-    PromptStarted,
-    ToolInvoked,
-)
+from toolcrib.ledger.events import ToolInvoked
+from toolcrib.ledger.prompt_events import FilesStaged, ModelAsked, ModelResponded, PromptStarted
 from toolcrib.testing import FakeClock, Recorder
 from toolcrib.tools import HostMount, VfsPath
 from toolcrib.tools.file_search import FileSearchConfig, file_search_tool

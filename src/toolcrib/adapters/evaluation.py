@@ -45,7 +45,7 @@ from toolcrib.adapters.items import (
 )
 from toolcrib.adapters.loop import PromptScope, Turn, announced, around, evaluating
 from toolcrib.errors import CallFailed, OutputMismatch, PromptEvaluationError
-from toolcrib.ledger.events import PromptAnswered, PromptResumed, PromptStarted, ToolWithheld
+from toolcrib.ledger.prompt_events import PromptAnswered, PromptResumed, PromptStarted, ToolWithheld
 from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
 from toolcrib.session.turns import call_here, turn_here
 from toolcrib.store.store import ask_store

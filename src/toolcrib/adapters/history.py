@@ -20,7 +20,8 @@ from toolcrib.adapters.items import (
 )
 from toolcrib.adapters.options import Usage
 from toolcrib.errors import InvalidState
-from toolcrib.ledger.events import Event, ModelResponded, PromptAnswered, PromptStarted, ToolInvoked
+from toolcrib.ledger.events import Event, ToolInvoked
+from toolcrib.ledger.prompt_events import ModelResponded, PromptAnswered, PromptStarted
 from toolcrib.ledger.record import events
 
 if TYPE_CHECKING:

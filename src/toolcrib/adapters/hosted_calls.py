@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from toolcrib.adapters.credentials import Credentials
     from toolcrib.adapters.tool_calls import ItemFormat
     from toolcrib.calls.call import Call, Caller
-    from toolcrib.ledger.events import ModelStatus, ToolInvoked
+    from toolcrib.ledger.events import ToolInvoked
+    from toolcrib.ledger.prompt_events import ModelStatus
     from toolcrib.session.session import Session
     from toolcrib.tools.prepared_tool import PreparedTool
 

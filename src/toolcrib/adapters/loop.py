@@ -49,7 +49,7 @@ from toolcrib.adapters.items import (
 )
 from toolcrib.calls.outcome import run_all
 from toolcrib.errors import EvaluationPhase, UsageError
-from toolcrib.ledger.events import (
+from toolcrib.ledger.prompt_events import (
     HostedToolProgress,
     ModelAsked,
     ModelResponded,

@@ -17,7 +17,7 @@ from toolcrib.errors import DeadlinePassed, PromptEvaluationError, UsageError
 if TYPE_CHECKING:
     from toolcrib.adapters.history import Conversation, ReplyItems
     from toolcrib.adapters.loop import StreamAnnouncer
-    from toolcrib.ledger.events import ModelStatus
+    from toolcrib.ledger.prompt_events import ModelStatus
 
 T = TypeVar("T")
 

@@ -38,7 +38,7 @@ def backend_of(options: BackendOptions) -> ModelBackend:
     kind, _, rest = options.backend.partition(":")
     match kind:
         case "scripted" if rest:
-            from toolcrib.embedded.backends.scripted.backend import ScriptedBackend
+            from toolcrib.embedded.backends.scenarios.backend import ScriptedBackend
 
             return ScriptedBackend.from_file(rest)
         case "llama":

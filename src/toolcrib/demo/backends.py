@@ -88,7 +88,7 @@ def _backend(asked: BackendChoice) -> ModelBackend:
             raise UsageError("a chat endpoint needs --base-url and --model")
         key = os.environ.get("OPENAI_API_KEY", "none")
         return ChatBackend(asked.model, base_url=asked.base_url, api_key=key)
-    from toolcrib.embedded.backends.scripted.backend import ScriptedBackend
+    from toolcrib.embedded.backends.scenarios.backend import ScriptedBackend
 
     return ScriptedBackend.from_file(SCENARIO)
 

@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from toolcrib.approval.panel import showable
-from toolcrib.ledger.events import ApprovalRequested, CallStarted, HostedToolProgress, ToolInvoked
+from toolcrib.ledger.events import ApprovalRequested, CallStarted, ToolInvoked
+from toolcrib.ledger.prompt_events import HostedToolProgress
 
 if TYPE_CHECKING:
     from toolcrib.session.session import Session

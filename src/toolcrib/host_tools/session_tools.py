@@ -28,7 +28,7 @@ from toolcrib.host_tools.definition import (
 )
 from toolcrib.host_tools.host_tool import HostTool
 from toolcrib.host_tools.registrations import RegistryChange
-from toolcrib.ledger.events import ToolWithheld
+from toolcrib.ledger.prompt_events import ToolWithheld
 from toolcrib.tools.context import ToolContext
 from toolcrib.tools.prepared_tool import as_tool
 

@@ -18,7 +18,7 @@ from pydantic_core import (
 )
 
 from toolcrib.errors import LedgerBroken
-from toolcrib.ledger.events import ALL_EVENTS, Event, ToolInvoked
+from toolcrib.ledger.events import Event, ToolInvoked
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -129,5 +129,7 @@ def _serializer(dataclass_type: type[Any], names: list[str]) -> SchemaSerializer
 def _adapters() -> dict[str, TypeAdapter[Any]]:
     # Imported by whoever reads a ledger: it doubles the time that the import of pydantic takes.
     from pydantic import TypeAdapter
+
+    from toolcrib.ledger.event_kinds import ALL_EVENTS
 
     return {event_type.kind: TypeAdapter(event_type) for event_type in ALL_EVENTS}

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.ledger.encoding import encode_event, rendered
-from toolcrib.ledger.events import PASSING, Event, ToolInvoked
+from toolcrib.ledger.event_kinds import PASSING
+from toolcrib.ledger.events import Event, ToolInvoked
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:

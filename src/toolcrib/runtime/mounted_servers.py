@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import DuplicateTool
-from toolcrib.ledger.events import ToolWithheld
+from toolcrib.ledger.prompt_events import ToolWithheld
 from toolcrib.mcp_client.config import client_source
 from toolcrib.mcp_client.server import MountedServer
 from toolcrib.tools.identity import ToolRef

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import EvaluationReason, PromptEvaluationError, Refused, UsageError
-from toolcrib.ledger.events import PromptStarted
+from toolcrib.ledger.prompt_events import PromptStarted
 from toolcrib.ledger.record import events
 from toolcrib.prompt.prompt import Prompt
 from toolcrib.prompt.section import MarkdownSection

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from toolcrib._version import __version__
 from toolcrib.calls.call import Caller
 from toolcrib.errors import Refused
-from toolcrib.ledger.events import ALL_EVENTS, PASSING
+from toolcrib.ledger.event_kinds import ALL_EVENTS, PASSING
 from toolcrib.runtime import approval_operations, call_operations
 from toolcrib.runtime.event_reader import GAP, EventReader, envelope_of
 from toolcrib.runtime.idempotency import with_keyed_call_id

@@ -16,9 +16,9 @@ from toolcrib.errors import StoreError, UsageError
 from toolcrib.ledger.events import CallInDoubt, Event, PayloadsDeleted, SessionOpened
 from toolcrib.ledger.record import Head, Record, events, verify
 from toolcrib.session.approvals import Approvals
+from toolcrib.session.artifacts import Artifacts
 from toolcrib.session.bus import EventBus
 from toolcrib.session.reducers import Reducers
-from toolcrib.session.transcript import Artifacts
 from toolcrib.session.turns import turn_here
 from toolcrib.store.ledger_writer import Entry as LedgerEntry
 from toolcrib.store.ledger_writer import Ledger, entry_of

@@ -21,13 +21,15 @@ from toolcrib.ledger.events import (
     CallStarted,
     CallUnrecorded,
     Event,
+    ToolInvoked,
+)
+from toolcrib.ledger.prompt_events import (
     FilesStaged,
     ModelAsked,
     ModelResponded,
     PromptAnswered,
     PromptResumed,
     PromptStarted,
-    ToolInvoked,
     TurnEnded,
 )
 from toolcrib.session.turns import turn_here

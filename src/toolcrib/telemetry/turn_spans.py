@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from opentelemetry.context import get_current
 from opentelemetry.trace import SpanKind, set_span_in_context
 
-from toolcrib.ledger.events import PromptResumed
+from toolcrib.ledger.prompt_events import PromptResumed
 from toolcrib.session.turns import OpenTurn, turn_here
 from toolcrib.telemetry.conventions import (
     AGENT_NAME,
@@ -54,12 +54,12 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
-    from toolcrib.ledger.events import (
+    from toolcrib.ledger.events import ToolInvoked
+    from toolcrib.ledger.prompt_events import (
         ModelAsked,
         ModelResponded,
         PromptAnswered,
         PromptStarted,
-        ToolInvoked,
         TurnEnded,
         TurnOutcome,
     )

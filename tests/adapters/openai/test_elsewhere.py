@@ -13,7 +13,8 @@ import pytest
 from tests.adapters.openai.evaluation_process import SESSION, Elsewhere, Life, elsewhere, ran
 from tests.adapters.openai.scripted_provider import Json, Provider, call, message, response
 from toolcrib import Approve, Deny, Session, SqliteStore
-from toolcrib.ledger.events import PromptStarted, ToolInvoked
+from toolcrib.ledger.events import ToolInvoked
+from toolcrib.ledger.prompt_events import PromptStarted
 from toolcrib.ledger.record import events
 
 ANSWER = response(message("Fine."))

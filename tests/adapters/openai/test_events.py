@@ -10,7 +10,7 @@ import pytest
 from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
 from tests.adapters.openai.scripted_provider import Json, call, events_of, message, response
 from toolcrib import EventBus, PromptEvaluationError, Secret, Session, ToolInvoked, tool
-from toolcrib.ledger.events import (
+from toolcrib.ledger.prompt_events import (
     HostedToolProgress,
     ModelResponded,
     PromptAnswered,

@@ -24,7 +24,7 @@ from tests.adapters.openai.scripted_provider import (
 )
 from toolcrib import PromptEvaluationError, Session, ToolInvoked, tool
 from toolcrib.adapters.openai import Budget, OpenAIAdapter, Retry
-from toolcrib.ledger.events import ModelResponded, PromptAnswered
+from toolcrib.ledger.prompt_events import ModelResponded, PromptAnswered
 from toolcrib.tools.web_search import web_search_tool
 
 ANSWER = response(message("Fine."))

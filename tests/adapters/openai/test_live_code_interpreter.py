@@ -11,7 +11,8 @@ import pytest
 from tests.adapters.openai.loopback_adapter import ask, happened
 from toolcrib import Session
 from toolcrib.adapters.openai import OpenAIAdapter, create_container, download_files
-from toolcrib.ledger.events import FilesStaged, ToolInvoked
+from toolcrib.ledger.events import ToolInvoked
+from toolcrib.ledger.prompt_events import FilesStaged
 from toolcrib.tools import HostMount, OpenAICodeInterpreterTool, VfsPath
 from toolcrib.tools.code_interpreter import CodeInterpreterResult, Container
 

@@ -19,7 +19,7 @@ from tests.adapters.openai.scripted_provider import Json, call, events_of, messa
 from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.openai import Budget, OpenAIAdapter, Retry
 from toolcrib.adapters.openai.items import CONTEXT_TYPES
-from toolcrib.ledger.events import ModelResponded
+from toolcrib.ledger.prompt_events import ModelResponded
 from toolcrib.ledger.record import events
 from toolcrib.tools.code_interpreter import code_interpreter_tool
 from toolcrib.tools.shell import container_shell_tool

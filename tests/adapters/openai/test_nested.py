@@ -21,7 +21,8 @@ from tests.adapters.openai.nested_prompt import (
 from tests.adapters.openai.scripted_provider import Body, Json, call, message, response
 from toolcrib import Approve, Session, ToolContext, ToolInvoked, ToolResult, tool
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
-from toolcrib.ledger.events import ModelResponded, PromptStarted, TurnStarted
+from toolcrib.ledger.events import TurnStarted
+from toolcrib.ledger.prompt_events import ModelResponded, PromptStarted
 from toolcrib.tools.web_search import web_search_tool
 
 

@@ -34,7 +34,7 @@ from toolcrib import (
     tool,
 )
 from toolcrib.adapters.openai import Budget, Governance
-from toolcrib.ledger.events import PromptStarted
+from toolcrib.ledger.prompt_events import PromptStarted
 
 
 class TestBudget:

@@ -22,7 +22,7 @@ from toolcrib import (
 from toolcrib.adapters.openai import Governance
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.approval.pattern import Glob
-from toolcrib.ledger.events import ToolWithheld
+from toolcrib.ledger.prompt_events import ToolWithheld
 from toolcrib.tools.code_interpreter import (
     CodeInterpreterConfig,
     CodeInterpreterResult,

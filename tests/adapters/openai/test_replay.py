@@ -15,7 +15,7 @@ from tests.adapters.openai.scripted_provider import Json, Provider, message, res
 from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.answer import answer_items
 from toolcrib.adapters.items import mappings_of, maybe_int, text_of
-from toolcrib.ledger.events import ModelResponded, PromptAnswered
+from toolcrib.ledger.prompt_events import ModelResponded, PromptAnswered
 from toolcrib.toolkits.apply_patch import apply_patch_tool
 from toolcrib.tools.code_interpreter import code_interpreter_tool
 from toolcrib.tools.file_search import FileSearchConfig, file_search_tool

@@ -20,7 +20,7 @@ from toolcrib import (
 )
 from toolcrib.adapters.openai import Budget
 from toolcrib.errors import InvalidState
-from toolcrib.ledger.events import ModelResponded, PromptAnswered
+from toolcrib.ledger.prompt_events import ModelResponded, PromptAnswered
 from toolcrib.prompt import Attachment, FileAttachment, TextAttachment
 
 ANSWER = response(message("Fine."))

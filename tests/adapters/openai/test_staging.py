@@ -23,7 +23,7 @@ from toolcrib.approval.decision import Approve
 from toolcrib.approval.policy import Policy
 from toolcrib.approval.rule import Rule
 from toolcrib.errors import PromptEvaluationError, UsageError
-from toolcrib.ledger.events import FilesStaged, ModelResponded, PromptStarted, ToolWithheld
+from toolcrib.ledger.prompt_events import FilesStaged, ModelResponded, PromptStarted, ToolWithheld
 from toolcrib.tools import HostMount, OpenAICodeInterpreterTool, VfsPath
 from toolcrib.tools.code_interpreter import AutoContainer, Container, ExistingContainer
 from toolcrib.vfs.mount import StagedFile

@@ -17,7 +17,7 @@ from toolcrib.adapters.openai.containers import retold
 from toolcrib.adapters.openai.items import write_item
 from toolcrib.approval.decision import Approve
 from toolcrib.errors import ContainerGone
-from toolcrib.ledger.events import ModelResponded
+from toolcrib.ledger.prompt_events import ModelResponded
 from toolcrib.tools import OpenAICodeInterpreterTool
 from toolcrib.tools.code_interpreter import ExistingContainer
 

@@ -21,7 +21,7 @@ from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.adapters.pydantic_ai.google_interactions import GoogleInteractionsModel
 from toolcrib.adapters.pydantic_ai.models import provider_of
 from toolcrib.adapters.support import options_of, supports
-from toolcrib.ledger.events import ModelResponded
+from toolcrib.ledger.prompt_events import ModelResponded
 from toolcrib.tools.code_interpreter import code_interpreter_tool
 from toolcrib.tools.file_search import FileSearchConfig, file_search_tool
 from toolcrib.tools.image_generation import image_generation_tool

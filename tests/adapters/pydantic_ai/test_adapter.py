@@ -24,7 +24,7 @@ from tests.helpers.patience import PATIENCE
 from toolcrib import PromptEvaluationError, PromptResponse, Session, tool
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.errors import UsageError
-from toolcrib.ledger.events import PromptStarted
+from toolcrib.ledger.prompt_events import PromptStarted
 
 NAMES = {
     "anthropic": "ANTHROPIC_API_KEY",

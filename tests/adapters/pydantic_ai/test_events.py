@@ -16,7 +16,7 @@ from tests.adapters.pydantic_ai.wire.traffic import Json
 from tests.helpers.patience import PATIENCE
 from toolcrib import EventBus, Secret, Session, ToolInvoked, tool
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
-from toolcrib.ledger.events import (
+from toolcrib.ledger.prompt_events import (
     HostedToolProgress,
     ModelResponded,
     PromptAnswered,

@@ -10,7 +10,7 @@ from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, GOOGLE, SPEE
 from tests.adapters.pydantic_ai.scripted_adapter import ask, happened, wire_bench
 from toolcrib import Fallback, Policy, PromptEvaluationError, Rule, Session, ToolInvoked, tool
 from toolcrib.adapters.pydantic_ai import Governance
-from toolcrib.ledger.events import ToolWithheld
+from toolcrib.ledger.prompt_events import ToolWithheld
 from toolcrib.tools.file_search import FileSearchConfig, file_search_tool
 from toolcrib.tools.web_search import DomainFilter, WebSearchConfig, web_search_tool
 

@@ -22,7 +22,7 @@ from toolcrib import EventBus, PromptEvaluationError, Session, tool
 from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.options import Budget
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
-from toolcrib.ledger.events import ModelResponded, PromptAnswered
+from toolcrib.ledger.prompt_events import ModelResponded, PromptAnswered
 from toolcrib.testing import Recorder
 
 RATE_LIMITED = Body(

@@ -27,7 +27,7 @@ from toolcrib import (
 )
 from toolcrib.adapters.pydantic_ai import Governance, default_codecs
 from toolcrib.errors import UsageError
-from toolcrib.ledger.events import ToolWithheld
+from toolcrib.ledger.prompt_events import ToolWithheld
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig, code_interpreter_tool
 from toolcrib.tools.file_search import FileSearchConfig, file_search_tool
 from toolcrib.tools.mcp import McpConfig, mcp_tool

@@ -26,7 +26,7 @@ from tests.helpers.patience import PATIENCE
 from toolcrib import Approve, PromptEvaluationError, Session, ToolInvoked
 from toolcrib.adapters.options import Budget
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
-from toolcrib.ledger.events import ModelResponded, PromptAnswered
+from toolcrib.ledger.prompt_events import ModelResponded, PromptAnswered
 from toolcrib.tools.code_interpreter import code_interpreter_tool
 from toolcrib.tools.web_search import WebSearchResult, web_search_tool
 

@@ -13,7 +13,7 @@ from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import PromptResponse, Session, ToolInvoked, tool
 from toolcrib.adapters.items import mapping_of
 from toolcrib.host_tools import HostToolDefinition
-from toolcrib.ledger.events import ModelResponded
+from toolcrib.ledger.prompt_events import ModelResponded
 
 every = pytest.mark.parametrize("provider", SPEECHES)
 both = pytest.mark.parametrize("stream", [False, True], ids=["blocking", "streamed"])

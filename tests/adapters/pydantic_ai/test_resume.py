@@ -21,7 +21,7 @@ from toolcrib import Approve, Deny, PromptEvaluationError, Session, ToolContext,
 from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.options import Budget
 from toolcrib.errors import InvalidState
-from toolcrib.ledger.events import ModelResponded, PromptAnswered
+from toolcrib.ledger.prompt_events import ModelResponded, PromptAnswered
 
 ASKED = call("add", {"a": 1, "b": 2})
 DOWN = ModelHTTPError(400, "test-model", {"message": "down"})

@@ -14,7 +14,7 @@ from tests.adapters.pydantic_ai.provider_dialects import ANTHROPIC, Responses
 from tests.adapters.pydantic_ai.scripted_adapter import ask, bench, happened, wire_bench
 from tests.adapters.pydantic_ai.wire.traffic import Json
 from toolcrib import PromptEvaluationError, Session
-from toolcrib.ledger.events import ModelResponded, TextDelta
+from toolcrib.ledger.prompt_events import ModelResponded, TextDelta
 from toolcrib.testing import Recorder
 from toolcrib.tools.mcp import McpConfig, mcp_tool
 

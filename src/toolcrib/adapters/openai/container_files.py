@@ -16,7 +16,8 @@ from toolcrib.adapters.items import TextContent, UserMessage, mapping_of, texts_
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.adapters.openai.host_files import HostFiles, Plan, Uploads, plan_files
 from toolcrib.errors import PromptEvaluationError, UsageError
-from toolcrib.ledger.events import Event, FilesStaged
+from toolcrib.ledger.events import Event
+from toolcrib.ledger.prompt_events import FilesStaged
 from toolcrib.tools.code_interpreter import KIND, ExistingContainer
 
 if TYPE_CHECKING:

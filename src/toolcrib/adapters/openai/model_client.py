@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.loop import StreamAnnouncer
     from toolcrib.adapters.openai.request import Requests
     from toolcrib.adapters.tool_calls import ItemClassifier
-    from toolcrib.ledger.events import ModelStatus
+    from toolcrib.ledger.prompt_events import ModelStatus
 
 
 logger = logging.getLogger(__name__)

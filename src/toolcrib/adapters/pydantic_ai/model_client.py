@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.pydantic_ai.messages import MessageHistory
     from toolcrib.adapters.pydantic_ai.request import RequestTemplate
     from toolcrib.adapters.tool_calls import ItemClassifier
-    from toolcrib.ledger.events import ModelStatus
+    from toolcrib.ledger.prompt_events import ModelStatus
 
 
 _HTTP_LIBRARIES: Final = frozenset({"httpx", "httpx2", "httpcore", "httpcore2", "aiohttp", "grpc"})

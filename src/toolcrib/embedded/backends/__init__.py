@@ -9,9 +9,9 @@ from toolcrib._lazy import lazy_exports
 if TYPE_CHECKING:
     from toolcrib.embedded.backends.chat import ChatBackend
     from toolcrib.embedded.backends.llama.backend import LlamaBackend
-    from toolcrib.embedded.backends.scripted.backend import ScriptedBackend
-    from toolcrib.embedded.backends.scripted.recorder import ScenarioRecorder
-    from toolcrib.embedded.backends.scripted.scenario import Scenario, load_scenario, read_scenario
+    from toolcrib.embedded.backends.scenarios.backend import ScriptedBackend
+    from toolcrib.embedded.backends.scenarios.recorder import ScenarioRecorder
+    from toolcrib.embedded.backends.scenarios.scenario import Scenario, load_scenario, read_scenario
 
 __all__ = [
     "ChatBackend",
@@ -29,9 +29,9 @@ if not TYPE_CHECKING:
         {
             "toolcrib.embedded.backends.chat": ("ChatBackend",),
             "toolcrib.embedded.backends.llama.backend": ("LlamaBackend",),
-            "toolcrib.embedded.backends.scripted.backend": ("ScriptedBackend",),
-            "toolcrib.embedded.backends.scripted.recorder": ("ScenarioRecorder",),
-            "toolcrib.embedded.backends.scripted.scenario": (
+            "toolcrib.embedded.backends.scenarios.backend": ("ScriptedBackend",),
+            "toolcrib.embedded.backends.scenarios.recorder": ("ScenarioRecorder",),
+            "toolcrib.embedded.backends.scenarios.scenario": (
                 "Scenario",
                 "load_scenario",
                 "read_scenario",

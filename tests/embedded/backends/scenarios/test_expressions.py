@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolcrib.embedded.backends.scripted.expressions import (
+from toolcrib.embedded.backends.scenarios.expressions import (
     Fact,
     Facts,
     MissingFact,

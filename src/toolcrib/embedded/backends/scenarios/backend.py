@@ -22,14 +22,14 @@ from toolcrib.embedded.backend import (
     BackendText,
     ProposedCall,
 )
-from toolcrib.embedded.backends.scripted.expressions import (
+from toolcrib.embedded.backends.scenarios.expressions import (
     Fact,
     Facts,
     MissingFact,
     filled,
     filled_text,
 )
-from toolcrib.embedded.backends.scripted.scenario import (
+from toolcrib.embedded.backends.scenarios.scenario import (
     Scenario,
     ScriptedStep,
     ScriptedTurn,

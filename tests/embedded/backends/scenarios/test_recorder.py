@@ -22,8 +22,8 @@ from toolcrib.embedded import (
     ProposedCall,
 )
 from toolcrib.embedded.backend import ModelBackend
-from toolcrib.embedded.backends.scripted.backend import ScriptedBackend
-from toolcrib.embedded.backends.scripted.recorder import ScenarioRecorder
+from toolcrib.embedded.backends.scenarios.backend import ScriptedBackend
+from toolcrib.embedded.backends.scenarios.recorder import ScenarioRecorder
 from toolcrib.errors import BackendFailed, UsageError
 
 TOOLS: Any = [function("stock"), function("order")]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.embedded.backends.scripted.backend import ScriptedBackend
-from toolcrib.embedded.backends.scripted.scenario import load_scenario, read_scenario
+from toolcrib.embedded.backends.scenarios.backend import ScriptedBackend
+from toolcrib.embedded.backends.scenarios.scenario import load_scenario, read_scenario
 from toolcrib.errors import UsageError
 
 GOOD = """

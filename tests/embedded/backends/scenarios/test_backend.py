@@ -22,7 +22,7 @@ from toolcrib.embedded import (
     EmbeddedProvider,
     ProposedCall,
 )
-from toolcrib.embedded.backends.scripted.backend import ScriptedBackend
+from toolcrib.embedded.backends.scenarios.backend import ScriptedBackend
 from toolcrib.embedded.web.folder import WebFolder
 from toolcrib.errors import BackendFailed
 

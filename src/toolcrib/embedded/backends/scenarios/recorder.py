@@ -21,9 +21,9 @@ from toolcrib.embedded.backend import (
     BackendText,
     ProposedCall,
 )
-from toolcrib.embedded.backends.scripted.backend import UserTurn, steps_done, user_turns
-from toolcrib.embedded.backends.scripted.expressions import Fact, Facts, filled_text
-from toolcrib.embedded.backends.scripted.scenario import Scenario, read_scenario
+from toolcrib.embedded.backends.scenarios.backend import UserTurn, steps_done, user_turns
+from toolcrib.embedded.backends.scenarios.expressions import Fact, Facts, filled_text
+from toolcrib.embedded.backends.scenarios.scenario import Scenario, read_scenario
 from toolcrib.errors import BackendFailed, UsageError
 
 if TYPE_CHECKING:

@@ -1,0 +1,154 @@
+"""Events of prompts: requests to models, their replies, and what is shown while they come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from toolcrib.ledger.events import Event
+from toolcrib.tools.identity import ToolRef
+from toolcrib.vfs.mount import StagedFile
+
+ModelStatus = Literal["completed", "paused", "incomplete", "failed", "refused", "empty"]
+"""What came of a model request: an answer or calls, a pause after which the provider goes on, or
+why nothing can follow from it.
+"""
+
+
+TurnOutcome = Literal["completed", "waiting", "failed", "cancelled"]
+"""How it stands with a prompt when nobody works on it here any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptStarted(Event):
+    """A prompt goes to a model. `digest` is of all that was rendered, attachments included."""
+
+    kind: ClassVar[str] = "prompt.started"
+    turn: int
+    prompt_name: str
+    text: str
+    digest: str
+    adapter: str
+    model: str
+    parent_call_id: str | None = None
+    """The call that evaluates the prompt: in its handler, in a hook, or in an approver."""
+    parent_turn: int | None = None
+    """The turn of that call."""
+    token_limits: dict[str, int] | None = None
+    """`max_tokens` of its budget and `max_output_tokens` of each request, where they are set."""
+    principal: str | None = None
+    """Who asked, and so who stands behind every call that the model makes."""
+    transport: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptResumed(Event):
+    """Somebody goes on with a prompt that waited or was cut off; perhaps somebody else."""
+
+    kind: ClassVar[str] = "prompt.resumed"
+    turn: int
+    prompt_name: str
+    adapter: str
+    model: str
+    parent_call_id: str | None = None
+    principal: str | None = None
+    transport: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolWithheld(Event):
+    """A tool was not offered to the model: one that the provider runs, because the session forbids
+    it or the provider has no such kind, or one of the host's that could not be mounted.
+    """
+
+    kind: ClassVar[str] = "tool.withheld"
+    turn: int
+    tool: ToolRef
+    reason: str
+    replaced_by: ToolRef | None = None
+    """The local tool that is offered in its place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesStaged(Event):
+    """Files of the host were given to a tool that the provider runs. Going on with the turn uses
+    them again.
+    """
+
+    kind: ClassVar[str] = "files.staged"
+    turn: int
+    tool: str
+    container_id: str | None
+    """None for a container that the provider makes itself."""
+    files: tuple[StagedFile, ...]
+    empty: tuple[str, ...] = ()
+    """Files of no bytes: there was nothing to give."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAsked(Event):
+    """A request goes to the model. On the bus only; the ledger keeps what is answered."""
+
+    kind: ClassVar[str] = "model.asked"
+    turn: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelResponded(Event):
+    """One model request was answered. `items` are the provider's own, verbatim: they are what a
+    conversation is replayed from. Unless the `status` is `completed`, it is asked again.
+    """
+
+    kind: ClassVar[str] = "model.responded"
+    turn: int
+    step: int
+    status: ModelStatus
+    response_id: str | None
+    request_id: str | None
+    model: str | None
+    items: list[Any]
+    usage: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptAnswered(Event):
+    """A prompt is done: the model gave its answer."""
+
+    kind: ClassVar[str] = "prompt.answered"
+    turn: int
+    prompt_name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded(Event):
+    """Nobody works on a prompt here any more. On the bus only: the ledger has the answer, or what
+    is waited for.
+    """
+
+    kind: ClassVar[str] = "turn.ended"
+    turn: int
+    outcome: TurnOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta(Event):
+    """A piece of an answer while it is produced. On the bus only; the ledger keeps the whole."""
+
+    kind: ClassVar[str] = "model.text_delta"
+    turn: int
+    step: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostedToolProgress(Event):
+    """A provider-run call moves on while the answer is produced. On the bus only."""
+
+    kind: ClassVar[str] = "model.hosted_progress"
+    turn: int
+    step: int
+    item_id: str
+    item_type: str
+    what: str
