@@ -110,7 +110,7 @@ def test_nothing_that_was_kept_is_lost_when_the_provider_is_killed(tmp_path: Pat
             told = client.responses.retrieve(lost)
             assert told.status == "failed"
             assert told.error is not None
-            assert "stopped while it made this response" in told.error.message
+            assert "stopped during this response" in told.error.message
         events: Any = client.responses.retrieve(behind.id, stream=True)
         assert [event.type for event in events][-1] == "response.failed"
         onward = client.responses.create(

@@ -1,7 +1,4 @@
-"""The answer in the items of a reply: its text, its citations and its typed value.
-
-The response to a prompt, and the tokens it used.
-"""
+"""The answer to a prompt: its text, citations and typed value, and the response they make up."""
 
 from __future__ import annotations
 
@@ -72,10 +69,10 @@ def codec_view(
 
     So the text of all these items is the text of the answer, and every place lies in it.
     """
-    kept = {id(item) for item in answer}
+    answer_ids = {id(item) for item in answer}
     return [
         item_format.without_text(item.raw)
-        if isinstance(item, ModelMessage) and id(item) not in kept
+        if isinstance(item, ModelMessage) and id(item) not in answer_ids
         else item.raw
         for item in items
     ]

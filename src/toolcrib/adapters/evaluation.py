@@ -1,9 +1,8 @@
 """The evaluation of one prompt, from its first message to the response.
 
-Prompts that a tool call evaluates inside another prompt.
-
-By default a nested prompt has the governance of the outer one, its tokens count against the budgets
-of both, and it ends with the call.
+A tool call may evaluate a prompt inside another one. By default the nested prompt has the
+governance of the outer one, its tokens count against the budgets of both, and it ends with the
+call.
 """
 
 from __future__ import annotations

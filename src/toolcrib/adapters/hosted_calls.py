@@ -145,7 +145,7 @@ class HostedCalls:
                 case HostedCallItem():
                     if item.unknown_type is not None:
                         self.skipped[item.unknown_type] += 1
-                    if item.declaration.is_over(item.raw, [each.raw for each in items]):
+                    if item.declaration.is_over(item.raw, [other.raw for other in items]):
                         await self._account(item, raws, turn, known)
                     else:
                         self._open.append(item)

@@ -1,13 +1,11 @@
-"""The items of a conversation, as a closed union of frozen types.
+"""The items of a conversation, as a closed union of frozen types, and readers of their JSON.
 
 `ReplyItem` is what a provider sends; each carries its JSON (`raw`), which codecs read, the ledger
 keeps and the next request sends back. `UserMessage` and `ToolOutputItem` are what this side sends.
-Reading JSON into items and writing items as JSON is the work of each provider's package.
+Each provider's package converts between its JSON and items.
 
-Fields of a provider's JSON, read without trusting it.
-
-SDKs give objects of the wrong class for types they do not know, and nothing about an item is
-certain but its `type`. So everything is read from plain JSON, and nothing here raises.
+The readers (`text_of`, `mapping_of` and the like) never raise. SDKs return objects of the wrong
+class for types that they do not know, so fields are read from plain JSON and none is assumed.
 """
 
 from __future__ import annotations

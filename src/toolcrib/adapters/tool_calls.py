@@ -1,9 +1,9 @@
 """Calls that the model asks this process to run: read from an item, answered with an item.
 
-A turn stalls until such an item is answered, so every readable one gets an answer, if only that the
-call failed. `ClientCodec` is for tools that the provider defines and this process runs.
-
-Classify the items of a reply: hosted call, call for this process, message, or neither.
+`ItemClassifier` sorts the items of a reply: hosted call, call for this process, message or neither.
+A turn stalls until every call for this process is answered, so each readable one gets an answer,
+even if only that the call failed. `ClientCodec` is for tools that the provider defines and this
+process runs.
 """
 
 from __future__ import annotations

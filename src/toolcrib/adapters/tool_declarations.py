@@ -215,12 +215,12 @@ class ToolDeclarations:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What the options of all tools hold that must not be written down."""
-        return tuple(secret for each in self._others() for secret in each.secrets)
+        return tuple(secret for declaration in self._others() for secret in declaration.secrets)
 
     @property
     def offered(self) -> list[str]:
         """The names of all tools that are offered."""
-        return [*self.wire, *(each.tool.name for each in self._others())]
+        return [*self.wire, *(declaration.tool.name for declaration in self._others())]
 
     def _others(self) -> tuple[HostedDeclaration | ClientDeclaration, ...]:
         return (*self.hosted, *self.client_run)
@@ -234,7 +234,7 @@ def declare(
     prompt_name: str,
 ) -> ToolDeclarations:
     """Serialise every tool. Raises `PromptEvaluationError` (phase render) before any request."""
-    wire = wire_names(each.name for each in functions)
+    wire = wire_names(function.name for function in functions)
     entries: list[dict[str, Any]] = []
     include: dict[str, None] = {}
     body: dict[str, Any] = {}
@@ -249,8 +249,8 @@ def declare(
         body.update(contribution.body)
     names = {wire_name: name for name, wire_name in wire.items()}
     declared = tuple(
-        FunctionDeclaration(wire[each.name], each.description, each.parameters)
-        for each in functions
+        FunctionDeclaration(wire[function.name], function.description, function.parameters)
+        for function in functions
     )
     return ToolDeclarations(
         functions=declared,

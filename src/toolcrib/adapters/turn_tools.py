@@ -1,8 +1,7 @@
 """The tools of a turn: which are offered to the model, which are withheld, and their executor.
 
-A hosted tool that the provider cannot run is replaced by its fallback, where it names one.
-
-Governance of an evaluation: policy, approver, hooks and limits.
+`Governance` (policy, approver, hooks and limits) decides what may run. A hosted tool that the
+provider cannot run is replaced by its fallback, if it has one.
 """
 
 from __future__ import annotations
@@ -99,9 +98,9 @@ def _options(config: Any) -> Mapping[str, Any]:
     as it is by default.
     """
     return options_of(config) or {
-        each.name: getattr(config, each.name)
-        for each in fields(config)
-        if each.default is MISSING or getattr(config, each.name) != each.default
+        option.name: getattr(config, option.name)
+        for option in fields(config)
+        if option.default is MISSING or getattr(config, option.name) != option.default
     }
 
 

@@ -24,8 +24,8 @@ def check_edit(request: ApprovalRequest, edited: dict[str, Any]) -> None:
     """Raise `InvalidDecision` unless `edited` fits the tool's schema and changes no secret."""
     if not _keeps_secrets(request.arguments, edited):
         raise _secret_changed()
-    kept = set(_secret_pointers(edited))
-    faults = [fault for fault in _faults(request, edited) if fault.pointer not in kept]
+    secret_pointers = set(_secret_pointers(edited))
+    faults = [fault for fault in _faults(request, edited) if fault.pointer not in secret_pointers]
     if faults:
         lines = "; ".join(f"{fault.pointer or '/'}: {fault.message}" for fault in faults)
         raise InvalidDecision(

@@ -1,7 +1,4 @@
-"""The working state of one call on its way through the executor.
-
-The calls that executors of one session work on now, shared by all executors of the session.
-"""
+"""The working state of one call, and the calls that all executors of a session share."""
 
 from __future__ import annotations
 

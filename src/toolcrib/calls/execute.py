@@ -71,6 +71,7 @@ class Execution:
         if task is None:
             task = self._find_task()
         call.task = task
+        # A cancellation that the task met before this call is not the call's to pass on.
         cancelled_before = task.cancelling()
         running, timeout = self._running, call.tool.tool.timeout or self._default_timeout
         running[call.call_id] = call
@@ -190,6 +191,7 @@ async def _end_cancelled(call: Call, task: asyncio.Task[Any], cancelled_before: 
     with suppress(asyncio.CancelledError):
         # One that the handler has not met yet arrives here, not where the call is awaited.
         await asyncio.sleep(0)
+    # Only the call's own cancellations are taken back; what remains is meant for the awaiting task.
     for _ in range(call.cancels):
         task.uncancel()
     if task.cancelling() > cancelled_before:
@@ -222,5 +224,6 @@ def cancel(call: Call) -> bool:
     """Stop one running call, and not whoever awaits it. False when it is not running."""
     if call.task is None:
         return False
+    # Counted first: `execute` tells by the count whose cancellation it has caught.
     call.cancels += 1
     return call.task.cancel()

@@ -72,6 +72,7 @@ class Gate:
         """What policy and session say about a frozen call."""
         policy = self._policy
         verdict = policy.judge(subject) if policy is not None else default_verdict(subject)
+        # Session and tool can turn an allow into a question; they never soften a deny.
         if verdict.effect == "allow" and call.name in self._session.need_user_approve_tools:
             return LISTED
         if verdict.effect == "allow" and call.approval_metadata is not None:
@@ -131,6 +132,7 @@ class Gate:
         request = request_for(call, verdict)
         call.approval_id = request.approval_id
         calls = calls_of(session)
+        # Claimed before it is filed: from then on another task could take the call up.
         calls.claimed.add(call.call_id)
         calls.waiting.add(call.call_id)
         await ask_store(session.store, session.save_settings)
@@ -302,6 +304,7 @@ class Gate:
                 subject, session_id=session.session_id, now=now, call_id=call.call_id
             ):
                 continue
+            # The store decides: another process may have taken the last use since the listing.
             if await ask_store(session.store, session.store.use_grant, grant.grant_id, now):
                 return grant
         return None

@@ -1,6 +1,6 @@
-"""Tools that call tools: what they may call, and how deep.
+"""Nested calls: which tools a tool may call, and how deep.
 
-Turns begin, and go on: each knows the call that it is part of.
+A turn that begins inside a call, or continues there, is bound to that call.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """The path of a call: the same ten stages whoever asks and wherever the tool runs.
 
-`_walk` and `_perform` are the path. Each line is a stage, in the order the documentation lists
-them; a stage ends a call by raising `CallEnded` and lets it wait by raising `CallSuspended`.
+`_walk` and `_perform` are the path, in the order in which the documentation lists the stages. A
+stage ends a call by raising `CallEnded` and suspends it by raising `CallSuspended`.
 
-Whether a call needs a decision, and the gate that takes it, loaded with the first such call.
-
-Most programs without a policy never ask anybody, and the gate brings policies, patterns, grants
-and approvers with it: half of the time that the import of an executor would take.
+`LazyGate` imports the gate with the first call that needs a decision. Programs without a policy
+seldom need it, and its policies, patterns, grants and approvers would double the import time of an
+executor.
 """
 
 from __future__ import annotations

@@ -172,11 +172,11 @@ def failure_of(call: Call, error: BaseException) -> Failure:
         return Failure("timeout", str(error), still_running=error.still_running)
     name = _type_name(error)
     logger.info("call %s of %s failed", call.call_id, call.name, exc_info=loggable(call, error))
-    message = _said(error)
+    message = _error_text(error)
     return Failure("tool_error", f"{name}: {message}" if message else name, error_type=name)
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:

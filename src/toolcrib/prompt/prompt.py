@@ -1,8 +1,7 @@
-"""`Prompt`: sections with a typed answer, rendered before anything is sent.
+"""`Prompt`: sections with a typed answer, and their rendering into the text and tools of a request.
 
-Rendering: from a prompt to the text and the tools that an adapter sends.
-
-No provider accepts examples beside a tool, so they are written into the text of the section.
+A prompt is rendered before anything is sent. No provider accepts examples beside a tool, so they
+are written into the text of the section.
 """
 
 from __future__ import annotations

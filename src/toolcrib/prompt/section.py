@@ -1,6 +1,7 @@
 """Sections: the parts of a prompt, each with its text and its tools.
 
-Templates: `$name` is replaced by a value and `$$` by a dollar. Errors name their section.
+The text is a template: `$name` is replaced by a value and `$$` by a dollar sign. Errors name the
+section.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class MountedServers:
     ) -> None:
         self._live_sessions = live_sessions
         self._timing = timing
-        self._shared = [self._server(each) for each in configs]
+        self._shared = [self._server(config) for config in configs]
         self._remounting = asyncio.Lock()
         self._is_closed = False
         self._own: dict[str, list[MountedServer]] = {}
@@ -123,9 +123,9 @@ class MountedServers:
         session_id = live.session.session_id
         servers = [
             MountedServer(
-                each, client_source(each), self._changed, environ=None, timing=self._timing
+                config, client_source(config), self._changed, environ=None, timing=self._timing
             )
-            for each in configs
+            for config in configs
         ]
         self._own.setdefault(session_id, []).extend(servers)
         await _wait([_connect(server) for server in servers], FIRST_SECONDS)

@@ -61,6 +61,7 @@ def this_process() -> Holder:
 
 def is_gone(holder: Holder) -> bool:
     """True only when it is certain that the process no longer runs."""
+    # A process number of another machine, boot or namespace says nothing about a process here.
     if holder.realm != this_process().realm:
         return False
     try:
@@ -68,6 +69,7 @@ def is_gone(holder: Holder) -> bool:
     except ProcessLookupError:
         return True
     except PermissionError:
+        # Another user's process has the number; the start time tells whether it is the holder.
         pass
     started = _started(holder.pid)
     return started is not None and started != holder.started
@@ -136,9 +138,9 @@ class Leases:
         else:
             fence, holder, expires_at, seq, digest = row
             check_free(session_id, holder, expires_at, self._clock())
+            _check_end(connection, session_id, seq, digest)
             # The fence grows in the same transaction, so a writer that was only slow finds its
             # next commit refused.
-            _check_end(connection, session_id, seq, digest)
             lease = self._take_over(connection, session_id, fence + 1)
         self._held[session_id] = lease
         return lease
@@ -164,12 +166,14 @@ class Leases:
                 "UPDATE sessions SET expires_at = ? WHERE session_id = ? AND fence = ?",
                 (self._expiry(), lease.session_id, lease.fence),
             ).rowcount
+            # Another writer raised the fence, or the session is gone: nothing is left to renew.
             if not renewed:
                 del self._held[lease.session_id]
 
     def _create(
         self, connection: sqlite3.Connection, session_id: str, settings: dict[str, Any]
     ) -> Lease:
+        # Above the fence of every deleted session, so that no lease on one of them is honoured.
         (floor,) = connection.execute("SELECT fence FROM fence_floor").fetchone()
         lease = Lease(session_id, str(this_process()), floor + 1)
         connection.execute(
@@ -203,6 +207,7 @@ def is_held(holder: str | None, expires_at: float, now: float) -> bool:
     if holder is None or expires_at <= now:
         return False
     process = Holder.parse(holder)
+    # A holder that cannot be read may be alive; only the expiry frees its lease.
     return process is None or not is_gone(process)
 
 

@@ -1,10 +1,8 @@
-"""The writing end of a ledger: where the one writer of a session appends.
+"""The writing end of a ledger, where the one writer of a session appends.
 
-An entry is handed over as a function and what it encodes. A record exists, encoded and hashed,
-before anyone can read it; while nobody reads, a ledger in memory does no such work on the path of
-a call.
-
-The ledger of a session in memory: entries are encoded and hashed when somebody reads them.
+An entry is a function and the subject that it encodes. Every record is encoded and hashed before
+anyone can read it. `DurableLedger` does this in the store's writer thread; `MemoryLedger` puts it
+off until somebody reads, so that it costs a call nothing.
 """
 
 from __future__ import annotations
@@ -91,6 +89,7 @@ class DurableLedger:
     def __init__(self, store: Store, lease: Lease) -> None:
         self.lease = lease
         self._store = store
+        # The last durable record, and the last sealed one: they differ until a commit is settled.
         self._head = store.head(lease.session_id)
         self._drained_head = self._head
         self._lock = threading.Lock()

@@ -252,7 +252,7 @@ class MemoryStore(MemoryInbox):
     def open_ledger(self, lease: Lease) -> MemoryLedger:
         """A ledger that seals entries only when somebody reads them."""
         with self._lock:
-            return MemoryLedger(self._held(lease).records, lease, self._keep_effects)
+            return MemoryLedger(self._leased_session(lease).records, lease, self._keep_effects)
 
     def schedule(self, source: CommitSource) -> None:
         """Commit at once: there is nothing to wait for."""
@@ -266,7 +266,7 @@ class MemoryStore(MemoryInbox):
     def commit(self, lease: Lease, commit: Commit) -> None:
         """Keep records and effects, or neither."""
         with self._lock:
-            session = self._held(lease)
+            session = self._leased_session(lease)
             if commit.records:
                 seq, previous = end_of(session.records.head())
                 check_follows(commit.records, lease.session_id, seq, previous)
@@ -289,7 +289,7 @@ class MemoryStore(MemoryInbox):
     def save_settings(self, lease: Lease, settings: dict[str, Any]) -> None:
         """Replace the session's settings."""
         with self._lock:
-            self._held(lease).settings = dict(settings)
+            self._leased_session(lease).settings = dict(settings)
 
     def records(
         self,
@@ -327,7 +327,7 @@ class MemoryStore(MemoryInbox):
     def delete_payloads(self, lease: Lease) -> None:
         """Delete payloads, artifacts and used approvals."""
         with self._lock:
-            session = self._held(lease)
+            session = self._leased_session(lease)
             session.records.drop_payloads()
             session.artifacts.clear()
             self._forget_used(lease.session_id)
@@ -351,7 +351,7 @@ class MemoryStore(MemoryInbox):
             raise SessionNotFound(f"there is no session {session_id!r}")
         return session
 
-    def _held(self, lease: Lease) -> _Session:
+    def _leased_session(self, lease: Lease) -> _Session:
         session = self._sessions.get(lease.session_id)
         if session is None or not session.is_open or session.fence != lease.fence:
             raise LeaseLost(f"session {lease.session_id!r} is no longer written by this lease")
@@ -359,7 +359,7 @@ class MemoryStore(MemoryInbox):
 
     def _keep_effects(self, lease: Lease, effects: Sequence[Effect]) -> None:
         with self._lock:
-            self._apply(self._held(lease), lease.session_id, effects)
+            self._apply(self._leased_session(lease), lease.session_id, effects)
 
     def _apply(self, session: _Session, session_id: str, effects: Sequence[Effect]) -> None:
         self._check_new([e.request for e in effects if isinstance(e, ApprovalFiled)])

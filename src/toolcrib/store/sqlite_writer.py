@@ -105,6 +105,7 @@ class Writer:
     def _round(self, connection: sqlite3.Connection) -> bool:
         """Do everything that waits now; false once the store is closing."""
         jobs, sources, is_closing = self._take()
+        # Commits first: a job sees everything that was scheduled before it.
         if sources:
             self._commit(connection, sources)
         for job in jobs:
@@ -118,6 +119,7 @@ class Writer:
         # A source that was scheduled twice is drained once.
         sources: dict[int, CommitSource] = {}
         is_closing = False
+        # Wake in time to renew; without leases only work wakes the thread.
         timeout = max(0.0, self._renew_at - time.monotonic()) if self._leases.has_any else None
         try:
             item = self._queue.get(timeout=timeout)
@@ -171,6 +173,7 @@ class Writer:
 
     def _transaction(self, connection: sqlite3.Connection, work: Work[T]) -> T:
         try:
+            # The write lock is taken now: a lease checked within stays valid until the commit.
             connection.execute("BEGIN IMMEDIATE")
             result = work(connection)
             connection.execute("COMMIT")
@@ -190,6 +193,7 @@ class Writer:
             _log.exception("the leases on %s were not renewed", self._file.path)
 
     def _refuse_all(self, error: StoreError) -> None:
+        # Until the store closes, so that nobody waits for a thread that has ended.
         while (item := self._queue.get()) is not None:
             if isinstance(item, _WriterJob):
                 item.result.set_exception(error)

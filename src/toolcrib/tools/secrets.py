@@ -149,13 +149,13 @@ class _Reader:
     def _fill(self, shape: ArgumentShape, nodes: list[dict[str, Any]]) -> None:
         names = {name: None for node in nodes for name in node.get("properties", ())}
         for name in names:
-            shape.properties[name] = self.read(_found(_member(node, name) for node in nodes))
-        others = _found(_other_members(node) for node in nodes)
+            shape.properties[name] = self.read(_flatten(_member(node, name) for node in nodes))
+        others = _flatten(_other_members(node) for node in nodes)
         shape.others = self.read(others) if others else None
         length = max((len(node.get("prefixItems", ())) for node in nodes), default=0)
         for index in range(length):
-            shape.prefix.append(self.read(_found(_element(node, index) for node in nodes)))
-        elements = _found(_values(node, _ELEMENTS) for node in nodes)
+            shape.prefix.append(self.read(_flatten(_element(node, index) for node in nodes)))
+        elements = _flatten(_values(node, _ELEMENTS) for node in nodes)
         shape.elements = self.read(elements) if elements else None
 
     def _folded(self, schemas: Iterable[Any]) -> tuple[list[dict[str, Any]], bool]:
@@ -220,5 +220,5 @@ def _values(node: dict[str, Any], keys: tuple[str, ...]) -> list[Any]:
     return [node[key] for key in keys if isinstance(node.get(key), dict)]
 
 
-def _found(groups: Iterable[list[Any]]) -> list[Any]:
+def _flatten(groups: Iterable[list[Any]]) -> list[Any]:
     return [schema for group in groups for schema in group]

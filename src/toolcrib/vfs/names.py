@@ -48,9 +48,9 @@ def split_suffix(name: str) -> tuple[str, str]:
 
 def _clean(name: str) -> str:
     text = unicodedata.normalize("NFC", _SEPARATORS.split(name)[-1])
-    kept = "".join(character for character in text if not _is_invisible(character))
+    visible = "".join(character for character in text if not _is_invisible(character))
     # A dot in front would hide the file, a dash would make an option of it.
-    return _RESERVED_CHARACTERS.sub("_", kept).strip(" .").lstrip("-~ .")
+    return _RESERVED_CHARACTERS.sub("_", visible).strip(" .").lstrip("-~ .")
 
 
 def _is_invisible(character: str) -> bool:

@@ -1,9 +1,4 @@
-"""Prompts on OpenAI's Responses API.
-
-Which codec speaks for which kind of tool on OpenAI.
-
-How the items of the Responses API are sorted.
-"""
+"""Prompts on OpenAI's Responses API: the adapter, its codecs and the classifier of its items."""
 
 from __future__ import annotations
 
@@ -91,7 +86,10 @@ def classifier_of(declared: ToolDeclarations, profile: ProviderProfile) -> ItemC
         FunctionCallReader(declared.names),
         CustomCallReader(declared.names),
     ]
-    readers += [ClientCallReader(each.codec, each.tool.name) for each in declared.client_run]
+    readers += [
+        ClientCallReader(declaration.codec, declaration.tool.name)
+        for declaration in declared.client_run
+    ]
     readers += [
         ClientCallReader(_approvals(hosted), hosted.tool.name)
         for hosted in declared.hosted

@@ -208,15 +208,15 @@ def retold(items: Sequence[Item]) -> list[Item]:
 
     The reasoning that led to a run goes with it: the provider refuses it without the run.
     """
-    kept: list[Item] = []
+    rewritten: list[Item] = []
     for item in items:
         if isinstance(item, UserMessage) or item.raw.get("type") != _RUN:
-            kept.append(item)
+            rewritten.append(item)
             continue
-        while kept and isinstance(kept[-1], ReasoningItem):
-            kept.pop()
-        kept.append(ModelMessage((), _run_as_message(item.raw)))
-    return kept
+        while rewritten and isinstance(rewritten[-1], ReasoningItem):
+            rewritten.pop()
+        rewritten.append(ModelMessage((), _run_as_message(item.raw)))
+    return rewritten
 
 
 def _run_as_message(run: RawItem) -> RawItem:

@@ -51,12 +51,12 @@ def check_types(types: Collection[str]) -> frozenset[str]:
     """The types as they are compared. Raises `UsageError` for what is no extension."""
     if isinstance(types, str):
         raise UsageError(f"upload_types must be a set of extensions, not {types!r}")
-    for each in types:
-        if not isinstance(each, str) or not (each in ("", "*") or each.startswith(".")):  # pyright: ignore[reportUnnecessaryIsInstance]
+    for suffix in types:
+        if not isinstance(suffix, str) or not (suffix in ("", "*") or suffix.startswith(".")):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(
-                f"upload_types: {each!r} is not an extension like '.csv'; '' is none, '*' any"
+                f"upload_types: {suffix!r} is not an extension like '.csv'; '' is none, '*' any"
             )
-    return frozenset(each.lower() for each in types)
+    return frozenset(suffix.lower() for suffix in types)
 
 
 def refuse_other_types(names: Iterable[str], types: Collection[str], tool: str) -> None:

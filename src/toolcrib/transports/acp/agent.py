@@ -175,8 +175,8 @@ def session_page(
 
 
 def _after(sessions: Sequence[SessionInfo], cursor: str) -> int:
-    for place, each in enumerate(sessions):
-        if each.session_id == cursor:
+    for place, session in enumerate(sessions):
+        if session.session_id == cursor:
             return place + 1
     raise Refused("invalid", "session/list: unknown cursor; start again without one")
 

@@ -65,9 +65,9 @@ class Extension:
         if editor_session is None:
             return
         waiting = await self._runtime.ask("approvals.list", {"session_id": session_id}, self._who)
-        for each in waiting.approvals:
+        for approval in waiting.approvals:
             self._sessions.permissions.ask(
-                each.approval_id, editor_session.updates.kind_of(each.tool)
+                approval.approval_id, editor_session.updates.kind_of(approval.tool)
             )
 
     def _subscription(self, name: str, params: Mapping[str, Any]) -> Subscribed | Unsubscribed:

@@ -63,8 +63,8 @@ def _request_error(code: int, refused: Refused) -> RequestError:
 def _refused(error: Exception, method: str) -> Refused:
     if isinstance(error, ValidationError):
         faults = [
-            {"pointer": "/" + "/".join(map(str, each["loc"])), "message": each["msg"]}
-            for each in error.errors(include_url=False, include_input=False)[:MAX_FAULTS]
+            {"pointer": "/" + "/".join(map(str, fault["loc"])), "message": fault["msg"]}
+            for fault in error.errors(include_url=False, include_input=False)[:MAX_FAULTS]
         ]
         first = faults[0]
         text = f"{method}: {first['pointer']}: {first['message']}"
@@ -96,7 +96,7 @@ NOTIFICATIONS: Final[dict[str, MethodRoute]] = {
     AGENT_METHODS["session_cancel"]: MethodRoute(schema.CancelNotification, Agent.cancel),
 }
 
-LONG_REQUESTS: Final = frozenset({"session/prompt", *(PREFIX + each for each in LONG)})
+LONG_REQUESTS: Final = frozenset({"session/prompt", *(PREFIX + method for method in LONG)})
 """The methods that last as long as a tool, a model or a person takes."""
 MAX_LONG: Final = 1_000
 """How many of those may be in flight; cancelling them is always possible."""

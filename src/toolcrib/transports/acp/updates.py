@@ -125,7 +125,7 @@ class CallUpdates:
             event = {"type": data.get("type"), "data": data.get("data")}
             yield self._update(call_id, shown.name, field_meta=_meta(event=event))
             return
-        content = [text_content(each) for each in (shown.output, shown.progress) if each]
+        content = [text_content(text) for text in (shown.output, shown.progress) if text]
         meta = _meta(progress=shown.meta) if shown.meta else None
         yield self._update(call_id, shown.name, content=content, field_meta=meta)
 

@@ -47,11 +47,11 @@ def content_blocks(value: Any, text: str) -> list[dict[str, Any]] | None:
     written = _written(value)
     if written is None:
         return None
-    blocks = [block for each in written if (block := _block(each)) is not None]
-    parts = [_plain(each) for each in blocks]
+    blocks = [block for content in written if (block := _block(content)) is not None]
+    parts = [_plain(block) for block in blocks]
     if len(blocks) == len(written) and text_of(blocks) == text:
         return parts
-    return [{"type": "text", "text": text}, *(each for each in parts if each["type"] != "text")]
+    return [{"type": "text", "text": text}, *(part for part in parts if part["type"] != "text")]
 
 
 def _written(value: Any) -> list[dict[str, Any]] | None:

@@ -61,7 +61,7 @@ def is_stateless(scope: Scope) -> bool:
 
 def needs_stream(body: Body) -> bool:
     """Whether the request may get more than its answer."""
-    return any(each in body.content for each in _STREAMED)
+    return any(marker in body.content for marker in _STREAMED)
 
 
 def watch_of(ctx: ServerRequestContext[Any, Any]) -> ClientWatch | None:

@@ -63,7 +63,7 @@ def read_message(line: bytes, max_bytes: int) -> JSONRPCMessage:
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError as error:
-        is_json = all(each["type"] != "json_invalid" for each in error.errors())
+        is_json = all(fault["type"] != "json_invalid" for fault in error.errors())
         if is_json:
             text = "the line is not a JSON-RPC 2.0 message"
             raise InvalidLine(INVALID_REQUEST, text) from None

@@ -93,16 +93,16 @@ class PendingCalls:
     async def take(self, client: ClientSession, fingerprint: str) -> ClientSession | None:
         """The client session where the call waits, opened again; None when there is none."""
         service = self._runtime.service
-        for each in (
+        for filed in (
             await service.list_approvals(ListApprovals(is_all=True), client.who)
         ).approvals:
-            if each.state in OPEN_STATES and fingerprint_of(each.call_id) == fingerprint:
-                client_with_call = self._idle(each, client, fingerprint) or await self._opened(
-                    each, client
+            if filed.state in OPEN_STATES and fingerprint_of(filed.call_id) == fingerprint:
+                client_with_call = self._idle(filed, client, fingerprint) or await self._opened(
+                    filed, client
                 )
                 if client_with_call is not None:
                     client_with_call.waiting[fingerprint] = PendingCall(
-                        each.call_id, each.approval_id
+                        filed.call_id, filed.approval_id
                     )
                     return client_with_call
         return None
@@ -133,9 +133,9 @@ class PendingCalls:
         return None
 
     async def _opened(self, filed: ApprovalFacts, client: ClientSession) -> ClientSession | None:
-        asked = OneSession(session_id=filed.session_id)
+        request = OneSession(session_id=filed.session_id)
         try:
-            facts = await self._runtime.service.get_session(asked, client.who)
+            facts = await self._runtime.service.get_session(request, client.who)
             owner = facts.metadata.get("transport"), facts.metadata.get("principal")
             if facts.state != "closed" or owner != ("mcp", client.who.name):
                 return None
@@ -274,8 +274,8 @@ class ToolCallHandler:
             return sent_id
         known = client.waiting.get(fingerprint)
         if known is not None:
-            asked = OneApproval(approval_id=known.approval_id)
-            facts = await self._runtime.service.get_approval(asked, client.who)
+            request = OneApproval(approval_id=known.approval_id)
+            facts = await self._runtime.service.get_approval(request, client.who)
             if facts.state in OPEN_STATES:
                 return known.call_id
         return new_call_id(fingerprint)
@@ -296,7 +296,7 @@ class ToolCallHandler:
 
     async def _run(self, client: ClientSession, request: McpRequest, call_id: str) -> CallResult:
         params, runtime = request.params, self._runtime
-        asked = {
+        body = {
             "session_id": client.session_id,
             "name": params.name,
             "arguments": params.arguments or {},
@@ -304,32 +304,32 @@ class ToolCallHandler:
         }
         watch = watch_of(request.context)
         if watch is not None:
-            return await self._run_here(watch, client, asked)
+            return await self._run_here(watch, client, body)
         try:
             if not wants_progress(request.context):
-                return await runtime.ask("tools.call", asked, client.who)
+                return await runtime.ask("tools.call", body, client.who)
             async with reported_progress(runtime, request.context, client, call_id):
-                return await runtime.ask("tools.call", asked, client.who)
+                return await runtime.ask("tools.call", body, client.who)
         except asyncio.CancelledError:
             self._cancel(client, call_id)
             raise
 
     async def _run_here(
-        self, watch: ClientWatch, client: ClientSession, asked: dict[str, Any]
+        self, watch: ClientWatch, client: ClientSession, body: dict[str, Any]
     ) -> CallResult:
         """Run the call in the task of its request. With a task per call, the calls of many clients
         are all in progress at once, and every garbage collection visits them.
         """
-        watch.on_leave = partial(self._cancel, client, asked["call_id"])
+        watch.on_leave = partial(self._cancel, client, body["call_id"])
         try:
-            return await self._runtime.ask_inline("tools.call", asked, client.who)
+            return await self._runtime.ask_inline("tools.call", body, client.who)
         finally:
             watch.on_leave = None
 
     def _cancel(self, client: ClientSession, call_id: str) -> None:
         """Cancel the call of a cancelled request, without awaiting in its cancelled task."""
-        asked = {"session_id": client.session_id, "call_id": call_id}
-        cancelling = asyncio.ensure_future(self._runtime.ask("tools.cancel", asked, client.who))
+        body = {"session_id": client.session_id, "call_id": call_id}
+        cancelling = asyncio.ensure_future(self._runtime.ask("tools.cancel", body, client.who))
         self._cancelling.add(cancelling)
         cancelling.add_done_callback(self._cancelled)
 

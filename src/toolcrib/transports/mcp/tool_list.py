@@ -82,7 +82,7 @@ def output_schema(tool: Tool[Any, Any] | None) -> dict[str, Any] | None:
 
 def _tool(facts: ToolFacts, schema: dict[str, Any] | None) -> dict[str, Any]:
     title = facts.name.replace("_", " ").replace("-", " ").strip().capitalize() or facts.name
-    told: dict[str, Any] = {
+    tool: dict[str, Any] = {
         "name": facts.name,
         "title": title,
         "description": facts.description,
@@ -96,8 +96,8 @@ def _tool(facts: ToolFacts, schema: dict[str, Any] | None) -> dict[str, Any]:
         "_meta": {TOOL_META: _identity(facts)},
     }
     if schema is not None:
-        told["outputSchema"] = schema
-    return told
+        tool["outputSchema"] = schema
+    return tool
 
 
 def _identity(facts: ToolFacts) -> dict[str, Any]:
@@ -132,30 +132,32 @@ class ToolListHandler:
             raise MCPError(INVALID_PARAMS, "tools/list has one page; leave the cursor out")
         self._clients.principal_of_request(ctx).check("read", "tools/list")
         self._notifications.subscribe(ctx)
-        found = await self.of(await self._clients.of(ctx))
-        return {"resultType": "complete", "tools": found.tools}
+        tool_list = await self.of(await self._clients.of(ctx))
+        return {"resultType": "complete", "tools": tool_list.tools}
 
     async def of(self, client: ClientSession) -> ToolList:
         """The tool list of a client session."""
-        found = client.tool_list
-        if found is None:
+        tool_list = client.tool_list
+        if tool_list is None:
             params = ListTools(session_id=client.session_id)
             tools = await self._runtime.service.list_tools(params, client.who)
-            found = build_tool_list(tools, self._runtime.registry, client.session_id)
-            client.tool_list = found
-        return found
+            tool_list = build_tool_list(tools, self._runtime.registry, client.session_id)
+            client.tool_list = tool_list
+        return tool_list
 
     def input_schema(self, name: str) -> dict[str, Any] | None:
         """The parameter schema of a tool whose arguments are repeated in headers; None for others.
         It is cached: walking a schema takes as long as a call.
         """
-        found = self._runtime.registry.get(name)
-        if found is None:
+        definition = self._runtime.registry.get(name)
+        if definition is None:
             return None
         known = self._schemas.get(name)
-        if known is None or known[0] is not found:
-            schema = found.parameters if X_MCP_HEADER_KEY in str(found.parameters) else None
-            known = self._schemas[name] = (found, schema)
+        if known is None or known[0] is not definition:
+            schema = (
+                definition.parameters if X_MCP_HEADER_KEY in str(definition.parameters) else None
+            )
+            known = self._schemas[name] = (definition, schema)
         return known[1]
 
     @contextmanager

@@ -76,7 +76,7 @@ class OpenAICodeInterpreterCodec(Codec[CodeInterpreterConfig, CodeInterpreterRes
         self, response_items: Sequence[Any], tool: CodeTool
     ) -> CodeInterpreterResult | None:
         """Code and output of all runs in order; how it ended is how the last run ended."""
-        items = [plain(each) for each in response_items]
+        items = [plain(item) for item in response_items]
         runs = [_run(item) for item in items if item.get("type") == CALL]
         if not runs:
             return None
@@ -102,8 +102,8 @@ def _container(container: Container) -> str | dict[str, Any]:
 def _run(item: RawItem) -> CodeInterpreterResult:
     """What one call tells, without the files: the answer tells of those."""
     outputs = mappings_of(item, "outputs")
-    stdout = _joined(text_of(each, "logs") for each in outputs if each.get("type") == "logs")
-    images = (text_of(each, "url") for each in outputs if each.get("type") == "image")
+    stdout = _joined(text_of(output, "logs") for output in outputs if output.get("type") == "logs")
+    images = (text_of(output, "url") for output in outputs if output.get("type") == "image")
     traceback = fatal_traceback(stdout)
     return CodeInterpreterResult(
         code=_code(item),
@@ -167,12 +167,12 @@ def _maker(note: PlacedAnnotation, items: Sequence[RawItem]) -> RawItem | None:
 
 def _files(notes: Iterable[PlacedAnnotation]) -> tuple[GeneratedFile, ...]:
     """Each file once, where the text first mentions it."""
-    found: dict[tuple[str, str], GeneratedFile] = {}
+    files: dict[tuple[str, str], GeneratedFile] = {}
     for note in notes:
         facts = note.annotation.raw
         container_id, file_id = text_of(facts, "container_id"), text_of(facts, "file_id")
-        known = found.get((container_id, file_id))
+        known = files.get((container_id, file_id))
         if file_id and (known is None or known.span is None):
             name = text_of(facts, "filename")
-            found[container_id, file_id] = GeneratedFile(container_id, file_id, name, note.span())
-    return tuple(found.values())
+            files[container_id, file_id] = GeneratedFile(container_id, file_id, name, note.span())
+    return tuple(files.values())

@@ -60,7 +60,7 @@ class OpenAIContainerShellCodec(Codec[ContainerShellConfig, ShellResult]):
         return Invocation(
             item_id=text_of(item, "id"),
             kind=self.kind,
-            params=_asked(item),
+            params=_shell_params(item),
             value=result if failure is None or result.outputs else None,
             message="\n".join(filter(None, (failure, result.render()))),
             success=error is None,
@@ -72,7 +72,7 @@ class OpenAIContainerShellCodec(Codec[ContainerShellConfig, ShellResult]):
         self, response_items: Sequence[Any], tool: HostedTool[ContainerShellConfig]
     ) -> ShellResult | None:
         """The outputs of all commands of all calls, in order."""
-        items = [plain(each) for each in response_items]
+        items = [plain(item) for item in response_items]
         calls = [item for item in items if self.is_call(item, tool)]
         if not calls:
             return None
@@ -118,7 +118,7 @@ def _skill(skill: Skill) -> dict[str, Any]:
             assert_never(skill)
 
 
-def _asked(item: RawItem) -> ShellParams:
+def _shell_params(item: RawItem) -> ShellParams:
     action = mapping_of(item, "action")
     return ShellParams(
         texts_of(action, "commands"),
@@ -129,13 +129,13 @@ def _asked(item: RawItem) -> ShellParams:
 
 def _answers(item: RawItem, items: Sequence[RawItem]) -> Iterator[RawItem]:
     call_id = text_of(item, "call_id")
-    for each in items:
-        if call_id and text_of(each, "type") == OUTPUT and text_of(each, "call_id") == call_id:
-            yield each
+    for other in items:
+        if call_id and text_of(other, "type") == OUTPUT and text_of(other, "call_id") == call_id:
+            yield other
 
 
 def _result(item: RawItem, answers: Sequence[RawItem]) -> ShellResult:
-    outputs = [_output(chunk) for each in answers for chunk in mappings_of(each, "output")]
+    outputs = [_output(chunk) for answer in answers for chunk in mappings_of(answer, "output")]
     return ShellResult(tuple(outputs), maybe_text(mapping_of(item, "environment"), "container_id"))
 
 
@@ -151,7 +151,7 @@ def _output(chunk: RawItem) -> CommandOutput:
 
 def _failure(item: RawItem, answers: Sequence[RawItem]) -> str | None:
     """Why the provider could not run the commands, or not to their end."""
-    failures = [failure_of(each) for each in (item, *answers)]
-    if told := [failure for failure in failures if failure is not None]:
-        return told[0]
+    failures = [failure_of(entry) for entry in (item, *answers)]
+    if reported := [failure for failure in failures if failure is not None]:
+        return reported[0]
     return None if answers else f"{CALL} has no output"

@@ -78,7 +78,7 @@ class OpenAIFileSearchCodec(Codec[FileSearchConfig, FileSearchResult]):
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[FileSearchConfig]
     ) -> FileSearchResult | None:
-        items = [plain(each) for each in response_items]
+        items = [plain(item) for item in response_items]
         calls = [item for item in items if item.get("type") == "file_search_call"]
         if not calls:
             return None
@@ -115,15 +115,15 @@ def _ranking(ranking: Ranking) -> dict[str, Any]:
     return wire
 
 
-def _filter(found: FileFilter) -> dict[str, Any]:
-    match found:
+def _filter(file_filter: FileFilter) -> dict[str, Any]:
+    match file_filter:
         case Comparison(key, operator, value):
             wire = list(value) if isinstance(value, tuple) else value
             return {"type": operator, "key": key, "value": wire}
         case Compound(operator, filters):
             return {"type": operator, "filters": [_filter(member) for member in filters]}
         case _:
-            assert_never(found)
+            assert_never(file_filter)
 
 
 def _unsupported(option: str, why: str) -> UnsupportedOption:
@@ -131,19 +131,19 @@ def _unsupported(option: str, why: str) -> UnsupportedOption:
 
 
 def _hits(item: RawItem) -> Iterator[FileSearchHit]:
-    for found in mappings_of(item, "results"):
-        attributes = mapping_of(found, "attributes")
+    for hit in mappings_of(item, "results"):
+        attributes = mapping_of(hit, "attributes")
         yield FileSearchHit(
-            file_id=text_of(found, "file_id"),
-            filename=text_of(found, "filename"),
-            text=text_of(found, "text"),
-            score=maybe_float(found, "score"),
+            file_id=text_of(hit, "file_id"),
+            filename=text_of(hit, "filename"),
+            text=text_of(hit, "text"),
+            score=maybe_float(hit, "score"),
             attributes={
                 key: value
                 for key, value in attributes.items()
                 if isinstance(value, str | int | float)
             },
-            vector_store_id=maybe_text(found, "vector_store_id"),
+            vector_store_id=maybe_text(hit, "vector_store_id"),
         )
 
 

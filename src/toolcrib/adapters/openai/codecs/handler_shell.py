@@ -88,12 +88,12 @@ def _result(value: Any) -> ShellResult:
     return ShellResult(
         tuple(
             CommandOutput(
-                text_of(each, "stdout"),
-                text_of(each, "stderr"),
-                maybe_int(each, "exit_code"),
-                each.get("timed_out") is True,
+                text_of(output, "stdout"),
+                text_of(output, "stderr"),
+                maybe_int(output, "exit_code"),
+                output.get("timed_out") is True,
             )
-            for each in outputs
+            for output in outputs
         )
     )
 

@@ -58,9 +58,9 @@ class OpenAIImageGenerationCodec(Codec[ImageGenerationConfig, ImageGenerationRes
 
     def serialize(self, tool: HostedTool[ImageGenerationConfig]) -> dict[str, Any]:
         config = tool.config
-        found = {name: getattr(config, name) for name in _AS_THEY_ARE}
+        options = {name: getattr(config, name) for name in _AS_THEY_ARE}
         entry: dict[str, Any] = {"type": "image_generation"}
-        entry |= {name: value for name, value in found.items() if value is not None}
+        entry |= {name: value for name, value in options.items() if value is not None}
         if config.mask is not None:
             entry["input_image_mask"] = _mask(config.mask)
         if config.svg is not None:
@@ -70,9 +70,9 @@ class OpenAIImageGenerationCodec(Codec[ImageGenerationConfig, ImageGenerationRes
     def invocation(
         self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[ImageGenerationConfig]
     ) -> Invocation:
-        found = _read(item)
-        image = found if isinstance(found, GeneratedImage) else None
-        failure = found.message if isinstance(found, ImageError) else None
+        outcome = _read(item)
+        image = outcome if isinstance(outcome, GeneratedImage) else None
+        failure = outcome.message if isinstance(outcome, ImageError) else None
         return Invocation(
             item_id=text_of(item, "id"),
             kind=self.kind,
@@ -87,13 +87,13 @@ class OpenAIImageGenerationCodec(Codec[ImageGenerationConfig, ImageGenerationRes
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[ImageGenerationConfig]
     ) -> ImageGenerationResult | None:
-        items = [plain(each) for each in response_items]
-        found = [_read(item) for item in items if self.is_call(item, tool)]
-        if not found:
+        items = [plain(item) for item in response_items]
+        outcomes = [_read(item) for item in items if self.is_call(item, tool)]
+        if not outcomes:
             return None
         return ImageGenerationResult(
-            images=tuple(each for each in found if isinstance(each, GeneratedImage)),
-            errors=tuple(each for each in found if isinstance(each, ImageError)),
+            images=tuple(outcome for outcome in outcomes if isinstance(outcome, GeneratedImage)),
+            errors=tuple(outcome for outcome in outcomes if isinstance(outcome, ImageError)),
         )
 
 
@@ -131,13 +131,13 @@ def _read(item: RawItem) -> GeneratedImage | ImageError:
 
 
 def _error(item: RawItem, message: str) -> ImageError:
-    told = mapping_of(item, "error")
-    code = told.get("code")
+    error = mapping_of(item, "error")
+    code = error.get("code")
     return ImageError(
         message=message,
         code=str(code) if isinstance(code, str | int) else None,
-        type=maybe_text(told, "type"),
-        param=maybe_text(told, "param"),
+        type=maybe_text(error, "type"),
+        param=maybe_text(error, "param"),
     )
 
 

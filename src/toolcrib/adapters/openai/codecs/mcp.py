@@ -110,13 +110,13 @@ class OpenAIMcpCodec(Codec[McpConfig, McpResult]):
         self, response_items: Sequence[Any], tool: HostedTool[McpConfig]
     ) -> McpResult | None:
         """None when the server was not called, unless that is because it could not be asked."""
-        items = [plain(each) for each in response_items]
+        items = [plain(item) for item in response_items]
         calls = [_answer(_shown(item, tool)) for item in items if self.is_call(item, tool)]
         listings = [_shown(item, tool) for item in items if _is_listing(item, tool)]
         errors = [failure for listing in listings if (failure := failure_of(listing))]
         if not calls and not errors:
             return None
-        tools = {made.name: made for listing in listings for made in _tools(listing)}
+        tools = {mcp_tool.name: mcp_tool for listing in listings for mcp_tool in _tools(listing)}
         return McpResult(tuple(calls), tuple(tools.values()), errors[-1] if errors else None)
 
 
@@ -149,7 +149,11 @@ def _approval(required: RequireApproval) -> Any:
             return required
         case ApprovalFilter(always=always, never=never):
             sides = {"always": always, "never": never}
-            return {side: _filter(found) for side, found in sides.items() if found is not None}
+            return {
+                side: _filter(tool_filter)
+                for side, tool_filter in sides.items()
+                if tool_filter is not None
+            }
         case _:
             assert_never(required)
 
@@ -194,8 +198,8 @@ def _error(item: RawItem) -> str | None:
         return f"{CALL} did not finish: {status}" if is_open else failure_of(item)
     code = error.get("code")
     name = " ".join(filter(None, (text_of(error, "type"), _text(code))))
-    said = text_of(error, "message") or _text(error.get("content"))
-    return ": ".join(filter(None, (f"{CALL} failed", name, said)))
+    message = text_of(error, "message") or _text(error.get("content"))
+    return ": ".join(filter(None, (f"{CALL} failed", name, message)))
 
 
 def _is_tools_own(item: RawItem) -> bool:
@@ -215,9 +219,9 @@ def _text(value: Any) -> str:
 def _tools(listing: RawItem) -> list[McpTool]:
     return [
         McpTool(
-            text_of(each, "name"), text_of(each, "description"), mapping_of(each, "input_schema")
+            text_of(entry, "name"), text_of(entry, "description"), mapping_of(entry, "input_schema")
         )
-        for each in mappings_of(listing, "tools")
+        for entry in mappings_of(listing, "tools")
     ]
 
 
@@ -270,10 +274,10 @@ def _read(item: RawItem) -> Any:
         return text
 
 
-def _is_same(granted: dict[str, Any], asked: dict[str, Any]) -> bool:
+def _is_same(granted: dict[str, Any], requested: dict[str, Any]) -> bool:
     """Whether both are the same JSON. Python's own comparison takes 1 for 1.0 and for true."""
     try:
-        return json.dumps(granted, sort_keys=True) == json.dumps(asked, sort_keys=True)
+        return json.dumps(granted, sort_keys=True) == json.dumps(requested, sort_keys=True)
     except (TypeError, ValueError, RecursionError):
         return False
 

@@ -54,11 +54,11 @@ class OpenAIToolSearchCodec(Codec[ToolSearchConfig, ToolSearchResult]):
     def invocation(
         self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[ToolSearchConfig]
     ) -> Invocation:
-        answer = next((found for call, found in _pairs(items) if _is_same(call, item)), None)
+        answer = next((output for call, output in _pairs(items) if _is_same(call, item)), None)
         failure = failure_of(item) or (failure_of(answer) if answer is not None else None)
         if answer is None and failure is None:
             failure = f"{CALL} has no output"
-        result = ToolSearchResult(tuple(_found(answer or {})))
+        result = ToolSearchResult(tuple(_tools_of(answer or {})))
         return Invocation(
             item_id=text_of(item, "id"),
             kind=self.kind,
@@ -74,10 +74,12 @@ class OpenAIToolSearchCodec(Codec[ToolSearchConfig, ToolSearchResult]):
         self, response_items: Sequence[Any], tool: HostedTool[ToolSearchConfig]
     ) -> ToolSearchResult | None:
         """The tools of all searches, in order."""
-        items = [plain(each) for each in response_items]
+        items = [plain(item) for item in response_items]
         if not any(self.is_call(item, tool) for item in items):
             return None
-        return ToolSearchResult(tuple(tool for _, found in _pairs(items) for tool in _found(found)))
+        return ToolSearchResult(
+            tuple(tool for _, output in _pairs(items) for tool in _tools_of(output))
+        )
 
 
 def _is_local(item: RawItem) -> bool:
@@ -92,7 +94,7 @@ def _pairs(items: Sequence[RawItem]) -> Iterator[tuple[RawItem, RawItem]]:
         if kind == CALL and not _is_local(item) and failure_of(item) is None:
             searching.append(item)
         elif kind == OUTPUT and not _is_local(item) and searching:
-            call = next((each for each in searching if _share_id(each, item)), searching[0])
+            call = next((search for search in searching if _share_id(search, item)), searching[0])
             _drop(searching, call)
             yield call, item
 
@@ -108,16 +110,16 @@ def _share_id(call: RawItem, output: RawItem) -> bool:
 
 def _drop(searching: deque[RawItem], call: RawItem) -> None:
     # By identity: two searches may well be equal.
-    kept = [each for each in searching if each is not call]
+    others = [search for search in searching if search is not call]
     searching.clear()
-    searching.extend(kept)
+    searching.extend(others)
 
 
-def _found(output: RawItem, namespace: str | None = None) -> Iterator[FoundTool]:
+def _tools_of(output: RawItem, namespace: str | None = None) -> Iterator[FoundTool]:
     for entry in mappings_of(output, "tools"):
         name = text_of(entry, "name") or text_of(entry, "server_label") or text_of(entry, "type")
         if entry.get("type") == "namespace" and namespace is None:
-            yield from _found(entry, name)
+            yield from _tools_of(entry, name)
         else:
             yield FoundTool(
                 name, text_of(entry, "description"), mapping_of(entry, "parameters"), namespace
@@ -169,12 +171,12 @@ def _tools_named(value: Any) -> Iterable[FoundTool]:
         return value.tools
     return [
         FoundTool(
-            text_of(each, "name"),
-            text_of(each, "description"),
-            mapping_of(each, "parameters"),
-            maybe_text(each, "namespace"),
+            text_of(entry, "name"),
+            text_of(entry, "description"),
+            mapping_of(entry, "parameters"),
+            maybe_text(entry, "namespace"),
         )
-        for each in mappings_of(mapping_of({"value": value}, "value"), "tools")
+        for entry in mappings_of(mapping_of({"value": value}, "value"), "tools")
     ]
 
 

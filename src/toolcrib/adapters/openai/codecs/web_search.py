@@ -62,14 +62,14 @@ class OpenAIWebSearchCodec(Codec[WebSearchConfig, WebSearchResult]):
     def invocation(
         self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[WebSearchConfig]
     ) -> Invocation:
-        asked, failure = _asked(item), failure_of(item)
+        action, failure = _search_action(item), failure_of(item)
         urls = tuple(dict.fromkeys(_looked_at(item)))
         return Invocation(
             item_id=text_of(item, "id"),
             kind=self.kind,
-            params=asked,
+            params=action,
             value=None if failure else WebSearchResult(text="", source_urls=urls),
-            message=failure or "\n".join([asked.render(), *urls]),
+            message=failure or "\n".join([action.render(), *urls]),
             success=failure is None,
             error=failure,
             raw=item,
@@ -78,7 +78,7 @@ class OpenAIWebSearchCodec(Codec[WebSearchConfig, WebSearchResult]):
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[WebSearchConfig]
     ) -> WebSearchResult | None:
-        items = [plain(each) for each in response_items]
+        items = [plain(item) for item in response_items]
         calls = [item for item in items if item.get("type") == "web_search_call"]
         if not calls:
             return None
@@ -119,7 +119,7 @@ def _action(item: RawItem) -> Mapping[str, Any]:
     return mapping_of(item, "action") or json_object_of(item, "arguments")
 
 
-def _asked(item: RawItem) -> WebSearchAction:
+def _search_action(item: RawItem) -> WebSearchAction:
     action = _action(item)
     # `query` is the older field and repeats one of `queries`.
     queries = texts_of(action, "queries") or [text_of(action, "query")]
