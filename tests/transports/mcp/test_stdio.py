@@ -214,7 +214,7 @@ class TestThePipes:
             await host.ask(3, "ping")
             alive = await host.read()
 
-        assert "at most 10000000 bytes" in refused["error"]["message"]
+        assert "more than 10000000 bytes, the maximum" in refused["error"]["message"]
         assert alive["id"] == 3
 
     async def test_what_was_asked_is_answered_after_the_input_ends(self, folder: Path) -> None:
