@@ -1,7 +1,4 @@
-"""Arguments of a call, as given on the command line.
-
-Arguments of a call as `key=value` words, read by the tool's schema.
-"""
+"""Arguments of a call on the command line: JSON, or `key=value` words read by the tool's schema."""
 
 from __future__ import annotations
 
@@ -27,8 +24,8 @@ def read_arguments(text: str) -> dict[str, Any]:
 def parse_arguments(
     words: Iterable[str], text: str | None, parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The arguments, as JSON (`text`) or as words. Raises `typer.BadParameter` for what cannot be
-    read; whether it fits the schema is for the call to say.
+    """Read the arguments from JSON (`text`) or from words. Raises `typer.BadParameter` for
+    malformed arguments; the call itself validates them against the schema.
     """
     words = list(words)
     if text is not None:
@@ -65,7 +62,7 @@ def _types(schema: Any) -> frozenset[str]:
         *cast("list[Any]", facts.get("anyOf") or []),
         *cast("list[Any]", facts.get("oneOf") or []),
     ]
-    return frozenset[str]().union(*(_types(each) for each in choices))
+    return frozenset[str]().union(*(_types(choice) for choice in choices))
 
 
 def _read(value: str, types: frozenset[str]) -> Any:

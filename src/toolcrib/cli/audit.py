@@ -39,20 +39,20 @@ def head(store: StoreFile, session: OneSession, json: Json = False) -> None:
     Example: toolcrib audit head --store crib.sqlite3 --session ses_1 >> heads.txt
     """
     with open_store(store) as crib:
-        found = crib.head(session)
-    if found is None:
+        head = crib.head(session)
+    if head is None:
         fail(f"the ledger of session {session} is empty; there is nothing to prove")
     if json:
-        show_json(found)
+        show_json(head)
     else:
-        show(str(found))
+        show(str(head))
 
 
 @app.command("verify")
 def verify_command(
     store: StoreFile,
     session: AnySession = None,
-    kept: Annotated[
+    head_line: Annotated[
         str | None, typer.Option("--head", metavar="HEAD", help="A head kept elsewhere.")
     ] = None,
     file: Annotated[
@@ -71,18 +71,18 @@ def verify_command(
     Example: toolcrib audit verify --store crib.sqlite3 --head-file heads.txt
     """
     with open_store(store) as crib:
-        heads = [each for each in _heads(kept, file) if session in (None, each.session_id)]
+        heads = [head for head in _heads(head_line, file) if session in (None, head.session_id)]
         known = [session] if session else _session_ids(crib)
-        ids = dict.fromkeys([*known, *(each.session_id for each in heads)])
-        found = [_checked(crib, each, heads) for each in ids]
-    for each in found:
-        if each.fault is not None:
-            show_note(f"{each.session_id}: {each.fault}", "red")
+        ids = dict.fromkeys([*known, *(head.session_id for head in heads)])
+        results = [_checked(crib, session_id, heads) for session_id in ids]
+    for result in results:
+        if result.fault is not None:
+            show_note(f"{result.session_id}: {result.fault}", "red")
         elif not json:
-            show(str(each.head) if each.head else f"{each.session_id} 0 -")
+            show(str(result.head) if result.head else f"{result.session_id} 0 -")
     if json:
-        show_json(found)
-    if any(each.fault is not None for each in found):
+        show_json(results)
+    if any(result.fault is not None for result in results):
         raise typer.Exit(Exit.FAILED)
 
 
@@ -121,9 +121,9 @@ def tail(
 def _follow(crib: SqliteStore, session: str, after: int, *, json: bool) -> None:
     while True:
         time.sleep(LOOK_SECONDS)
-        found = list(crib.records(session, after=after))
-        _print(found, json=json)
-        after = found[-1].seq if found else after
+        records = list(crib.records(session, after=after))
+        _print(records, json=json)
+        after = records[-1].seq if records else after
 
 
 def _print(records: Iterable[Record], *, json: bool) -> None:
@@ -136,16 +136,16 @@ def _print(records: Iterable[Record], *, json: bool) -> None:
         show(" ".join([*about, payload]))
 
 
-def _heads(kept: str | None, file: Path | None) -> list[Head]:
+def _heads(head_line: str | None, file: Path | None) -> list[Head]:
     lines = file.read_text("utf-8").splitlines() if file else []
-    if kept is not None:
-        lines.append(kept)
+    if head_line is not None:
+        lines.append(head_line)
     return [Head.parse(line) for line in lines if line.strip()]
 
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """A ledger whose chain was checked: where it ends, or what is wrong with it."""
+    """The check of a ledger's chain: its head, or its fault."""
 
     session_id: str
     head: Head | None = None
@@ -155,9 +155,9 @@ class _Checked:
 def _checked(crib: SqliteStore, session_id: str, heads: list[Head]) -> _Checked:
     try:
         end = crib.head(session_id)
-        for kept in heads:
-            if kept.session_id == session_id:
-                verify(crib.records(session_id), kept)
+        for head in heads:
+            if head.session_id == session_id:
+                verify(crib.records(session_id), head)
         return _Checked(session_id, verify(crib.records(session_id), end))
     except SessionNotFound:
         return _Checked(session_id, fault="this session is not in the store")

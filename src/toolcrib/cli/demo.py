@@ -56,10 +56,10 @@ def demo(
         place.mkdir(parents=True, exist_ok=True)
         if any(place.iterdir()):
             fail(f"{place} is not empty; name a folder that is, or one that is not there")
-        asked = choose_backend(backend, model, base_url)
+        choice = choose_backend(backend, model, base_url)
         source = inputs.resolve() if inputs else DATA
-        held = asyncio.run(play(asked, place.resolve(), source=source, opens=open_chart))
+        is_equal = asyncio.run(play(choice, place.resolve(), source=source, opens=open_chart))
     except (ToolcribError, OSError) as error:
         fail(str(error))
-    if not held:
+    if not is_equal:
         raise typer.Exit(Exit.FAILED)

@@ -26,7 +26,7 @@ Level = Literal["ok", "absent", "warning", "failure"]
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of one check, with what to do about a failure. It contains no secret."""
+    """The result of one check, with the remedy for a failure. It contains no secret."""
 
     name: str
     level: Level

@@ -43,8 +43,8 @@ def pull(
     model, place = SMALL if small else DEFAULT, folder or model_folder()
     show_note(f"{model.name}: {_size(model.bytes)}, {model.licence}")
     try:
-        with _progress(model) as told:
-            path = fetch(model, place, told)
+        with _progress(model) as progress:
+            path = fetch(model, place, progress)
     except (PullFailed, OSError) as error:
         fail(str(error))
     show(str(path))
@@ -59,7 +59,7 @@ def list_command(folder: Folder = None, json: Json = False) -> None:
     from toolcrib.embedded.model_files import MODELS, model_folder
 
     place = folder or model_folder()
-    found = [
+    models = [
         {
             "name": model.name,
             "bytes": model.bytes,
@@ -69,7 +69,7 @@ def list_command(folder: Folder = None, json: Json = False) -> None:
         for model in MODELS.values()
     ]
     if json:
-        show_json(found)
+        show_json(models)
         return
     for model in MODELS.values():
         path = place / model.filename

@@ -53,7 +53,7 @@ def stream(text: str, out: TextIO | None = None) -> None:
 
 @contextmanager
 def redirected_stdout() -> Generator[TextIO]:
-    """Keep stdout for data: what modules and tools of the host print goes to stderr."""
+    """Keep stdout for data: output of the modules and tools of the host goes to stderr."""
     out = sys.stdout
     with redirect_stdout(sys.stderr):
         yield out

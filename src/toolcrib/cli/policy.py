@@ -1,4 +1,4 @@
-"""`toolcrib policy`: check a policy file, and ask what it would decide."""
+"""`toolcrib policy`: check a policy file, and explain its decision about a call."""
 
 from __future__ import annotations
 

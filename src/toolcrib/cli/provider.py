@@ -73,15 +73,15 @@ def web_of(folders: Sequence[str], searxng: str | None) -> list[WebSearchSource]
     from toolcrib.embedded.web.folder import WebFolder
     from toolcrib.embedded.web.searxng import Searxng
 
-    found: list[WebSearchSource] = []
-    for each in folders:
-        folder, _, url = each.partition("=")
+    sources: list[WebSearchSource] = []
+    for pair in folders:
+        folder, _, url = pair.partition("=")
         if not url or not Path(folder).is_dir():
-            raise UsageError(f"--web {each[:80]!r}: write FOLDER=URL with a folder that is there")
-        found.append(WebFolder(folder, url))
+            raise UsageError(f"--web {pair[:80]!r}: write FOLDER=URL with a folder that is there")
+        sources.append(WebFolder(folder, url))
     if searxng is not None:
-        found.append(Searxng(searxng))
-    return found
+        sources.append(Searxng(searxng))
+    return sources
 
 
 DEFAULT_PORT: Final = 8421

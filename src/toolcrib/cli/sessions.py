@@ -135,7 +135,7 @@ def _page(service: ServiceConnection, session: str, after: int) -> list[dict[str
 
 
 def _with_store(service: ServiceConnection, facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts with what only the store knows: the creation time, and whether it is open."""
+    """The facts of a session with those of the store: the creation time, and whether it is open."""
     if not isinstance(service, RuntimeConnection):
         return facts
     info = service.store.session(facts["session_id"])

@@ -1,4 +1,4 @@
-"""`toolcrib support`: what which provider can do."""
+"""`toolcrib support`: the features that each provider supports."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def support(
     kinds = _chosen("--kind", kind, tuple(MATRIX))
     providers = _chosen("--provider", provider, PROVIDERS)
     if json:
-        show_json([_as_json(*each) for each in _cells(kinds, providers)])
+        show_json([_as_json(*cell) for cell in _cells(kinds, providers)])
     elif provider is None and kind is None:
         _print_table()
     else:
@@ -107,8 +107,10 @@ def _print_table() -> None:
         table.add_section()
         for option in (None, *row.options):
             marks = [
-                "" if option and not row.cell(each).is_supported else _mark(row.cell(each, option))
-                for each in PROVIDERS
+                ""
+                if option and not row.cell(provider).is_supported
+                else _mark(row.cell(provider, option))
+                for provider in PROVIDERS
             ]
             name = Text(f"  {option}" if option else kind, style="" if option else "bold")
             table.add_row(name, *(Text(mark, style=_COLOURS[mark]) for mark in marks))

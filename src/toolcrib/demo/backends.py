@@ -54,21 +54,21 @@ class ModelAccess:
 
 
 @asynccontextmanager
-async def open_model(asked: BackendChoice, data: Path, site: Path) -> AsyncGenerator[ModelAccess]:
-    """The way to whoever answers; a provider of ours searches the pages of `site`. Raises
+async def open_model(choice: BackendChoice, data: Path, site: Path) -> AsyncGenerator[ModelAccess]:
+    """Open access to the chosen model. An embedded provider searches the pages of `site`. Raises
     `UsageError`.
     """
-    if asked.backend == "openai":
+    if choice.backend == "openai":
         from openai import AsyncOpenAI
 
         async with AsyncOpenAI() as client:
-            yield ModelAccess(client, asked.model or "gpt-5-mini")
+            yield ModelAccess(client, choice.model or "gpt-5-mini")
         return
     from toolcrib.embedded import EmbeddedProvider
     from toolcrib.embedded.search.embedder import MiniLmEmbedder
     from toolcrib.embedded.web.folder import WebFolder
 
-    backend = _backend(asked)
+    backend = _backend(choice)
     embedder = MiniLmEmbedder() if MiniLmEmbedder.is_installed() else None
     web = [WebFolder(site, SITE_URL)]
     provider = EmbeddedProvider(backend, data=data, web=web, embedder=embedder)
@@ -76,18 +76,18 @@ async def open_model(asked: BackendChoice, data: Path, site: Path) -> AsyncGener
         yield ModelAccess(client, backend.name)
 
 
-def _backend(asked: BackendChoice) -> ModelBackend:
-    if asked.backend == "llama":
+def _backend(choice: BackendChoice) -> ModelBackend:
+    if choice.backend == "llama":
         from toolcrib.embedded.backends.llama.backend import LlamaBackend
 
-        return LlamaBackend(asked.model) if asked.model else LlamaBackend()
-    if asked.backend == "chat":
+        return LlamaBackend(choice.model) if choice.model else LlamaBackend()
+    if choice.backend == "chat":
         from toolcrib.embedded.backends.chat import ChatBackend
 
-        if asked.model is None or asked.base_url is None:
+        if choice.model is None or choice.base_url is None:
             raise UsageError("a chat endpoint needs --base-url and --model")
         key = os.environ.get("OPENAI_API_KEY", "none")
-        return ChatBackend(asked.model, base_url=asked.base_url, api_key=key)
+        return ChatBackend(choice.model, base_url=choice.base_url, api_key=key)
     from toolcrib.embedded.backends.scenarios.backend import ScriptedBackend
 
     return ScriptedBackend.from_file(SCENARIO)

@@ -70,7 +70,7 @@ async def call_over_transports(
 ) -> TransportValues:
     """Serve the tools on loopback, and call one over REST and over MCP with the SDK's client.
 
-    What a person approved in the session is approved here too, and nothing else.
+    Only calls that a person approved in the session are approved here.
     """
     from toolcrib.serving.tokens import Token, Tokens
     from toolcrib.transports.http import HttpServer
@@ -128,27 +128,27 @@ SESSION = "demo"
 
 
 async def play(
-    asked: BackendChoice, folder: Path, *, source: Path = DATA, opens: bool = False
+    choice: BackendChoice, folder: Path, *, source: Path = DATA, opens: bool = False
 ) -> bool:
-    """Play it in a folder, where everything it makes stays, with a copy of the inputs in `source`.
-    False when something did not hold.
+    """Play the demo in a folder, which keeps its files and a copy of the inputs in `source`.
+    Returns whether a tool of the session gives the same value over HTTP and MCP.
     """
     inputs = copy_inputs(source, folder)
     screen, registry, policy = DemoScreen(), HostToolRegistry(), load_policy(POLICY)
     await load_host_tools(registry, files=[HOST_TOOLS])
     screen.say(f"Everything is kept in {folder}")
-    screen.say(f"The answers come from {asked.told}.")
+    screen.say(f"The answers come from {choice.told}.")
     with SqliteStore(folder / "ledger.sqlite3") as store:
         async with await Session.open(store, SESSION, cwd=str(folder)) as session:
             calls: list[ToolInvoked] = []
             session.bus.subscribe(ToolInvoked, calls.append)
             began = time.time()
-            async with open_model(asked, folder / "provider", inputs / "site") as line:
+            async with open_model(choice, folder / "provider", inputs / "site") as line:
                 office = await upload_inputs(line.client, inputs)
                 answer = await _ask(line, office, registry, policy, session, screen)
                 await _show_answer(answer, line, folder, screen, opens=opens)
             screen.step(f"The timeline ({seconds_since(began)} in all)")
-            screen.timeline(calls, began, asked.provider)
+            screen.timeline(calls, began, choice.provider)
             _show_ledger(session, folder, screen)
             is_equal = await _prove(calls, registry, policy, folder, screen)
     screen.say("")
@@ -165,7 +165,7 @@ async def _ask(
     screen: DemoScreen,
 ) -> PromptResponse[OrderDecision]:
     screen.step(QUESTION)
-    prompt = prompt_for([each.to_tool() for each in registry.list_tools()], office)
+    prompt = prompt_for([tool.to_tool() for tool in registry.list_tools()], office)
     adapter = OpenAIAdapter(model=line.model, client=line.client)
     governance = Governance(policy=policy, approver=_approver(screen))
     with screen.watching(session):
@@ -206,8 +206,8 @@ async def _show_answer(
     for field in fields(output):
         screen.say(f"   {field.name:15} {shown_value(getattr(output, field.name))}")
     run: Any = answer.hosted_outputs.get("code_interpreter")
-    found: Any = answer.hosted_outputs.get("web_search")
-    for citation in getattr(found, "citations", ()):
+    search: Any = answer.hosted_outputs.get("web_search")
+    for citation in getattr(search, "citations", ()):
         screen.say(f"   source          {citation.title}: {citation.url}")
     if run is not None and run.files:
         for path in await download_files(line.client, run.files, folder):
@@ -234,7 +234,7 @@ async def _prove(
     ours = [event for event in calls if event.origin == "local" and event.success]
     if not ours:
         return True
-    event = next((each for each in ours if each.name == ORDER_TOOL), ours[0])
+    event = next((event for event in ours if event.name == ORDER_TOOL), ours[0])
     screen.step(f"The same tool, {event.name}, over HTTP and MCP")
     call = SessionCall(event.name, event.params, was_approved=event.name == ORDER_TOOL)
     there = await call_over_transports(registry, policy, call, str(folder))

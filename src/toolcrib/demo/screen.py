@@ -60,7 +60,7 @@ class DemoScreen:
 
     @contextmanager
     def quiet(self) -> Generator[None]:
-        """Stop the status line while a person is asked."""
+        """Stop the status line while a person decides."""
         if self._status is not None:
             self._status.stop()
         yield
@@ -83,8 +83,8 @@ class DemoScreen:
 
     def _span(self, event: ToolInvoked) -> tuple[float, float]:
         """Start and end of a call; of a hosted call, by the streamed events."""
-        told = self._provider_runs.get(event.call_id)
-        return told or (event.at - event.duration_seconds, event.at)
+        span = self._provider_runs.get(event.call_id)
+        return span or (event.at - event.duration_seconds, event.at)
 
     def _now(self, text: str) -> None:
         if self._status is not None:

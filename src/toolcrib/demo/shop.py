@@ -1,4 +1,4 @@
-"""The shop's own tools: what is in the store room, and orders in a book."""
+"""The shop's own tools: the stock in the store room, and orders in a book."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ STOCK: Final = {"kenya": 214, "brazil": 640}
 BOOK: Final = "orders.jsonl"
 
 
-def stock_level(given: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+def stock_level(arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
     """How many kilos there are."""
-    return {"item": given["item"], "kilos": STOCK[given["item"]]}
+    return {"item": arguments["item"], "kilos": STOCK[arguments["item"]]}
 
 
-def place_order(given: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+def place_order(arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
     """Write an order into the book, and say its number. The same order is not placed twice."""
     book = Path(context.cwd, BOOK)
     orders = [json.loads(line) for line in _lines(book)]
     for order in orders:
-        if all(order[key] == value for key, value in given.items()):
+        if all(order[key] == value for key, value in arguments.items()):
             return order
     order = {
         "order": f"PO-{len(orders) + 1:04}",
-        **given,
-        "total": round(given["kilos"] * given["price_per_kilo"], 2),
+        **arguments,
+        "total": round(arguments["kilos"] * arguments["price_per_kilo"], 2),
     }
     with book.open("a") as file:
         file.write(json.dumps(order) + "\n")

@@ -61,7 +61,7 @@ class UploadedInputs:
 
 
 def copy_inputs(source: Path, folder: Path) -> Path:
-    """Copy the inputs into the folder of the demo. Raises `UsageError` for what is missing."""
+    """Copy the inputs into the folder of the demo. Raises `UsageError` for a missing input."""
     inputs = folder / "inputs"
     inputs.mkdir()
     for name in INPUTS:

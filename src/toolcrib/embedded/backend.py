@@ -1,4 +1,4 @@
-"""The model backend protocol: what a backend reads, and what it proposes in return."""
+"""The model backend protocol: the requests that a backend reads and the output that it proposes."""
 
 from __future__ import annotations
 

@@ -158,8 +158,8 @@ def new_id(prefix: str) -> str:
 
 
 class SweepInterval:
-    """Is due when it is first asked, and again once `seconds` have passed. It needs no timer, so
-    that nothing wakes up a provider that nobody uses.
+    """An interval that elapses at the first check, and again every `seconds` after that. It needs
+    no timer, so an idle provider does not wake up.
     """
 
     def __init__(self, clock: Clock, seconds: float) -> None:
@@ -168,7 +168,7 @@ class SweepInterval:
         self._next_at: float | None = None
 
     def has_elapsed(self) -> bool:
-        """Whether it is to be done now; whoever is told so does it."""
+        """Whether a sweep is due. True starts the next interval, so the caller must sweep."""
         now = self._clock()
         if self._next_at is not None and now < self._next_at:
             return False

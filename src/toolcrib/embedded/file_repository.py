@@ -112,8 +112,8 @@ class FileRepository:
             ).fetchall()
         )
         now = self._clock()
-        found = [StoredFile(**dict(row)) for row in rows if not _is_over(row, now)]
-        return [each for each in found if purpose in (None, each.purpose)]
+        files = [StoredFile(**dict(row)) for row in rows if not _is_over(row, now)]
+        return [file for file in files if purpose in (None, file.purpose)]
 
     async def delete(self, file_id: str) -> None:
         """Delete a file. Raises `ApiFault`."""

@@ -7,16 +7,16 @@ from toolcrib.host_tools import ToolContext
 STOCK = {"bolts": 120, "nuts": 80, "saws": 2}
 
 
-def stock_level(given: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+def stock_level(arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
     """How many of a part are left."""
-    part = given["part"]
+    part = arguments["part"]
     if part not in STOCK:
         raise ValueError(f"there are no {part} here; known are {', '.join(STOCK)}")
     return {"part": part, "left": STOCK[part]}
 
 
-async def order_parts(given: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+async def order_parts(arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
     """Order more of a part, and count it as there."""
-    part, count = given["part"], given["count"]
+    part, count = arguments["part"], arguments["count"]
     STOCK[part] = STOCK.get(part, 0) + count
     return {"part": part, "left": STOCK[part]}

@@ -153,8 +153,9 @@ class _Calls:
         self._last: object = None
 
     def add(self, fragment: Any) -> None:
-        """Put a fragment to its call, by its index. Some servers leave that out: then by its id,
-        and what has neither goes on with the last one, unless it has a name of its own.
+        """Append a fragment to its call, found by index or, as some servers omit it, by id.
+
+        A fragment with neither continues the last call, unless it has a name of its own.
         """
         function = fragment.function
         name = "" if function is None else function.name or ""
@@ -201,8 +202,12 @@ def _completion_body(
 
 
 def _messages(request: BackendRequest, names: Mapping[str, str]) -> list[dict[str, Any]]:
-    told = "\n\n".join(filter(None, [request.instructions, CITING if request.tools else ""]))
-    messages: list[dict[str, Any]] = [{"role": "system", "content": told}] if told else []
+    instructions = "\n\n".join(
+        filter(None, [request.instructions, CITING if request.tools else ""])
+    )
+    messages: list[dict[str, Any]] = (
+        [{"role": "system", "content": instructions}] if instructions else []
+    )
     for turn in request.history:
         _append(messages, turn, names)
     return messages
@@ -225,11 +230,11 @@ def _append(messages: list[dict[str, Any]], turn: BackendInput, names: Mapping[s
             assert_never(turn)
 
 
-def _content(said: BackendMessage) -> str | list[dict[str, Any]]:
-    if not said.images:
-        return said.text
-    text: list[dict[str, Any]] = [{"type": "text", "text": said.text}] if said.text else []
-    return text + [{"type": "image_url", "image_url": {"url": image}} for image in said.images]
+def _content(message: BackendMessage) -> str | list[dict[str, Any]]:
+    if not message.images:
+        return message.text
+    text: list[dict[str, Any]] = [{"type": "text", "text": message.text}] if message.text else []
+    return text + [{"type": "image_url", "image_url": {"url": image}} for image in message.images]
 
 
 def _tool(tool: BackendTool, name: str) -> dict[str, Any]:

@@ -73,9 +73,9 @@ class ContainerFiles:
 
     async def get(self, container: Container, file_id: str) -> ContainerFile:
         """One file of a container. Raises `ApiFault`."""
-        for each in await self.list(container):
-            if each.id == file_id:
-                return each
+        for file in await self.list(container):
+            if file.id == file_id:
+                return file
         raise missing("Container file", file_id)
 
     async def read(self, container: Container, file: ContainerFile) -> bytes:
@@ -98,18 +98,18 @@ class ContainerFiles:
         """Remove the whole folder."""
         if self.has_any(container):
             await asyncio.to_thread(self.work(container).remove)
-        await self._forget(container, [each.path for each in await self.list(container)])
+        await self._forget(container, [file.path for file in await self.list(container)])
 
     async def changed(self, container: Container) -> list[ContainerFile]:
         """Compare the folder with the records after code has run; returns new and changed files."""
         known = {file.path: file.digest for file in await self.list(container)}
-        found = await asyncio.to_thread(_look_at, self.work(container))
+        present = await asyncio.to_thread(_look_at, self.work(container))
         news = [
             (name, size, digest)
-            for name, size, digest in found
+            for name, size, digest in present
             if known.get(f"{WORK_AT}/{name}") != digest
         ]
-        gone = set(known) - {f"{WORK_AT}/{name}" for name, _, _ in found}
+        gone = set(known) - {f"{WORK_AT}/{name}" for name, _, _ in present}
         await self._forget(container, list(gone))
         return await self._note(container, news[:MAX_NOTED], "assistant")
 
@@ -125,7 +125,7 @@ class ContainerFiles:
         return await self.put(container, name, data, "assistant"), data
 
     async def _note(
-        self, container: Container, found: Sequence[_Found], source: str
+        self, container: Container, entries: Sequence[_Found], source: str
     ) -> list[ContainerFile]:
         """Record files. A changed file gets a new id, so that an old citation stays true."""
         now = int(self._clock())
@@ -139,7 +139,7 @@ class ContainerFiles:
                 digest=digest,
                 created_at=now,
             )
-            for name, size, digest in found
+            for name, size, digest in entries
         ]
         await self._database.ask(lambda connection: _insert(connection, noted))
         return noted
@@ -156,16 +156,16 @@ class ContainerFiles:
 
 
 def _look_at(work: WorkDirectory) -> list[_Found]:
-    found: list[_Found] = []
+    entries: list[_Found] = []
     for file in work.files():
         # A name that is not printable text cannot be sent to a client.
         if file.name.startswith(f"{FIGURES}/") or not file.name.isprintable():
             continue
         try:
-            found.append(_found(file.name, work.read(file.name, MAX_FILE_BYTES)))
+            entries.append(_found(file.name, work.read(file.name, MAX_FILE_BYTES)))
         except OSError:
             continue
-    return found
+    return entries
 
 
 def _found(name: str, data: bytes) -> _Found:

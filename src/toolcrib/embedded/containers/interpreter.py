@@ -70,8 +70,8 @@ class Interpreter:
         self.is_busy = False
 
     async def execute(self, code: str, seconds: float) -> ExecutionResult:
-        """Run code. What takes too long, or too much, ends the interpreter: its variables are gone
-        and the next code has a new one. So does cancelling this.
+        """Run code. Code that exceeds its time or its limits ends the interpreter, and so does
+        cancellation: the variables are lost, and the next code runs in a new interpreter.
         """
         self.is_busy = True
         try:

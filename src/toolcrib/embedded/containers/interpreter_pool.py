@@ -109,10 +109,10 @@ class InterpreterPool:
         """The font list for a new interpreter; None starts its creation for the next one."""
         if "matplotlib" not in installed(LIBRARIES):
             return None
-        found = known_fonts()
-        if found is None and self._making_fonts is None:
+        fonts = known_fonts()
+        if fonts is None and self._making_fonts is None:
             self._making_fonts = asyncio.create_task(_fonts_made(sandbox))
-        return found
+        return fonts
 
     async def _make_room(self) -> None:
         for container_id in list(self._interpreters):
@@ -133,11 +133,11 @@ def installed(libraries: tuple[str, ...]) -> tuple[str, ...]:
     """The libraries that are installed on this machine."""
     from importlib.metadata import PackageNotFoundError, distribution
 
-    found: list[str] = []
+    names: list[str] = []
     for name in libraries:
         try:
             distribution(name)
         except PackageNotFoundError:
             continue
-        found.append(name)
-    return tuple(found)
+        names.append(name)
+    return tuple(names)

@@ -118,7 +118,7 @@ class OutputCapture:
 
     @property
     def text(self) -> str:
-        """What was written, as far as it was kept."""
+        """The captured output, up to the limit."""
         return self._captured.decode("utf-8", "replace")
 
     def __enter__(self) -> "OutputCapture":

@@ -67,8 +67,8 @@ class ContainerRepository:
         if self._sweeps.has_elapsed():
             await self.sweep()
         contents = [
-            (await self._uploads.get(each, "file_ids"), await self._uploads.read(each))
-            for each in options.file_ids
+            (await self._uploads.get(file_id, "file_ids"), await self._uploads.read(file_id))
+            for file_id in options.file_ids
         ]
         now = int(self._clock())
         container = Container(
@@ -155,11 +155,11 @@ class ContainerRepository:
 
     async def sandbox(self) -> Sandbox:
         """The strongest sandbox that works on this machine. Raises `SandboxUnavailable`."""
-        found = await find_sandbox(allow_unconfined=self._allow_unconfined)
-        if self._named != found.backend:
-            self._named = found.backend
-            logger.info("code of containers is confined by %s", found.backend)
-        return found
+        sandbox = await find_sandbox(allow_unconfined=self._allow_unconfined)
+        if self._named != sandbox.backend:
+            self._named = sandbox.backend
+            logger.info("code of containers is confined by %s", sandbox.backend)
+        return sandbox
 
     def limits(self, container: Container, seconds: float | None) -> SandboxLimits:
         """The limits of code in a container."""

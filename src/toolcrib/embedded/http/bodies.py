@@ -1,9 +1,4 @@
-"""Bodies that have to be JSON objects.
-
-Between requests and the provider: bodies in, JSON and events out.
-
-Files in and out: forms that are read up to a limit, and bytes that are given out.
-"""
+"""HTTP bodies: reads JSON objects and forms up to a limit; writes JSON, events and file content."""
 
 from __future__ import annotations
 
@@ -78,16 +73,18 @@ def whole_number(request: Request, name: str, default: int, low: int, high: int)
     return int(text)
 
 
-def page(request: Request, found: Sequence[Mapping[str, Any]], *, order: str = "desc") -> Response:
+def page(
+    request: Request, resources: Sequence[Mapping[str, Any]], *, order: str = "desc"
+) -> Response:
     """One page of a list that is sorted from oldest to newest. Raises `ApiFault`."""
     limit = whole_number(request, "limit", 20, 1, 100)
     direction = request.query_params.get("order", order)
     if direction not in ("asc", "desc"):
         raise invalid("'order' must be 'asc' or 'desc'.", "order")
-    listed = list(found) if direction == "asc" else list(reversed(found))
+    listed = list(resources) if direction == "asc" else list(reversed(resources))
     after = request.query_params.get("after")
     if after is not None:
-        places = [place for place, each in enumerate(listed) if each["id"] == after]
+        places = [place for place, resource in enumerate(listed) if resource["id"] == after]
         if not places:
             raise invalid(f"There is no '{after[:80]}' in this list.", "after")
         listed = listed[places[0] + 1 :]

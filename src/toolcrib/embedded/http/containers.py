@@ -57,8 +57,10 @@ class ContainerRoutes:
 
     async def _list(self, request: Request) -> Response:
         name, containers = request.query_params.get("name"), self._provider.containers
-        found = [each for each in await containers.list() if name in (None, each.name)]
-        return page(request, [await containers.resource(each) for each in found])
+        matches = [
+            container for container in await containers.list() if name in (None, container.name)
+        ]
+        return page(request, [await containers.resource(container) for container in matches])
 
     async def _retrieve(self, request: Request) -> Response:
         container = await self._container(request)
@@ -91,8 +93,8 @@ class ContainerRoutes:
         return f"{stored.id}-{stored.filename}", await self._provider.files.read(stored.id)
 
     async def _list_files(self, request: Request) -> Response:
-        found = await self._provider.containers.files.list(await self._container(request))
-        return page(request, [each.resource for each in found])
+        files = await self._provider.containers.files.list(await self._container(request))
+        return page(request, [file.resource for file in files])
 
     async def _retrieve_file(self, request: Request) -> Response:
         _, file = await self._file(request)

@@ -47,8 +47,8 @@ class FileRoutes:
         return JSONResponse(stored.resource)
 
     async def _list(self, request: Request) -> Response:
-        found = await self._provider.files.list(request.query_params.get("purpose"))
-        return page(request, [each.resource for each in found])
+        files = await self._provider.files.list(request.query_params.get("purpose"))
+        return page(request, [file.resource for file in files])
 
     async def _retrieve(self, request: Request) -> Response:
         return JSONResponse(

@@ -60,7 +60,7 @@ class StoreFileRoutes:
 
     async def _list(self, request: Request) -> Response:
         files = await self._provider.vector_stores.files.list(await self._store(request))
-        return page(request, [each.resource for each in _of_state(request, files)])
+        return page(request, [file.resource for file in _of_state(request, files)])
 
     async def _retrieve(self, request: Request) -> Response:
         return JSONResponse((await self._file(request)).resource)
@@ -91,18 +91,18 @@ class StoreFileRoutes:
         store, body = await self._store(request), await read_object(request)
         files = self._provider.vector_stores.files
         wanted = _batch_of(body)
-        for each in wanted:
-            await files.check(each["file_id"])
+        for file in wanted:
+            await files.check(file["file_id"])
         batch_id = new_id("vsfb")
         added = [
             await files.add(
                 store,
-                each["file_id"],
-                read_attributes(each.get("attributes")),
-                read_chunking(each.get("chunking_strategy")),
+                file["file_id"],
+                read_attributes(file.get("attributes")),
+                read_chunking(file.get("chunking_strategy")),
                 batch_id,
             )
-            for each in wanted
+            for file in wanted
         ]
         return JSONResponse(_batch_resource(store, batch_id, added))
 
@@ -118,15 +118,15 @@ class StoreFileRoutes:
 
     async def _batch_files(self, request: Request) -> Response:
         files = await self._of_batch(request, await self._store(request))
-        return page(request, [each.resource for each in _of_state(request, files)])
+        return page(request, [file.resource for file in _of_state(request, files)])
 
     async def _of_batch(self, request: Request, store: VectorStore) -> list[VectorStoreFile]:
         batch_id = request.path_params["batch_id"]
         files = await self._provider.vector_stores.files.list(store)
-        found = [each for each in files if each.batch_id == batch_id]
-        if not found:
+        members = [file for file in files if file.batch_id == batch_id]
+        if not members:
             raise missing("File batch", batch_id)
-        return found
+        return members
 
     async def _store(self, request: Request) -> VectorStore:
         return await self._provider.vector_stores.use(request.path_params["store_id"])
@@ -140,21 +140,21 @@ def read_file_ids(body: Mapping[str, Any], default: list[str] | None) -> list[st
     """The file ids of a body, without duplicates. Raises `ApiFault`."""
     value = body.get("file_ids", default)
     listed = cast(list[object], value) if isinstance(value, list) else [None]
-    if len(listed) > MAX_FILES or not all(isinstance(each, str) for each in listed):
+    if len(listed) > MAX_FILES or not all(isinstance(file_id, str) for file_id in listed):
         raise invalid(f"'file_ids' must be a list of at most {MAX_FILES} ids.", "file_ids")
-    return list(dict.fromkeys(str(each) for each in listed))
+    return list(dict.fromkeys(str(file_id) for file_id in listed))
 
 
 def _batch_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The files of a batch, each with its own options. Raises `ApiFault`."""
     value = body.get("files")
     if value is None:
-        return [{**body, "file_id": each} for each in read_file_ids(body, default=None)]
+        return [{**body, "file_id": file_id} for file_id in read_file_ids(body, default=None)]
     listed = cast(list[object], value) if isinstance(value, list) else [None]
-    if len(listed) > MAX_FILES or not all(isinstance(each, dict) for each in listed):
+    if len(listed) > MAX_FILES or not all(isinstance(file, dict) for file in listed):
         raise invalid(f"'files' must be a list of at most {MAX_FILES} objects.", "files")
-    files = [cast(dict[str, Any], each) for each in listed]
-    return [{**each, "file_id": _text(each, "file_id")} for each in files]
+    files = [cast(dict[str, Any], file) for file in listed]
+    return [{**file, "file_id": _text(file, "file_id")} for file in files]
 
 
 def _text(body: Mapping[str, Any], key: str) -> str:
@@ -166,18 +166,18 @@ def _text(body: Mapping[str, Any], key: str) -> str:
 
 def _of_state(request: Request, files: list[VectorStoreFile]) -> list[VectorStoreFile]:
     state = request.query_params.get("filter")
-    return [each for each in files if state in (None, each.status)]
+    return [file for file in files if state in (None, file.status)]
 
 
 def _batch_resource(
     store: VectorStore, batch_id: str, files: list[VectorStoreFile]
 ) -> dict[str, Any]:
-    states = {each.status for each in files}
+    states = {file.status for file in files}
     status = "cancelled" if "cancelled" in states else "completed"
     return {
         "id": batch_id,
         "object": "vector_store.files_batch",
-        "created_at": min((each.created_at for each in files), default=store.created_at),
+        "created_at": min((file.created_at for file in files), default=store.created_at),
         "vector_store_id": store.id,
         "status": "in_progress" if "in_progress" in states else status,
         "file_counts": counts_of(files),
@@ -220,7 +220,7 @@ class VectorStoreRoutes:
 
     async def _list(self, request: Request) -> Response:
         stores = await self._provider.vector_stores.list()
-        return page(request, [await self._resource(each) for each in stores])
+        return page(request, [await self._resource(store) for store in stores])
 
     async def _retrieve(self, request: Request) -> Response:
         return JSONResponse(await self._resource(await self._store(request)))
@@ -249,11 +249,11 @@ class VectorStoreRoutes:
         body = await read_object(request)
         queries = _queries(body)
         options = read_search_options({"max_num_results": 10, **body}, "search")
-        found = await search_files(stores, [store], queries, options)
+        matches = await search_files(stores, [store], queries, options)
         answer: dict[str, Any] = {
             "object": "vector_store.search_results.page",
             "search_query": queries,
-            "data": [_result(each) for each in found],
+            "data": [_result(match) for match in matches],
             "has_more": False,
             "next_page": None,
         }
@@ -269,9 +269,9 @@ class VectorStoreRoutes:
 def _queries(body: Mapping[str, Any]) -> list[str]:
     query = body.get("query")
     value = cast(list[object], query) if isinstance(query, list) else [query]
-    if not value or not all(isinstance(each, str) and each for each in value):
+    if not value or not all(isinstance(text, str) and text for text in value):
         raise invalid("Missing required parameter: 'query', text or a list of texts.", "query")
-    return [str(each)[:_MAX_QUERY] for each in value]
+    return [str(text)[:_MAX_QUERY] for text in value]
 
 
 def _metadata(body: Mapping[str, Any]) -> dict[str, str]:
@@ -295,11 +295,11 @@ def _days(body: Mapping[str, Any]) -> int | None:
     return days
 
 
-def _result(found: FileMatch) -> dict[str, Any]:
+def _result(match: FileMatch) -> dict[str, Any]:
     return {
-        "file_id": found.file.file_id,
-        "filename": found.file.filename,
-        "score": round(found.score, 4),
-        "attributes": dict(found.file.attributes),
-        "content": [{"type": "text", "text": found.text}],
+        "file_id": match.file.file_id,
+        "filename": match.file.filename,
+        "score": round(match.score, 4),
+        "attributes": dict(match.file.attributes),
+        "content": [{"type": "text", "text": match.text}],
     }

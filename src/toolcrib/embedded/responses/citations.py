@@ -73,9 +73,9 @@ class CitationWriter:
             length += len(before) + len(piece)
             last = mark.end()
         pieces.append(text[last:])
-        told = "".join(pieces)
-        self.shown += told
-        return CitedText(told, annotations)
+        cited = "".join(pieces)
+        self.shown += cited
+        return CitedText(cited, annotations)
 
     def _cite(self, source: PageSource | FileSource, at: int) -> tuple[str, dict[str, Any]]:
         if isinstance(source, FileSource):
@@ -96,16 +96,18 @@ class CitationWriter:
 
     def _files(self) -> list[dict[str, Any]]:
         """Annotate container files: at their link, or else at the start of the text."""
-        files = [each for each in self._sources.values() if isinstance(each, ContainerFileSource)]
-        newest = {each.path: each for each in files}
+        files = [
+            source for source in self._sources.values() if isinstance(source, ContainerFileSource)
+        ]
+        newest = {file.path: file for file in files}
         spans = {link[1].rstrip(".,;:"): link.start() for link in _LINK.finditer(self.shown)}
-        found: list[dict[str, Any]] = []
+        annotations: list[dict[str, Any]] = []
         for path, source in newest.items():
             start = spans.get(path)
             if start is None and source not in self._unnamed:
                 continue
             span = (0, 0) if start is None else (start, start + len("sandbox:") + len(path))
-            found.append(
+            annotations.append(
                 {
                     "type": "container_file_citation",
                     "container_id": source.container_id,
@@ -115,7 +117,7 @@ class CitationWriter:
                     "end_index": span[1],
                 }
             )
-        return found
+        return annotations
 
 
 class CitationSources:

@@ -1,6 +1,6 @@
 """Compaction of conversations, and reading compacted ones.
 
-No model is asked: messages of the user stay whole, and all other text is cut to its beginning.
+No model takes part: messages of the user stay whole, and all other text is cut to its beginning.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _adapter() -> TypeAdapter[CompactionRequest]:
 def compacted(history: RequestHistory, now: float) -> dict[str, Any]:
     """The messages of the user, and one item with the rest of the conversation."""
     conversation = history.conversation
-    users = [each for each in conversation.items if each.get("role") == "user"]
+    users = [item for item in conversation.items if item.get("role") == "user"]
     item = {
         "id": new_id("cmp"),
         "type": "compaction",
@@ -86,10 +86,10 @@ def read_compaction(item: Mapping[str, Any], param: str) -> BackendMessage:
         read = json.loads(base64.b64decode(str(item.get("encrypted_content")), validate=True))
     except (ValueError, RecursionError):
         read = None
-    told = cast(dict[str, Any], read) if isinstance(read, dict) else {}
-    if told.get("form") != _FORM or not isinstance(told.get("text"), str):
+    content = cast(dict[str, Any], read) if isinstance(read, dict) else {}
+    if content.get("form") != _FORM or not isinstance(content.get("text"), str):
         raise invalid("This compaction was not made here.", f"{param}.encrypted_content")
-    return BackendMessage("developer", f"{_ABOUT}\n{told['text']}")
+    return BackendMessage("developer", f"{_ABOUT}\n{content['text']}")
 
 
 def _sealed(text: str) -> str:

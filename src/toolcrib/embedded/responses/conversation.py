@@ -92,8 +92,8 @@ class ResponseConversation:
         call_id = _text(item, "call_id", param)
         if item["type"] == "shell_call_output":
             # An output with an id belongs to a hosted call, whose result came with the call.
-            told = json.dumps(item.get("output"))
-            return [] if item.get("id") else [BackendCallResult(call_id, "shell", told)]
+            shell_output = json.dumps(item.get("output"))
+            return [] if item.get("id") else [BackendCallResult(call_id, "shell", shell_output)]
         if call_id not in self._names:
             raise invalid(f"No tool call found for call_id {call_id[:80]!r}.", param)
         output = item.get("output")
@@ -102,16 +102,18 @@ class ResponseConversation:
 
     def _denied(self, item: Item) -> list[BackendInput]:
         """A call that a person denied. An approved call has an item of its own."""
-        asked_id = item.get("approval_request_id")
-        for asked in self.items:
-            is_asked = asked.get("type") == "mcp_approval_request" and asked.get("id") == asked_id
-            if is_asked and item.get("approve") is not True:
-                name, why = _mcp_name(asked), item.get("reason") or "no reason was given"
-                call_id, arguments = str(asked_id), str(asked.get("arguments") or "{}")
-                told = f"The user denied this call: {why}"
+        request_id = item.get("approval_request_id")
+        for request in self.items:
+            is_match = (
+                request.get("type") == "mcp_approval_request" and request.get("id") == request_id
+            )
+            if is_match and item.get("approve") is not True:
+                name, why = _mcp_name(request), item.get("reason") or "no reason was given"
+                call_id, arguments = str(request_id), str(request.get("arguments") or "{}")
+                text = f"The user denied this call: {why}"
                 return [
                     BackendCall(call_id, name, arguments),
-                    BackendCallResult(call_id, name, told),
+                    BackendCallResult(call_id, name, text),
                 ]
         return []
 
@@ -121,13 +123,13 @@ class ResponseConversation:
         answer = self._recall(item_id) or {}
         arguments = answer.get("arguments") or json.dumps(_shown_arguments(item))
         text = answer.get("text")
-        told = text if isinstance(text, str) else json.dumps(_shown_answer(item))
+        shown = text if isinstance(text, str) else json.dumps(_shown_answer(item))
         return [
             BackendCall(item_id, answer.get("name", name), arguments),
             BackendCallResult(
                 item_id,
                 answer.get("name", name),
-                told,
+                shown,
                 answer.get("value"),
                 tuple(answer.get("marks", ())),
             ),
@@ -263,20 +265,20 @@ def _item_parts(content: object, *, is_ours: bool) -> object:
         content = [{"type": "output_text" if is_ours else "input_text", "text": content}]
     if not isinstance(content, list):
         return content
-    return [_part(each) for each in cast(list[object], content)]
+    return [_part(part) for part in cast(list[object], content)]
 
 
 def _part(part: object) -> object:
     if not isinstance(part, dict):
         return part
-    told = cast(dict[str, Any], part)
-    match told.get("type"):
+    fields = cast(dict[str, Any], part)
+    match fields.get("type"):
         case "output_text":
-            return {"annotations": [], "logprobs": [], **told}
+            return {"annotations": [], "logprobs": [], **fields}
         case "input_image":
-            return {"detail": "auto", **told}
+            return {"detail": "auto", **fields}
         case _:
-            return told
+            return fields
 
 
 _SOURCE: TypeAdapter[CitationSource] = TypeAdapter(CitationSource)
@@ -333,12 +335,12 @@ async def read_history(
     is_stored = before is None
     if before is None:
         before = await repository.chain(previous_id) if previous_id else []
-    given = [await _resolved(repository, item, f"input[{at}]") for at, item in enumerate(items)]
-    answers = {each.id: each.answer for each in (*before, *given) if each.answer}
+    inputs = [await _resolved(repository, item, f"input[{at}]") for at, item in enumerate(items)]
+    answers = {item.id: item.answer for item in (*before, *inputs) if item.answer}
     conversation = ResponseConversation(answers.get)
-    conversation.read((each.body for each in before), "previous_response_id")
-    conversation.read(each.body for each in given)
-    return RequestHistory(conversation, _restored(answers), before, given, is_stored)
+    conversation.read((item.body for item in before), "previous_response_id")
+    conversation.read(item.body for item in inputs)
+    return RequestHistory(conversation, _restored(answers), before, inputs, is_stored)
 
 
 async def _resolved(repository: ResponseRepository, item: Item, param: str) -> StoredItem:

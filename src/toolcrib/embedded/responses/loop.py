@@ -89,14 +89,14 @@ class ResponseLoop:
             if not proposal.calls or not await self._carry_out(proposal.calls):
                 return "completed", self._ending()
             if self._calls_left < -MAX_REFUSALS:
-                told = "The model keeps calling tools beyond the limit of this response."
-                return "failed", self._ending(error={"code": "server_error", "message": told})
+                message = "The model keeps calling tools beyond the limit of this response."
+                return "failed", self._ending(error={"code": "server_error", "message": message})
 
     def _ending(self, **changes: Any) -> dict[str, Any]:
         return {"usage": usage_resource(*self._spent), **changes}
 
     async def _propose(self) -> _Proposal:
-        proposal, said = _Proposal(), list[str]()
+        proposal, texts = _Proposal(), list[str]()
         thinking, message = (
             ReasoningWriter(self._writer),
             MessageWriter(self._writer, self._citer()),
@@ -110,7 +110,7 @@ class ResponseLoop:
                     case BackendText():
                         thinking.end()
                         message.say(piece.text)
-                        said.append(piece.text)
+                        texts.append(piece.text)
                     case ProposedCall():
                         proposal.calls.append(piece)
                     case BackendUsage():
@@ -125,8 +125,8 @@ class ResponseLoop:
             # A client has already seen this text, also if the backend then failed or was cancelled.
             thinking.end()
             message.end(status)
-        if said:
-            self._conversation.history.append(BackendMessage("assistant", "".join(said)))
+        if texts:
+            self._conversation.history.append(BackendMessage("assistant", "".join(texts)))
         return proposal
 
     def _citer(self) -> CitationWriter:
@@ -184,7 +184,9 @@ class ResponseLoop:
     def _hear(self, call: ProposedCall, answer: ToolAnswer) -> None:
         marks = self._sources.add(answer.sources)
         marked = dict(zip(marks, answer.sources, strict=True))
-        self._unnamed += [each for each in answer.sources if isinstance(each, ContainerFileSource)]
+        self._unnamed += [
+            source for source in answer.sources if isinstance(source, ContainerFileSource)
+        ]
         text = answer.text + _listed(marked)
         self._writer.answers[answer.item_id] = {
             "name": call.name,

@@ -61,11 +61,11 @@ class ResponseRepository:
 
         def write(connection: sqlite3.Connection) -> None:
             _write_response(connection, response)
-            made = [StoredItem(item, answers.get(item["id"])) for item in response["output"]]
-            _write_items(connection, response["id"], made, is_input=False)
+            output = [StoredItem(item, answers.get(item["id"])) for item in response["output"]]
+            _write_items(connection, response["id"], output, is_input=False)
             connection.executemany(
                 "insert or replace into events values (?, ?, ?)",
-                ((response["id"], each["sequence_number"], json.dumps(each)) for each in events),
+                ((response["id"], event["sequence_number"], json.dumps(event)) for event in events),
             )
 
         await self._database.ask(write)
@@ -138,8 +138,8 @@ def _write_items(
     connection: sqlite3.Connection, response_id: str, items: Iterable[StoredItem], *, is_input: bool
 ) -> None:
     rows = [
-        (response_id, place, int(is_input), each.id, json.dumps(each.body), _text(each.answer))
-        for place, each in enumerate(items)
+        (response_id, place, int(is_input), item.id, json.dumps(item.body), _text(item.answer))
+        for place, item in enumerate(items)
     ]
     connection.executemany("insert or replace into items values (?, ?, ?, ?, ?, ?)", rows)
 
@@ -159,11 +159,11 @@ def _chain(connection: sqlite3.Connection, response_id: str, with_last: bool) ->
     """Input and output of every response from the first to this one, in order."""
     ids = _ids_of_chain(connection, response_id)
     items: list[StoredItem] = []
-    for each in reversed(ids):
+    for chained_id in reversed(ids):
         rows = connection.execute(
             "select body, answer from items where response_id = ? and (? or is_input)"
             " order by is_input desc, place",
-            (each, with_last or each != response_id),
+            (chained_id, with_last or chained_id != response_id),
         )
         items += [_stored_item(row) for row in rows]
     return items
@@ -176,9 +176,9 @@ def _ids_of_chain(connection: sqlite3.Connection, response_id: str) -> list[str]
     while at is not None:
         row = connection.execute("select previous_id from responses where id = ?", (at,)).fetchone()
         if row is None:
-            told = f"Previous response with id '{at[:80]}' not found."
+            message = f"Previous response with id '{at[:80]}' not found."
             raise ApiFault(
-                400, told, code="previous_response_not_found", param="previous_response_id"
+                400, message, code="previous_response_not_found", param="previous_response_id"
             )
         ids.append(at)
         at = row["previous_id"]

@@ -97,11 +97,11 @@ class ResponseRequest:
         return what in (self.include or ())
 
 
-def items_of(given: str | list[Item]) -> list[Item]:
+def items_of(content: str | list[Item]) -> list[Item]:
     """An input as items: plain text is a message of the user."""
-    if isinstance(given, str):
-        return [{"type": "message", "role": "user", "content": given}]
-    return given
+    if isinstance(content, str):
+        return [{"type": "message", "role": "user", "content": content}]
+    return content
 
 
 def read_request(body: object) -> ResponseRequest:
@@ -121,10 +121,10 @@ def read_body(adapter: TypeAdapter[T], body: object) -> T:
     """Validate a body, in which null means absent. Raises `ApiFault`."""
     if not isinstance(body, dict):
         raise invalid("The body must be a JSON object.")
-    given = {k: v for k, v in cast(dict[str, Any], body).items() if v is not None}
+    fields = {k: v for k, v in cast(dict[str, Any], body).items() if v is not None}
     try:
         # pydantic accepts JSON text for strict dataclasses, but no dictionaries.
-        return adapter.validate_json(to_json(given))
+        return adapter.validate_json(to_json(fields))
     except ValidationError as error:
         raise _fault_of(error) from None
     except (ValueError, RecursionError):
@@ -142,8 +142,8 @@ def _fault_of(error: ValidationError) -> ApiFault:
     if first["type"] == "unexpected_keyword_argument":
         return invalid(f"Unknown parameter: '{param[:80]}'.", param, "unknown_parameter")
     if first["type"] == "missing":
-        told = f"Missing required parameter: '{param}'."
-        return invalid(told, param, "missing_required_parameter")
+        message = f"Missing required parameter: '{param}'."
+        return invalid(message, param, "missing_required_parameter")
     return invalid(f"Invalid '{param[:80]}': {first['msg']}.", param, "invalid_type")
 
 
@@ -228,7 +228,7 @@ def new_response(
         "temperature": 1.0 if request.temperature is None else request.temperature,
         "text": text,
         "tool_choice": request.tool_choice if request.tool_choice is not None else "auto",
-        "tools": [tool_resource(each) for each in request.tools or []],
+        "tools": [tool_resource(tool) for tool in request.tools or []],
         "top_logprobs": 0,
         "top_p": 1.0 if request.top_p is None else request.top_p,
         "presence_penalty": request.presence_penalty or 0.0,

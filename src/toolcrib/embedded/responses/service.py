@@ -61,7 +61,7 @@ async def count_tokens(
     The estimate is one token for four bytes of text, four for each entry of the history and 85 for
     each image. The tools of the request are always estimated, from their JSON.
     """
-    tools = estimate(json.dumps(each, ensure_ascii=False) for each in request.tools or [])
+    tools = estimate(json.dumps(tool, ensure_ascii=False) for tool in request.tools or [])
     if isinstance(backend, TokenCounter):
         output = read_format(request.text).output
         backend_request = BackendRequest(
@@ -124,7 +124,7 @@ class ResponseService:
     ) -> ActiveResponse:
         """Start a response. Raises `ApiFault` before anything is stored.
 
-        Without `is_answered` the backend is not asked: the next response continues the input.
+        Without `is_answered` the backend is not called: the next response continues the input.
         """
         request = read_request(body)
         backend = self._backend(request.model)
@@ -263,7 +263,7 @@ async def _unasked() -> tuple[str, dict[str, Any]]:
 async def _outcome(
     writer: ResponseWriter, answer_task: asyncio.Task[tuple[str, dict[str, Any]]]
 ) -> tuple[str, dict[str, Any]]:
-    """How the answer_task ended: the status of the response, and what changes with it."""
+    """The outcome of an answer task: the status of the response and its changed fields."""
     await asyncio.wait([answer_task])
     if answer_task.cancelled():
         return "cancelled", {}
@@ -295,7 +295,7 @@ def _request_of(body: object) -> Mapping[str, Any]:
     """The request as it is stored, without the secrets of its tools."""
     request = cast(dict[str, Any], body)
     tools = cast(list[dict[str, Any]], request.get("tools") or [])
-    return {**request, "tools": [tool_resource(each) for each in tools]}
+    return {**request, "tools": [tool_resource(tool) for tool in tools]}
 
 
 async def _each(events: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:

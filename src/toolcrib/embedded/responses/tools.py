@@ -63,11 +63,11 @@ def _allowed(choice: Mapping[str, Any], request: ResponseRequest) -> ToolChoice:
     if mode not in ("auto", "required"):
         raise invalid("The mode must be 'auto' or 'required'.", "tool_choice.mode")
     listed = cast(list[object], tools) if isinstance(tools, list) else [None]
-    if not all(isinstance(each, dict) for each in listed):
+    if not all(isinstance(tool, dict) for tool in listed):
         raise invalid("'tools' must be a list of tools.", "tool_choice.tools")
     named = tuple(cast(list[dict[str, Any]], listed))
-    for at, each in enumerate(named):
-        _check_named(each, request, f"tool_choice.tools[{at}]")
+    for at, tool in enumerate(named):
+        _check_named(tool, request, f"tool_choice.tools[{at}]")
     return ToolChoice(cast(ToolChoiceMode, mode), named, is_lasting=True)
 
 
@@ -195,19 +195,19 @@ class OpenTools:
     def backend_tools(self, *, has_called: bool, may_run: bool) -> list[BackendTool]:
         """The tools that the backend may call next. Without `may_run`, client tools only."""
         allows = self._chosen.allows(has_called=has_called)
-        client = [each for each in self._client.values() if allows(_client_facts(each))]
+        client = [tool for tool in self._client.values() if allows(_client_facts(tool))]
         if not may_run:
             return client
         return client + [
-            each.function
-            for each in self._hosted.values()
-            if allows({**each.config, "name": each.own_name.rpartition("__")[2]})
+            hosted.function
+            for hosted in self._hosted.values()
+            if allows({**hosted.config, "name": hosted.own_name.rpartition("__")[2]})
         ]
 
     async def resume(self, writer: ResponseWriter) -> list[ResumedCall]:
         """Run the calls that waited for the client's approval. Returns them with their answers."""
         resumed: list[ResumedCall] = []
-        for tool in dict.fromkeys(each.tool for each in self._hosted.values()):
+        for tool in dict.fromkeys(hosted.tool for hosted in self._hosted.values()):
             if isinstance(tool, ResumableTool):
                 resumed += await tool.resume(writer)
         return resumed
@@ -222,8 +222,8 @@ class OpenTools:
 
     def runner(self, name: str) -> ToolRunner | None:
         """The function that runs the hosted tool of this name."""
-        found = self._hosted.get(name)
-        return None if found is None else partial(found.tool.run, found.own_name)
+        hosted = self._hosted.get(name)
+        return None if hosted is None else partial(hosted.tool.run, hosted.own_name)
 
 
 def _client_tool(config: Mapping[str, Any], param: str) -> BackendTool:

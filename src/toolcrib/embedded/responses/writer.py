@@ -91,10 +91,10 @@ class ResponseWriter:
 
     def emit(self, kind: str, index: int, **fields: Any) -> None:
         """Emit an event of an item."""
-        told: dict[str, Any] = {"output_index": index}
+        address: dict[str, Any] = {"output_index": index}
         if not kind.startswith(_BY_PLACE):
-            told["item_id"] = self.response["output"][index]["id"]
-        self.log.add(f"response.{kind}", {**told, **copy.deepcopy(fields)})
+            address["item_id"] = self.response["output"][index]["id"]
+        self.log.add(f"response.{kind}", {**address, **copy.deepcopy(fields)})
 
     def finish_item(self, index: int, **changes: Any) -> None:
         """Apply the last changes to an item and emit its final event."""
@@ -119,8 +119,8 @@ class ResponseWriter:
         if status == "cancelled":
             # The API has no event for this state: the stream just ends.
             return []
-        told = {"response": copy.deepcopy(self.response)}
-        return [self.log.next(f"response.{status}", told)]
+        data = {"response": copy.deepcopy(self.response)}
+        return [self.log.next(f"response.{status}", data)]
 
     def _lifecycle(self, kind: str) -> None:
         self.log.add(kind, {"response": copy.deepcopy(self.response)})
@@ -148,8 +148,8 @@ class ActiveResponse:
     def items(self) -> list[StoredItem]:
         """The conversation with the output of this response."""
         answers, output = self.writer.answers, self.writer.response["output"]
-        made = [StoredItem(item, answers.get(item["id"])) for item in output]
-        return [*self.history.before, *self.history.given, *made]
+        items = [StoredItem(item, answers.get(item["id"])) for item in output]
+        return [*self.history.before, *self.history.given, *items]
 
 
 class MessageWriter:

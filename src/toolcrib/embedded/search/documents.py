@@ -268,7 +268,7 @@ def _end(text: str, start: int, most: int) -> int:
     if start + most >= len(text):
         return len(text)
     for pause in _PAUSES:
-        stops = [found.end() for found in pause.finditer(text, start + most // 2, start + most)]
+        stops = [match.end() for match in pause.finditer(text, start + most // 2, start + most)]
         if stops:
             return stops[-1]
     return start + most
@@ -277,7 +277,7 @@ def _end(text: str, start: int, most: int) -> int:
 def _beginning(text: str, wanted: int, end: int) -> int:
     """The start of the next sentence, or else of the next word."""
     for pause in _PAUSES[2:]:
-        found = pause.search(text, max(wanted, 0), end)
-        if found is not None and found.end() < end:
-            return found.end()
+        match = pause.search(text, max(wanted, 0), end)
+        if match is not None and match.end() < end:
+            return match.end()
     return end

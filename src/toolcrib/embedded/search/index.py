@@ -136,8 +136,8 @@ class TextIndex:
                 (match, collection, _CANDIDATES if documents is None else -1),
             ).fetchall()
         )
-        found = [row for row in rows if documents is None or row["document"] in documents]
-        return [row["id"] for row in found[:_CANDIDATES]]
+        matches = [row for row in rows if documents is None or row["document"] in documents]
+        return [row["id"] for row in matches[:_CANDIDATES]]
 
     async def _by_meaning(
         self, collection: str, query: str, documents: Collection[str] | None
@@ -171,15 +171,15 @@ class TextIndex:
             ).fetchall()
         )
         matrix = np.frombuffer(b"".join(row["vector"] for row in rows), dtype="<f4")
-        found = (
+        vectors = (
             [row["id"] for row in rows],
             [row["document"] for row in rows],
             matrix.reshape(len(rows), self.embedder.size),
         )
         while len(self._known) >= _MAX_KNOWN:
             self._known.pop(next(iter(self._known)))
-        self._known[collection] = (version, *found)
-        return found
+        self._known[collection] = (version, *vectors)
+        return vectors
 
     def _changed(self, collection: str) -> None:
         self._versions[collection] = self._versions.get(collection, 0) + 1
@@ -222,11 +222,11 @@ def _remove(connection: sqlite3.Connection, collection: str, document: str) -> N
 def _hits(
     connection: sqlite3.Connection, chunks: Sequence[int], scores: dict[int, float]
 ) -> list[ChunkMatch]:
-    found: list[ChunkMatch] = []
+    matches: list[ChunkMatch] = []
     for chunk in chunks:
         row = connection.execute("select * from chunks where id = ?", (chunk,)).fetchone()
         if row is not None:
-            found.append(
+            matches.append(
                 ChunkMatch(
                     chunk,
                     row["collection"],
@@ -236,4 +236,4 @@ def _hits(
                     scores[chunk],
                 )
             )
-    return found
+    return matches

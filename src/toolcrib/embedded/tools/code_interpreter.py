@@ -123,8 +123,8 @@ class _OpenCodeInterpreter:
             _told(executed, files, is_anew=is_anew),
             _value(executed, files, container),
             [
-                ContainerFileSource(container.id, each.id, each.filename, each.path)
-                for each in files
+                ContainerFileSource(container.id, file.id, file.filename, file.path)
+                for file in files
             ],
         )
 
@@ -180,7 +180,7 @@ def _told(executed: ExecutionResult, files: Sequence[ContainerFile], *, is_anew:
     if executed.was_cut:
         parts.append("(the output was longer and was cut)")
     if files:
-        parts.append("Files: " + ", ".join(each.path for each in files))
+        parts.append("Files: " + ", ".join(file.path for file in files))
     return "\n".join(parts)
 
 
@@ -199,6 +199,6 @@ def _value(
         "succeeded": executed.succeeded,
         "container_id": container.id,
         "files": [
-            {"file_id": each.id, "filename": each.filename, "path": each.path} for each in files
+            {"file_id": file.id, "filename": file.filename, "path": file.path} for file in files
         ],
     }

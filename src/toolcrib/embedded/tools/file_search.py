@@ -66,8 +66,8 @@ class FileSearchKind:
         self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
     ) -> OpenTool:
         """Open the search of one request. Raises `ApiFault` for a store that does not exist."""
-        ids = [str(each) for each in config["vector_store_ids"]]
-        stores = [await self._stores.use(each, "tools.vector_store_ids") for each in ids]
+        ids = [str(store_id) for store_id in config["vector_store_ids"]]
+        stores = [await self._stores.use(store_id, "tools.vector_store_ids") for store_id in ids]
         shows = request.includes("file_search_call.results")
         return _OpenFileSearch(
             self._stores, stores, read_search_options(config, "tools"), shows_results=shows
@@ -105,13 +105,13 @@ class _OpenFileSearch:
         index = writer.add_item({**item, "status": "in_progress", "queries": [], "results": None})
         writer.emit("file_search_call.in_progress", index)
         writer.emit("file_search_call.searching", index)
-        found = await search_files(self._stores, self._chosen, queries, self._options)
-        results = [_result(each) for each in found]
+        matches = await search_files(self._stores, self._chosen, queries, self._options)
+        results = [_result(match) for match in matches]
         writer.emit("file_search_call.completed", index)
         shown = results if self._shows_results else None
         writer.finish_item(index, status="completed", queries=queries, results=shown)
-        sources = [FileSource(each.file.file_id, each.file.filename) for each in found]
-        return ToolAnswer(item["id"], _told(found), {"results": results}, sources)
+        sources = [FileSource(match.file.file_id, match.file.filename) for match in matches]
+        return ToolAnswer(item["id"], _answer_text(matches), {"results": results}, sources)
 
 
 def read_queries(arguments: Mapping[str, Any]) -> list[str]:
@@ -121,18 +121,18 @@ def read_queries(arguments: Mapping[str, Any]) -> list[str]:
     return [str(query) for query in listed if query][:_MAX_QUERIES]
 
 
-def _result(found: FileMatch) -> dict[str, Any]:
+def _result(match: FileMatch) -> dict[str, Any]:
     return {
-        "file_id": found.file.file_id,
-        "filename": found.file.filename,
-        "score": round(found.score, 4),
-        "text": found.text,
-        "attributes": dict(found.file.attributes),
-        "vector_store_id": found.file.store_id,
+        "file_id": match.file.file_id,
+        "filename": match.file.filename,
+        "score": round(match.score, 4),
+        "text": match.text,
+        "attributes": dict(match.file.attributes),
+        "vector_store_id": match.file.store_id,
     }
 
 
-def _told(found: Sequence[FileMatch]) -> str:
-    if not found:
+def _answer_text(matches: Sequence[FileMatch]) -> str:
+    if not matches:
         return "Nothing was found."
-    return "\n\n".join(f"From {each.file.filename}:\n{each.text}" for each in found)
+    return "\n\n".join(f"From {match.file.filename}:\n{match.text}" for match in matches)

@@ -108,7 +108,7 @@ def _approval(config: object, param: str) -> tuple[bool, frozenset[str]]:
 
 def _names(config: object, param: str) -> frozenset[str]:
     listed = cast(list[object], config) if isinstance(config, list) else [None]
-    if not all(isinstance(each, str) for each in listed):
+    if not all(isinstance(name, str) for name in listed):
         raise invalid("It must be a list of names.", param)
     return frozenset(map(str, listed))
 
@@ -188,7 +188,7 @@ class _OpenMcpServer:
         writer.finish_item(index, tools=list(self._tools))
 
     async def resume(self, writer: ResponseWriter) -> Sequence[ResumedCall]:
-        """Run what a person has approved since. What was denied is in the conversation."""
+        """Run the calls that a person has approved since. Denied calls are in the conversation."""
         done = {item.get("approval_request_id") for item in self._items}
         resumed: list[ResumedCall] = []
         for item in self._items:
@@ -293,7 +293,7 @@ async def _no_progress(progress: float, total: float | None, message: str | None
 
 
 def _hidden(options: McpServerOptions) -> Scrubber:
-    """Takes out of whatever a server says what it was given to keep to itself."""
+    """A scrubber that removes the secrets in a server's options from the server's output."""
     from toolcrib.tools.mcp.credentials import SHORTEST_SECRET, secrets_in
     from toolcrib.tools.redaction import Scrubber
 

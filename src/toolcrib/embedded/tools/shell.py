@@ -118,22 +118,23 @@ class _OpenShell:
         try:
             async with self._containers.lock(container):
                 ended = [
-                    await self._command(container, each, action) for each in action["commands"]
+                    await self._command(container, command, action)
+                    for command in action["commands"]
                 ]
                 files = await self._containers.files.changed(container)
         except (SandboxUnavailable, SandboxFailed) as error:
             writer.finish_item(index, status="incomplete")
             return ToolAnswer(item_id, f"Nothing was run: {error}")
         writer.finish_item(index, status="completed")
-        outputs = [_output(each, action["max_output_length"] or MAX_OUTPUT) for each in ended]
+        outputs = [_output(run, action["max_output_length"] or MAX_OUTPUT) for run in ended]
         _finish(writer, call_id, action, outputs)
         return ToolAnswer(
             item_id,
             _told(outputs),
             {"outputs": outputs, "container_id": container.id},
             [
-                ContainerFileSource(container.id, each.id, each.filename, each.path)
-                for each in files
+                ContainerFileSource(container.id, file.id, file.filename, file.path)
+                for file in files
             ],
         )
 
@@ -163,7 +164,7 @@ def _action(arguments: Mapping[str, Any]) -> dict[str, Any]:
         commands = [commands]
     listed = cast(list[object], commands) if isinstance(commands, list) else []
     return {
-        "commands": [str(each) for each in listed][:MAX_COMMANDS],
+        "commands": [str(command) for command in listed][:MAX_COMMANDS],
         "timeout_ms": _whole(arguments.get("timeout_ms")),
         "max_output_length": _whole(arguments.get("max_output_length")),
     }
@@ -220,8 +221,8 @@ def _output(finished: CommandResult, most: int) -> dict[str, Any]:
 
 def _told(outputs: Sequence[Mapping[str, Any]]) -> str:
     parts: list[str] = []
-    for each in outputs:
-        outcome = each["outcome"]
+    for output in outputs:
+        outcome = output["outcome"]
         ended = outcome.get("exit_code", "timed out")
-        parts.append(f"{each['stdout']}{each['stderr']}(exit code: {ended})")
+        parts.append(f"{output['stdout']}{output['stderr']}(exit code: {ended})")
     return "\n".join(parts)

@@ -157,7 +157,7 @@ class RequestContainer:
         self._container_id = container_id
         self._used = list(_used_in(items))
         self._had_code = set(
-            _used_in(each for each in items if each.get("type") == "code_interpreter_call")
+            _used_in(item for item in items if item.get("type") == "code_interpreter_call")
         )
         self.options = options
 

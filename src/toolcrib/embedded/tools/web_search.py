@@ -72,7 +72,7 @@ class WebSearchKind:
     ) -> OpenTool:
         """Open the search of one request."""
         may_go_out = config.get("external_web_access") is not False
-        sources = [each for each in self._sources if may_go_out or not each.is_external]
+        sources = [source for source in self._sources if may_go_out or not source.is_external]
         most = _RESULTS[config.get("search_context_size") or "medium"]
         shows = request.includes("web_search_call.action.sources")
         return _OpenWebSearch(sources, _domains(config, "tools"), most, shows_sources=shows)
@@ -139,12 +139,12 @@ class _OpenWebSearch:
                     lists.append(await source.search(query, self._most, self._domains))
                 except WebUnavailable as error:
                     faults.append(str(error))
-        found: dict[str, WebPage] = {}
+        pages_by_url: dict[str, WebPage] = {}
         for at in range(self._most):
             for pages in lists:
                 if at < len(pages):
-                    found.setdefault(pages[at].url, pages[at])
-        return list(found.values())[: self._most], faults
+                    pages_by_url.setdefault(pages[at].url, pages[at])
+        return list(pages_by_url.values())[: self._most], faults
 
     async def _open(self, url: str) -> tuple[list[WebPage], list[str]]:
         """The page, if a source has it and the domain filter allows it."""

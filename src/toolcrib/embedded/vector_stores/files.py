@@ -78,10 +78,10 @@ class VectorStoreFiles:
 
     async def get(self, store: VectorStore, file_id: str) -> VectorStoreFile:
         """One file of a store. Raises `ApiFault`."""
-        found = await self._where("store_id = ? and file_id = ?", store.id, file_id)
-        if not found:
+        files = await self._where("store_id = ? and file_id = ?", store.id, file_id)
+        if not files:
             raise missing("File", file_id, "file_id")
-        return found[0]
+        return files[0]
 
     async def text(self, file: VectorStoreFile) -> str:
         """The text of a file. Raises `ApiFault`."""

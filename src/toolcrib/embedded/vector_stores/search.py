@@ -45,10 +45,10 @@ def _compound(facts: Mapping[str, Any], param: str, depth: int) -> Filter:
         raise invalid("A compound filter needs a list of filters.", f"{param}.filters")
     listed = cast(list[object], members)
     filters = [
-        read_filter(each, f"{param}.filters[{at}]", depth + 1) for at, each in enumerate(listed)
+        read_filter(inner, f"{param}.filters[{at}]", depth + 1) for at, inner in enumerate(listed)
     ]
     combine = all if facts["type"] == "and" else any
-    return lambda attributes: combine(each(attributes) for each in filters)
+    return lambda attributes: combine(accepts(attributes) for accepts in filters)
 
 
 def _comparison(facts: Mapping[str, Any], param: str) -> Filter:
@@ -64,7 +64,7 @@ def _comparison(facts: Mapping[str, Any], param: str) -> Filter:
                 raise invalid("'in' and 'nin' need a list.", f"{param}.value")
             listed = cast(list[Any], value)
             return lambda attributes: (
-                any(_equal(attributes.get(key), each) for each in listed) == (kind == "in")
+                any(_equal(attributes.get(key), value) for value in listed) == (kind == "in")
             )
         case "gt" | "gte" | "lt" | "lte":
             _check_scalar(value, f"{param}.value")
@@ -154,8 +154,8 @@ async def search_files(
                 known = best.get(hit.chunk_id)
                 if known is None or known.score < hit.score:
                     best[hit.chunk_id] = FileMatch(files[hit.document], hit.text, hit.score)
-    ranked = sorted(best.values(), key=lambda found: -found.score)
-    return [each for each in ranked if each.score >= options.threshold][: options.most]
+    ranked = sorted(best.values(), key=lambda match: -match.score)
+    return [match for match in ranked if match.score >= options.threshold][: options.most]
 
 
 def _fraction(value: object, param: str) -> float:

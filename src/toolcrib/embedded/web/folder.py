@@ -1,7 +1,4 @@
-"""A folder of pages, searched as if it were the site that it was saved from.
-
-What is known of the pages of a folder, so that only those that changed are read again.
-"""
+"""Search in a folder of saved pages; only pages that have changed are indexed again."""
 
 from __future__ import annotations
 
@@ -102,7 +99,7 @@ _MANY: Final = 5
 class WebFolder:
     """The pages below `folder`. A file `a/b.html` is the page `base_url/a/b.html`; an `index.html`
     is its folder. Links out of the folder are not followed. Pages are read when they are first
-    searched, and what changed since the last time is indexed anew.
+    searched; pages that have changed since the last search are indexed again.
     """
 
     is_external = False

@@ -44,9 +44,9 @@ class Domains:
         host = host_of(url)
         if host is None:
             return False
-        if any(_is_below(host, each) for each in self.blocked):
+        if any(_is_below(host, domain) for domain in self.blocked):
             return False
-        return not self.allowed or any(_is_below(host, each) for each in self.allowed)
+        return not self.allowed or any(_is_below(host, domain) for domain in self.allowed)
 
 
 def host_of(url: str) -> str | None:

@@ -81,24 +81,24 @@ def _answer_form(output: OutputFormat) -> dict[str, Any]:
 
 def bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a schema with bounds on every text and every list."""
-    found: dict[str, Any] = {}
+    copy: dict[str, Any] = {}
     for key, value in schema.items():
         if key in _DROPPED:
             continue
         if key in ("enum", "const"):
-            found[key] = value
+            copy[key] = value
         elif key in ("properties", "$defs", "definitions"):
             members = cast(Mapping[str, Any], value)
-            found[key] = {name: _member(name, each) for name, each in members.items()}
+            copy[key] = {name: _member(name, member) for name, member in members.items()}
         else:
-            found[key] = _inner(value)
-    if found.get("type") == "string" and "enum" not in found and "const" not in found:
-        found["maxLength"] = min(found.get("maxLength", LONGEST_TEXT), LONGEST_TEXT)
-    if found.get("type") == "array":
-        found["maxItems"] = min(found.get("maxItems", MAX_MEMBERS), MAX_MEMBERS)
-    if found.get("type") == "object":
-        found.setdefault("additionalProperties", False)
-    return found
+            copy[key] = _inner(value)
+    if copy.get("type") == "string" and "enum" not in copy and "const" not in copy:
+        copy["maxLength"] = min(copy.get("maxLength", LONGEST_TEXT), LONGEST_TEXT)
+    if copy.get("type") == "array":
+        copy["maxItems"] = min(copy.get("maxItems", MAX_MEMBERS), MAX_MEMBERS)
+    if copy.get("type") == "object":
+        copy.setdefault("additionalProperties", False)
+    return copy
 
 
 def _member(name: str, schema: Any) -> Any:
@@ -112,7 +112,7 @@ def _inner(value: Any) -> Any:
     if isinstance(value, Mapping):
         return bounded(cast(Mapping[str, Any], value))
     if isinstance(value, list):
-        return [_inner(each) for each in cast(list[Any], value)]
+        return [_inner(member) for member in cast(list[Any], value)]
     return value
 
 

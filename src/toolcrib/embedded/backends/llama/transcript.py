@@ -121,7 +121,7 @@ LONGEST_REMINDER: Final = 600
 def messages_for(request: BackendRequest, guide: PromptGuide = FULL) -> list[ChatMessage]:
     """The messages of one step."""
     instructions = [request.instructions] if request.instructions else []
-    if not request.tools and not any(isinstance(each, BackendCall) for each in request.history):
+    if not request.tools and not any(isinstance(turn, BackendCall) for turn in request.history):
         rules = 'Answer with one JSON object: {"answer": ...}.'
         return [_system([rules, *instructions]), *_said(request.history)]
     example = _system([guide.rules, f"Tools:\n{guide.tools}"])
@@ -195,7 +195,7 @@ def _signature(tool: BackendTool) -> str:
 def _type(schema: Any) -> str:
     facts = _facts(schema)
     if "enum" in facts:
-        return " | ".join(json.dumps(each) for each in facts["enum"])
+        return " | ".join(json.dumps(choice) for choice in facts["enum"])
     if facts.get("type") == "array":
         return f"{_type(facts.get('items'))}[]"
     return str(facts.get("type", "any"))

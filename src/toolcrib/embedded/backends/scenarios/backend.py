@@ -1,7 +1,4 @@
-"""The scripted backend.
-
-Where a scenario stands, read from the conversation alone.
-"""
+"""The scripted backend: finds the next step of a scenario from the conversation alone."""
 
 from __future__ import annotations
 
@@ -48,25 +45,25 @@ class UserTurn:
 
 def user_turns(turns: Sequence[BackendInput]) -> list[UserTurn]:
     """Split a history into the turns of the user; at least one."""
-    answers = {each.call_id: each for each in turns if isinstance(each, BackendCallResult)}
-    found: list[UserTurn] = []
+    answers = {turn.call_id: turn for turn in turns if isinstance(turn, BackendCallResult)}
+    questions: list[UserTurn] = []
     for turn in turns:
         if isinstance(turn, BackendMessage) and turn.role == "user":
-            found.append(UserTurn(turn.text))
+            questions.append(UserTurn(turn.text))
         elif isinstance(turn, BackendCall) and (answer := answers.get(turn.call_id)):
-            found = found or [UserTurn("")]
+            questions = questions or [UserTurn("")]
             fact = Fact(answer.text, answer.value, answer.marks)
-            found[-1].answers.append((answer.name, fact))
-    return found or [UserTurn("")]
+            questions[-1].answers.append((answer.name, fact))
+    return questions or [UserTurn("")]
 
 
-def steps_done(steps: Sequence[ScriptedStep], asked: UserTurn, facts: Facts) -> int:
+def steps_done(steps: Sequence[ScriptedStep], turn: UserTurn, facts: Facts) -> int:
     """Count the steps that are done: their calls were answered, or their condition is false.
 
     Adds the answers to `facts`. A call is matched by its tool, since answers may arrive in any
     order.
     """
-    left = list(asked.answers)
+    left = list(turn.answers)
     for at, step in enumerate(steps):
         if step.only_if is not None and not _holds(step.only_if, facts):
             continue
@@ -129,10 +126,10 @@ class ScriptedBackend:
         facts, plain = Facts(), 0
         turn: ScriptedTurn | None = None
         done = 0
-        for asked in questions:
-            turn = self._turn(asked.text, plain)
+        for question in questions:
+            turn = self._turn(question.text, plain)
             plain += turn is None or turn.when is None
-            done = steps_done(turn.steps, asked, facts) if turn else 0
+            done = steps_done(turn.steps, question, facts) if turn else 0
         if turn is None:
             raise BackendFailed(
                 f"the scenario {self.name!r} has nothing for this: it is written for other "
@@ -145,10 +142,10 @@ class ScriptedBackend:
             )
         return turn.steps[done], facts
 
-    def _turn(self, said: str, plain_before: int) -> ScriptedTurn | None:
+    def _turn(self, text: str, plain_before: int) -> ScriptedTurn | None:
         """The scripted turn for a message, by its words or by its position."""
         for turn in self.scenario.turns:
-            if turn.when is not None and turn.when.casefold() in said.casefold():
+            if turn.when is not None and turn.when.casefold() in text.casefold():
                 return turn
         plain = [turn for turn in self.scenario.turns if turn.when is None]
         return plain[plain_before] if plain_before < len(plain) else None

@@ -1,8 +1,8 @@
-"""`{{ … }}` in a scenario: what the tools of this run answered.
+"""Expressions `{{ … }}` in a scenario, which stand for the answers of the tools of this run.
 
 `{{ sales.rows.0.total }}` walks into an answer. `{{ sales.total | round 2 }}` shapes a value.
 `{{ cite web 0 }}` cites the source of a result. `{{ "{{" }}` is text as it stands. There are no
-defaults: what a tool did not answer cannot be said.
+defaults: a value that no tool answered is a `MissingFact`.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class Facts:
 
 def filled(value: Any, facts: Facts) -> Any:
     """A value of the scenario with its expressions filled in. Text that is one expression keeps
-    the type of what it stands for. Raises `MissingFact`.
+    the type of its value. Raises `MissingFact`.
     """
     if isinstance(value, str):
         whole = _EXPRESSION.fullmatch(value.strip())
         if whole is not None and "{{" not in whole[1]:
             return _evaluated(whole[1], facts)
-        return _EXPRESSION.sub(lambda found: _shown(_evaluated(found[1], facts)), value)
+        return _EXPRESSION.sub(lambda match: _shown(_evaluated(match[1], facts)), value)
     if isinstance(value, Mapping):
         members = cast(Mapping[str, Any], value)
         return {key: filled(member, facts) for key, member in members.items()}
@@ -76,9 +76,9 @@ def _evaluated(expression: str, facts: Facts) -> Any:
     if not _PATH.fullmatch(path):
         raise MissingFact(f"{expression!r} is no path; write NAME.KEY.KEY")
     value = _walked(path, facts)
-    for each in filters:
-        name, *given = each.split(None, 1)
-        value = _filter(name)(value, given[0] if given else "")
+    for call in filters:
+        name, *arguments = call.split(None, 1)
+        value = _filter(name)(value, arguments[0] if arguments else "")
     return value
 
 
@@ -122,38 +122,38 @@ def _shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _rounded(value: Any, given: str) -> Any:
-    places = int(given or 0)
+def _rounded(value: Any, argument: str) -> Any:
+    places = int(argument or 0)
     return round(value) if places == 0 else round(value, places)
 
 
-def _grouped(value: Any, given: str) -> str:
-    return f"{value:,.{int(given or 0)}f}"
+def _grouped(value: Any, argument: str) -> str:
+    return f"{value:,.{int(argument or 0)}f}"
 
 
-def _percent(value: Any, given: str) -> str:
-    return f"{value:.{int(given or 0)}%}"
+def _percent(value: Any, argument: str) -> str:
+    return f"{value:.{int(argument or 0)}%}"
 
 
-def _length(value: Any, given: str) -> int:
+def _length(value: Any, argument: str) -> int:
     return len(value)
 
 
-def _first_line(value: Any, given: str) -> str:
+def _first_line(value: Any, argument: str) -> str:
     lines = str(value).strip().splitlines()
     return lines[0] if lines else ""
 
 
-def _as_json(value: Any, given: str) -> str:
+def _as_json(value: Any, argument: str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _parsed(value: Any, given: str) -> Any:
+def _parsed(value: Any, argument: str) -> Any:
     return json.loads(value)
 
 
-def _joined(value: Any, given: str) -> str:
-    return (given or ", ").join(map(_shown, value))
+def _joined(value: Any, argument: str) -> str:
+    return (argument or ", ").join(map(_shown, value))
 
 
 _FILTERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
@@ -174,9 +174,9 @@ def _filter(name: str) -> Callable[[Any, str], Any]:
     if known is None:
         raise MissingFact(f"there is no filter {name!r}; there are {', '.join(_FILTERS)}")
 
-    def apply(value: Any, given: str) -> Any:
+    def apply(value: Any, argument: str) -> Any:
         try:
-            return known(value, given)
+            return known(value, argument)
         except (TypeError, ValueError) as error:
             raise MissingFact(f"{name} cannot be applied to {str(value)[:80]!r}") from error
 

@@ -107,7 +107,7 @@ class FactTracer:
         """
         places = [*self._marks(text), *self._texts(text), *self._numbers(text)]
         longest: list[tuple[int, int, str]] = []
-        for place in sorted(places, key=lambda each: (each[0] - each[1], each[0])):
+        for place in sorted(places, key=lambda span: (span[0] - span[1], span[0])):
             if all(place[1] <= other[0] or place[0] >= other[1] for other in longest):
                 longest.append(place)
         covered = [(start, end) for start, end, _ in longest]
@@ -121,26 +121,26 @@ class FactTracer:
                 self.untraced.append(number[0])
 
     def _marks(self, text: str) -> Iterator[tuple[int, int, str]]:
-        for found in _MARK.finditer(text):
+        for mark in _MARK.finditer(text):
             for name, fact in self.facts.by_name.items():
-                if found[1] in fact.marks:
-                    at = list(fact.marks).index(found[1])
-                    yield found.start(), found.end(), f"cite {name} {at}"
+                if mark[1] in fact.marks:
+                    at = list(fact.marks).index(mark[1])
+                    yield mark.start(), mark.end(), f"cite {name} {at}"
 
     def _texts(self, text: str) -> Iterator[tuple[int, int, str]]:
         for leaf in self._leaves():
             if isinstance(leaf.value, str) and len(leaf.value.strip()) >= SHORTEST:
                 pattern = rf"(?<!\w){re.escape(leaf.value)}(?!\w)"
-                for found in re.finditer(pattern, text):
-                    yield found.start(), found.end(), leaf.path
+                for match in re.finditer(pattern, text):
+                    yield match.start(), match.end(), leaf.path
 
     def _numbers(self, text: str) -> Iterator[tuple[int, int, str]]:
-        for found in _NUMBER.finditer(text):
-            if found[0] in self.said:
+        for number in _NUMBER.finditer(text):
+            if number[0] in self.said:
                 continue
-            expression = self._shaped(found[0])
+            expression = self._shaped(number[0])
             if expression is not None:
-                yield found.start(), found.end(), expression
+                yield number.start(), number.end(), expression
 
     def _shaped(self, shown: str) -> str | None:
         """The expression, with a filter if needed, that prints a number as it was written."""
@@ -196,8 +196,8 @@ Json = dict[str, Any]
 class ScenarioRecorder:
     """A backend that forwards to another one and records its answers.
 
-    Values that tools had answered become expressions, so that the scenario says what the tools of
-    its own run answer. Numbers that came neither from a tool nor from the user are in `untraced`:
+    Values from the answers of tools become expressions, so that the scenario repeats the answers
+    of its own run. Numbers that came neither from a tool nor from the user are in `untraced`:
     the scenario has them as they were. One recorder takes one conversation.
     """
 
@@ -220,15 +220,15 @@ class ScenarioRecorder:
 
     async def propose(self, request: BackendRequest) -> AsyncIterator[BackendOutput]:
         """Forward a request. A failed answer is not recorded."""
-        asked = user_turns(request.history)
-        self._begin(asked)
+        questions = user_turns(request.history)
+        self._begin(questions)
         pieces: list[BackendOutput] = []
         proposal = cast("AsyncGenerator[BackendOutput]", self._backend.propose(request))
         async with aclosing(proposal):
             async for piece in proposal:
                 pieces.append(piece)
                 yield piece
-        self._write_down(asked, pieces, is_json=request.output.is_json)
+        self._write_down(questions, pieces, is_json=request.output.is_json)
 
     def scenario(self, name: str | None = None) -> Scenario:
         """The recording as a scenario."""
@@ -249,34 +249,34 @@ class ScenarioRecorder:
         """Write the scenario into a file."""
         Path(path).write_text(self.text(name), "utf-8")
 
-    def _begin(self, asked: Sequence[UserTurn]) -> None:
+    def _begin(self, questions: Sequence[UserTurn]) -> None:
         if self._first is None:
-            self._first = asked[0].text
-        is_next = len(asked) <= len(self._turns) + 1
-        if asked[0].text != self._first or not is_next:
+            self._first = questions[0].text
+        is_next = len(questions) <= len(self._turns) + 1
+        if questions[0].text != self._first or not is_next:
             raise BackendFailed(
                 "a recorder records one conversation; use another recorder for this one"
             )
 
     def _write_down(
-        self, asked: Sequence[UserTurn], pieces: Sequence[BackendOutput], *, is_json: bool
+        self, questions: Sequence[UserTurn], pieces: Sequence[BackendOutput], *, is_json: bool
     ) -> None:
         # A request may be repeated: the new answer replaces the earlier one.
-        facts, done = self._facts(asked)
-        self._turns = [*self._turns[: len(asked) - 1], self._steps(len(asked) - 1)[:done]]
-        tracer = FactTracer(facts, "\n".join(each.text for each in asked))
+        facts, done = self._facts(questions)
+        self._turns = [*self._turns[: len(questions) - 1], self._steps(len(questions) - 1)[:done]]
+        tracer = FactTracer(facts, "\n".join(question.text for question in questions))
         self._turns[-1].append(self._step(tracer, pieces, is_json=is_json))
         self.untraced += tracer.untraced
 
-    def _facts(self, asked: Sequence[UserTurn]) -> tuple[Facts, int]:
+    def _facts(self, questions: Sequence[UserTurn]) -> tuple[Facts, int]:
         facts, done = Facts(), 0
-        for at, each in enumerate(asked):
+        for at, question in enumerate(questions):
             steps = self._steps(at)
             done = 0
             if steps:
                 turns = [{"steps": steps}]
                 known = read_scenario(json.dumps({"name": "so far", "turns": turns})).turns[0]
-                done = steps_done(known.steps, each, facts)
+                done = steps_done(known.steps, question, facts)
         return facts, done
 
     def _steps(self, at: int) -> list[Json]:
@@ -284,15 +284,15 @@ class ScenarioRecorder:
 
     def _step(self, tracer: FactTracer, pieces: Sequence[BackendOutput], *, is_json: bool) -> Json:
         step: Json = {}
-        thought = "".join(each.text for each in pieces if isinstance(each, BackendReasoning))
-        said = "".join(each.text for each in pieces if isinstance(each, BackendText))
-        calls = [each for each in pieces if isinstance(each, ProposedCall)]
+        thought = "".join(piece.text for piece in pieces if isinstance(piece, BackendReasoning))
+        text = "".join(piece.text for piece in pieces if isinstance(piece, BackendText))
+        calls = [piece for piece in pieces if isinstance(piece, ProposedCall)]
         if thought:
             step["think"] = tracer.text(thought)
-        if is_json and said and (value := _parsed(said)) is not None:
+        if is_json and text and (value := _parsed(text)) is not None:
             step["answer"] = tracer.value(value)
-        elif said or not calls:
-            step["say"] = tracer.text(said)
+        elif text or not calls:
+            step["say"] = tracer.text(text)
         if calls:
             step["calls"] = self._calls(tracer, calls)
         return step
