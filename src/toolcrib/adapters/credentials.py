@@ -92,18 +92,18 @@ class Pieces:
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
-        self._held = ""
+        self._pending = ""
 
     def add(self, piece: str) -> str:
         """What can be shown now."""
-        text = self._held + piece
+        text = self._pending + piece
         end = self._credentials.settled(text)
-        self._held = text[end:]
+        self._pending = text[end:]
         return self._credentials.hide(text[:end])
 
     def rest(self) -> str:
         """What was held back, when nothing follows it."""
-        text, self._held = self._held, ""
+        text, self._pending = self._pending, ""
         return self._credentials.hide(text)
 
 

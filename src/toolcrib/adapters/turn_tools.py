@@ -250,8 +250,8 @@ def why_withheld(
     tool: PreparedTool, session: Session, governance: Governance, provider: str
 ) -> str | None:
     """The reason not to offer a tool that this provider runs; None when it may be offered."""
-    is_asked = _asks_each_time(tool)
-    if tool.ref.name in session.need_user_approve_tools and not is_asked:
+    asks_each_time = _asks_each_time(tool)
+    if tool.ref.name in session.need_user_approve_tools and not asks_each_time:
         return "the session asks before this tool runs, and nobody can be asked on the provider"
     if governance.policy is None and not tool.tool.requires_approval:
         return None
@@ -264,10 +264,10 @@ def why_withheld(
         provider=provider,
     )
     policy = governance.policy
-    if policy is not None and not is_asked:
+    if policy is not None and not asks_each_time:
         policy = _wary(policy)
     of_kind = _against_kind(policy, subject) if policy else None
-    if of_kind is not None and not (is_asked and of_kind.effect == "ask"):
+    if of_kind is not None and not (asks_each_time and of_kind.effect == "ask"):
         return f"{of_kind.reason} It is of the kind {subject.kind}."
     verdict = policy.judge(subject) if policy else default_verdict(subject)
     match verdict.effect:
@@ -275,7 +275,7 @@ def why_withheld(
             return None
         case "deny":
             return verdict.reason
-        case "ask" if is_asked:
+        case "ask" if asks_each_time:
             return None
         case "ask":
             return (

@@ -1,4 +1,4 @@
-"""`--approve`: who decides when a call of a command needs approval."""
+"""`--approve`: the approver of calls that need approval in a command."""
 
 from __future__ import annotations
 

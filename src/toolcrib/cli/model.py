@@ -95,14 +95,14 @@ def _progress(model: ModelFile) -> Generator[Callable[[int, str], None]]:
 def _lines(model: ModelFile) -> Callable[[int, str], None]:
     last = -1
 
-    def told(done: int, where: str) -> None:
+    def report(done: int, where: str) -> None:
         nonlocal last
         tenth = done * _TENTH // model.bytes
         if tenth > last:
             last = tenth
             show_note(f"{_size(done)} of {_size(model.bytes)} from {where}")
 
-    return told
+    return report
 
 
 def _size(count: int) -> str:

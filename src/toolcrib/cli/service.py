@@ -160,7 +160,7 @@ class RuntimeConnection:
 
 
 def current_person(by: str | None = None) -> Principal:
-    """The user of the command, or `by`. Who can write the store may do anything."""
+    """The user of the command, or `by`. A user who can write to the store may do anything."""
     import getpass
 
     from toolcrib.runtime.principal import SCOPES, Principal

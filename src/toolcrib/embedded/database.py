@@ -153,7 +153,7 @@ _BYTES: Final = 24
 
 
 def new_id(prefix: str) -> str:
-    """A name that nobody can guess, such as `resp_…`."""
+    """A new id that cannot be guessed, such as `resp_…`."""
     return f"{prefix}_{secrets.token_hex(_BYTES)}"
 
 

@@ -28,8 +28,8 @@ _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 class ProviderServer(Listener):
     """Serves a started provider from `async with` on. The caller closes the provider.
 
-    Without `tokens` those of `token_file` are taken, which is made when it is not there; then only
-    loopback may be listened on. Who holds a token that may only `read` can ask for nothing new.
+    Without `tokens` the server reads `token_file`, creates it if it is missing, and requires a
+    loopback `host`. A token that may only `read` cannot change anything.
     """
 
     def __init__(

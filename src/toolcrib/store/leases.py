@@ -110,12 +110,12 @@ class Leases:
     def __init__(self, clock: Clock, lease_seconds: float) -> None:
         self._clock = clock
         self._lease_seconds = lease_seconds
-        self._held: dict[str, Lease] = {}
+        self._leases: dict[str, Lease] = {}
 
     @property
     def has_any(self) -> bool:
         """True while there is a lease to renew."""
-        return bool(self._held)
+        return bool(self._leases)
 
     def acquire(
         self,
@@ -142,7 +142,7 @@ class Leases:
             # The fence grows in the same transaction, so a writer that was only slow finds its
             # next commit refused.
             lease = self._take_over(connection, session_id, fence + 1)
-        self._held[session_id] = lease
+        self._leases[session_id] = lease
         return lease
 
     def release(self, connection: sqlite3.Connection, lease: Lease) -> None:
@@ -151,24 +151,24 @@ class Leases:
             "UPDATE sessions SET holder = NULL, expires_at = 0 WHERE session_id = ? AND fence = ?",
             (lease.session_id, lease.fence),
         )
-        if self._held.get(lease.session_id) == lease:
-            del self._held[lease.session_id]
+        if self._leases.get(lease.session_id) == lease:
+            del self._leases[lease.session_id]
 
     def release_all(self, connection: sqlite3.Connection) -> None:
         """Let go of everything, when the store closes."""
-        for lease in list(self._held.values()):
+        for lease in list(self._leases.values()):
             self.release(connection, lease)
 
     def renew(self, connection: sqlite3.Connection) -> None:
         """Push the expiry of every lease that is still held."""
-        for lease in list(self._held.values()):
+        for lease in list(self._leases.values()):
             renewed = connection.execute(
                 "UPDATE sessions SET expires_at = ? WHERE session_id = ? AND fence = ?",
                 (self._expiry(), lease.session_id, lease.fence),
             ).rowcount
             # Another writer raised the fence, or the session is gone: nothing is left to renew.
             if not renewed:
-                del self._held[lease.session_id]
+                del self._leases[lease.session_id]
 
     def _create(
         self, connection: sqlite3.Connection, session_id: str, settings: dict[str, Any]

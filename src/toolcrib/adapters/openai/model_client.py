@@ -320,20 +320,20 @@ class SdkClients:
         self._client = client
         self._base_url = base_url
         self._api_key = api_key
-        self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
 
     def here(self) -> Any:
         """The client for the running loop."""
         if self._client is not None:
             return self._client
         loop = asyncio.get_running_loop()
-        if loop not in self._made:
-            self._made[loop] = self._make()
-        return self._made[loop]
+        if loop not in self._clients:
+            self._clients[loop] = self._make()
+        return self._clients[loop]
 
     async def close_here(self) -> None:
         """Close the client of the running loop, if one was made."""
-        client = self._made.pop(asyncio.get_running_loop(), None)
+        client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.close()
 

@@ -81,7 +81,7 @@ def compacted(history: RequestHistory, now: float) -> dict[str, Any]:
 
 
 def read_compaction(item: Mapping[str, Any], param: str) -> BackendMessage:
-    """Read a compaction item into a message. Raises `ApiFault` if it is not one of ours."""
+    """Read a compaction item into a message. Raises `ApiFault` for content of another provider."""
     try:
         read = json.loads(base64.b64decode(str(item.get("encrypted_content")), validate=True))
     except (ValueError, RecursionError):

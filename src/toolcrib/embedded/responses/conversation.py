@@ -288,20 +288,20 @@ _SOURCE: TypeAdapter[CitationSource] = TypeAdapter(CitationSource)
 class RequestHistory:
     """The conversation that a request continues.
 
-    `before` are the items of earlier responses, `given` those of this request. With `is_stored` the
-    earlier items are stored with their own responses.
+    `before` are the items of earlier responses, `input_items` those of this request. With
+    `is_stored` the earlier items are stored with their own responses.
     """
 
     conversation: ResponseConversation
     sources: CitationSources
     before: Sequence[StoredItem] = ()
-    given: Sequence[StoredItem] = ()
+    input_items: Sequence[StoredItem] = ()
     is_stored: bool = True
 
     @property
     def unstored(self) -> list[StoredItem]:
         """The items that must be stored with this response."""
-        return [*(() if self.is_stored else self.before), *self.given]
+        return [*(() if self.is_stored else self.before), *self.input_items]
 
 
 class HistoryCache:

@@ -57,7 +57,7 @@ class ResponseRepository:
         answers: Mapping[str, Mapping[str, Any]],
         events: Iterable[Mapping[str, Any]],
     ) -> None:
-        """Keep a response that is done. Its events are kept for those who come back for them."""
+        """Store a finished response, and its events for clients that resume the stream."""
 
         def write(connection: sqlite3.Connection) -> None:
             _write_response(connection, response)

@@ -149,7 +149,7 @@ class ActiveResponse:
         """The conversation with the output of this response."""
         answers, output = self.writer.answers, self.writer.response["output"]
         items = [StoredItem(item, answers.get(item["id"])) for item in output]
-        return [*self.history.before, *self.history.given, *items]
+        return [*self.history.before, *self.history.input_items, *items]
 
 
 class MessageWriter:

@@ -93,7 +93,7 @@ def _allowed(config: object, param: str) -> tuple[frozenset[str] | None, bool]:
 
 
 def _approval(config: object, param: str) -> tuple[bool, frozenset[str]]:
-    """Which tools need approval. Whatever is not said does."""
+    """Read which tools need no approval: whether all of them, or else their names."""
     at = f"{param}.require_approval"
     if config is None or config == "always":
         return False, frozenset()

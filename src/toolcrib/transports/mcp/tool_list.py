@@ -57,8 +57,8 @@ def build_tool_list(tools: Tools, registry: HostToolRegistry, session_id: str) -
             if schema is not None:
                 outputs[facts.name] = Draft202012Validator(schema)
         # Structured content is an object in the protocol; other results have no schema.
-        is_told = schema is not None and schema.get("type") == "object"
-        listed.append(_tool(facts, schema if is_told else None))
+        is_object = schema is not None and schema.get("type") == "object"
+        listed.append(_tool(facts, schema if is_object else None))
     mounted = frozenset(facts.name for facts in tools.tools if is_mounted(facts.source))
     return ToolList(listed, outputs, mounted)
 

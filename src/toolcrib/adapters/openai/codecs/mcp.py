@@ -94,12 +94,12 @@ class OpenAIMcpCodec(Codec[McpConfig, McpResult]):
     ) -> Invocation:
         shown = _shown(item, tool)
         answer = _answer(shown)
-        is_kept = answer.error is None or bool(answer.output) or _is_tools_own(shown)
+        has_value = answer.error is None or bool(answer.output) or _is_tools_own(shown)
         return Invocation(
             item_id=text_of(shown, "id"),
             kind=self.kind,
             params=_request(shown),
-            value=answer if is_kept else None,
+            value=answer if has_value else None,
             message=answer.render(),
             success=answer.error is None,
             error=answer.error,

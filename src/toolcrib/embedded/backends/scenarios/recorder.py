@@ -53,11 +53,11 @@ class FactValue:
 class FactTracer:
     """Replaces values by expressions for the facts that they came from.
 
-    `untraced` collects the numbers that are neither a fact nor the user's words.
+    `untraced` collects the numbers that are neither a fact nor in `user_text`.
     """
 
     facts: Facts
-    said: str
+    user_text: str
     untraced: list[str] = field(default_factory=list[str])
 
     def value(self, value: Any) -> Any:
@@ -73,7 +73,7 @@ class FactTracer:
             return whole or [self.value(member) for member in members]
         if isinstance(value, bool) or value is None:
             return value
-        return value if str(value) in self.said else self._exact(value) or self._number(value)
+        return value if str(value) in self.user_text else self._exact(value) or self._number(value)
 
     def text(self, text: str) -> str:
         """A text with expressions in place of the facts within it."""
@@ -117,7 +117,7 @@ class FactTracer:
     def _note_untraced(self, text: str, covered: Sequence[tuple[int, int]]) -> None:
         for number in _NUMBER.finditer(text):
             is_covered = any(a <= number.start() and number.end() <= b for a, b in covered)
-            if not is_covered and number[0] not in self.said:
+            if not is_covered and number[0] not in self.user_text:
                 self.untraced.append(number[0])
 
     def _marks(self, text: str) -> Iterator[tuple[int, int, str]]:
@@ -136,7 +136,7 @@ class FactTracer:
 
     def _numbers(self, text: str) -> Iterator[tuple[int, int, str]]:
         for number in _NUMBER.finditer(text):
-            if number[0] in self.said:
+            if number[0] in self.user_text:
                 continue
             expression = self._shaped(number[0])
             if expression is not None:

@@ -34,9 +34,9 @@ class ScriptedCall:
 
 @checked(frozen=True, config=_CONFIG)
 class ScriptedStep:
-    """One proposal: calls of tools, or something said. Of several texts the first whose facts are
-    all there is said. `answer` is said as JSON, or `otherwise` when it lacks a fact. A step with
-    `only_if` is passed over when that is missing, empty, false or zero.
+    """One proposal: calls of tools, or text. Of several texts, the backend sends the first one that
+    lacks no fact. It sends `answer` as JSON, or `otherwise` when `answer` lacks a fact. It skips a
+    step whose `only_if` is missing, empty, false or zero.
     """
 
     calls: Annotated[list[ScriptedCall], MinLen(1)] | None = None
