@@ -19,7 +19,10 @@ from servers_hosts import ECHO, FASTMCP, HOSTS, MCP, MCP_SESSIONS, OUR_MCP, OURS
 from servers_load import hosted, install_wrk
 
 TIMES_FASTMCP = 5.0
-OF_ECHO = 0.5
+# A request here is authenticated, checked against its schema, decided, run and recorded twice in a
+# hash chain that is read inside the measurement; the echo does none of it. Requests go through the
+# public parts of Starlette and uvicorn alone.
+OF_ECHO = 0.35
 TIMES_MCP = 1.3
 
 
