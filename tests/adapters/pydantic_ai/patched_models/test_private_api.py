@@ -55,9 +55,13 @@ def test_the_installed_library_has_the_name(module: str, private: PrivateName) -
 
 
 @pytest.mark.parametrize("module", PRIVATE_NAMES)
-def test_the_check_passes(module: str) -> None:
-    """The check agrees with the names themselves."""
+def test_the_check_passes_and_is_made_once(module: str) -> None:
+    """The installed library has every name, and a second model of a kind looks for none again."""
     check_private_names(module)
+    check_private_names(module)
+
+    lookups = check_private_names.cache_info()
+    assert (lookups.misses, lookups.hits) == (1, 1)
 
 
 def test_a_missing_name_is_reported_before_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
