@@ -24,6 +24,7 @@ from toolcrib.adapters.tool_declarations import (
     declare,
 )
 from toolcrib.adapters.type_fit import check_arguments, check_declared
+from toolcrib.approval.caller import NOBODY, Caller
 from toolcrib.approval.policy import Policy, default_verdict
 from toolcrib.approval.rule import Rule, Subject, Verdict
 from toolcrib.calls.call import Call
@@ -36,7 +37,6 @@ from toolcrib.tools.provider_tools import HostedTool, ProviderTool, kind_of
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
-    from toolcrib.calls.call import Caller
     from toolcrib.calls.execute import Runner
     from toolcrib.calls.hooks import Hooks
     from toolcrib.calls.outcome import Limits
@@ -262,6 +262,7 @@ def why_withheld(
         requires_approval=tool.tool.requires_approval,
         kind=kind_of(tool.tool),
         provider=provider,
+        caller=governance.caller or NOBODY,
     )
     policy = governance.policy
     if policy is not None and not asks_each_time:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from pydantic_core import from_json, to_json
 
 from toolcrib.approval.approvers import Approver, Reply, read_reply
+from toolcrib.approval.caller import NOBODY
 from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Deny, Expire
 from toolcrib.approval.edit import check_edit, restore_secrets
 from toolcrib.approval.policy import Explanation, Policy, default_verdict
@@ -324,6 +325,7 @@ def subject_of(call: Call) -> Subject:
         requires_approval=tool.requires_approval,
         kind=kind_of(tool),
         provider=provider_of(tool),
+        caller=call.caller or NOBODY,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from toolcrib.errors import StoreError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 Synchronous = Literal["normal", "full"]
 
 _TABLES = """
@@ -24,8 +24,10 @@ CREATE TABLE sessions (
     head_hash  TEXT NOT NULL,
     fence      INTEGER NOT NULL,
     holder     TEXT,
-    expires_at REAL NOT NULL
+    expires_at REAL NOT NULL,
+    owner      TEXT
 );
+CREATE INDEX sessions_by_owner ON sessions (owner, created_at);
 CREATE TABLE records (
     id             INTEGER PRIMARY KEY,
     session_id     TEXT NOT NULL,
@@ -82,6 +84,18 @@ CREATE TABLE artifacts (
 CREATE TABLE fence_floor (fence INTEGER NOT NULL);
 INSERT INTO fence_floor VALUES (0);
 """
+
+_MIGRATIONS = {
+    2: """
+ALTER TABLE sessions ADD COLUMN owner TEXT;
+CREATE INDEX sessions_by_owner ON sessions (owner, created_at);
+UPDATE open_calls SET fact = CAST(json_set(CAST(fact AS TEXT), '$.caller', json_object(
+    'principal', json_extract(CAST(fact AS TEXT), '$.principal'),
+    'transport', json_extract(CAST(fact AS TEXT), '$.transport')
+)) AS BLOB) WHERE fact IS NOT NULL;
+"""
+}
+"""The statements that bring a file of the version before to this one."""
 
 _WAL_ATTEMPTS = 100
 
@@ -172,11 +186,26 @@ def _ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
         return
     # Of processes that open a new file at once, the first to get the lock makes the tables.
     connection.execute("BEGIN IMMEDIATE")
-    if _schema_version(connection, path) == 0:
-        for statement in filter(str.strip, _TABLES.split(";")):
-            connection.execute(statement)
+    version = _schema_version(connection, path)
+    scripts = [_TABLES] if version == 0 else _scripts_after(version)
+    try:
+        for script in scripts:
+            _run_script(connection, script)
         connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+    except sqlite3.Error:
+        connection.execute("ROLLBACK")
+        raise
     connection.execute("COMMIT")
+
+
+def _scripts_after(version: int) -> list[str]:
+    return [_MIGRATIONS[number] for number in range(version + 1, SCHEMA_VERSION + 1)]
+
+
+def _run_script(connection: sqlite3.Connection, script: str) -> None:
+    # Not executescript: it would commit the transaction that makes the change whole.
+    for statement in filter(str.strip, script.split(";")):
+        connection.execute(statement)
 
 
 def _schema_version(connection: sqlite3.Connection, path: Path) -> int:

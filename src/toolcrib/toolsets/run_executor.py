@@ -11,7 +11,8 @@ from toolcrib.calls.executor import Executor
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
 
-    from toolcrib.calls.call import Call, Caller
+    from toolcrib.approval.caller import Caller
+    from toolcrib.calls.call import Call
     from toolcrib.calls.outcome import Outcome
     from toolcrib.tools.context import ToolContext
 
