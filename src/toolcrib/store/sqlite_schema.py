@@ -12,10 +12,9 @@ from typing import Literal
 
 from toolcrib.errors import StoreError
 
-SCHEMA_VERSION = 2
 Synchronous = Literal["normal", "full"]
 
-_TABLES = """
+_VERSION_1 = """
 CREATE TABLE sessions (
     session_id TEXT PRIMARY KEY,
     created_at REAL NOT NULL,
@@ -24,10 +23,8 @@ CREATE TABLE sessions (
     head_hash  TEXT NOT NULL,
     fence      INTEGER NOT NULL,
     holder     TEXT,
-    expires_at REAL NOT NULL,
-    owner      TEXT
+    expires_at REAL NOT NULL
 );
-CREATE INDEX sessions_by_owner ON sessions (owner, created_at);
 CREATE TABLE records (
     id             INTEGER PRIMARY KEY,
     session_id     TEXT NOT NULL,
@@ -85,17 +82,22 @@ CREATE TABLE fence_floor (fence INTEGER NOT NULL);
 INSERT INTO fence_floor VALUES (0);
 """
 
-_MIGRATIONS = {
-    2: """
+_VERSION_2 = """
 ALTER TABLE sessions ADD COLUMN owner TEXT;
 CREATE INDEX sessions_by_owner ON sessions (owner, created_at);
 UPDATE open_calls SET fact = CAST(json_set(CAST(fact AS TEXT), '$.caller', json_object(
     'principal', json_extract(CAST(fact AS TEXT), '$.principal'),
     'transport', json_extract(CAST(fact AS TEXT), '$.transport')
 )) AS BLOB) WHERE fact IS NOT NULL;
+CREATE INDEX ended_calls ON records (session_id, call_id) WHERE kind = 'tool.invoked';
 """
-}
-"""The statements that bring a file of the version before to this one."""
+
+_MIGRATIONS = (_VERSION_1, _VERSION_2)
+"""What leads from each version to the next; a new file goes through all of them, so that new and
+migrated files are laid out alike. Statements end with a semicolon and hold no other.
+"""
+
+SCHEMA_VERSION = len(_MIGRATIONS)
 
 _WAL_ATTEMPTS = 100
 
@@ -182,30 +184,20 @@ def _enter_wal_mode(connection: sqlite3.Connection) -> None:
 
 
 def _ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the file to the newest version in one transaction: all of it, or none."""
     if _schema_version(connection, path) == SCHEMA_VERSION:
         return
-    # Of processes that open a new file at once, the first to get the lock makes the tables.
+    # Of processes that open a new or an older file at once, the first to get the lock migrates it.
     connection.execute("BEGIN IMMEDIATE")
-    version = _schema_version(connection, path)
-    scripts = [_TABLES] if version == 0 else _scripts_after(version)
     try:
-        for script in scripts:
-            _run_script(connection, script)
+        for migration in _MIGRATIONS[_schema_version(connection, path) :]:
+            for statement in filter(str.strip, migration.split(";")):
+                connection.execute(statement)
         connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
-    except sqlite3.Error:
+        connection.execute("COMMIT")
+    except BaseException:
         connection.execute("ROLLBACK")
         raise
-    connection.execute("COMMIT")
-
-
-def _scripts_after(version: int) -> list[str]:
-    return [_MIGRATIONS[number] for number in range(version + 1, SCHEMA_VERSION + 1)]
-
-
-def _run_script(connection: sqlite3.Connection, script: str) -> None:
-    # Not executescript: it would commit the transaction that makes the change whole.
-    for statement in filter(str.strip, script.split(";")):
-        connection.execute(statement)
 
 
 def _schema_version(connection: sqlite3.Connection, path: Path) -> int:
