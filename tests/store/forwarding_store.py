@@ -94,6 +94,9 @@ class ForwardingStore:
     def open_calls(self, session_id: str) -> list[OpenCall]:
         return self._storage.open_calls(session_id)
 
+    def known_call(self, session_id: str, call_id: str) -> OpenCall | Record | None:
+        return self._storage.known_call(session_id, call_id)
+
     def artifact(self, session_id: str, artifact_id: str) -> str | None:
         return self._storage.artifact(session_id, artifact_id)
 

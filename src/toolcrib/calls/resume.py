@@ -125,6 +125,7 @@ class Resumption:
             deadline=deadline,
         )
         call.approval_id = open_call.approval_id
+        call.request_digest = open_call.request_digest
         call.attempt = open_call.attempt
         call.was_edited = open_call.was_edited
         call.depth = open_call.depth

@@ -328,6 +328,15 @@ class MemoryStore(MemoryInbox):
             session = self._sessions.get(session_id)
             return list(session.open_calls.values()) if session else []
 
+    def known_call(self, session_id: str, call_id: str) -> OpenCall | Record | None:
+        """The open call of an id, or the record of its end."""
+        with self._lock:
+            session = self._sessions.get(session_id)
+            if session is None:
+                return None
+            call = session.open_calls.get(call_id)
+        return call or session.records.end_of_call(call_id)
+
     def artifact(self, session_id: str, artifact_id: str) -> str | None:
         """The text of an artifact."""
         with self._lock:

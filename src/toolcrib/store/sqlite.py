@@ -146,6 +146,10 @@ class SqliteStore:
         """Open calls in the order they were opened."""
         return self._read().open_calls(session_id)
 
+    def known_call(self, session_id: str, call_id: str) -> OpenCall | Record | None:
+        """The open call of an id, or the record of its end."""
+        return self._read().known_call(session_id, call_id)
+
     def approvals(
         self,
         *,

@@ -52,6 +52,8 @@ class OpenCall:
     """The decision that was taken and has not been acted on yet."""
     caller: Caller = NOBODY
     """Who asked for the call."""
+    request_digest: str | None = None
+    """What they asked for, when they gave the call its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +287,13 @@ class CallStore(Protocol):
 
     def open_calls(self, session_id: str) -> list[OpenCall]:
         """Open calls in the order they were opened. A session has few at a time."""
+        ...
+
+    def known_call(self, session_id: str, call_id: str) -> OpenCall | Record | None:
+        """The open call of an id, or the record of its end; None when there is neither.
+
+        Takes no longer in a long ledger than in a short one.
+        """
         ...
 
     def artifact(self, session_id: str, artifact_id: str) -> str | None:
