@@ -80,13 +80,13 @@ class Executor:
         """Call a tool and say what came of it. Failures are outcomes, not exceptions.
 
         `deadline` is in the running loop's time. With the `call_id` of a call that waits, that
-        call is taken up again, with the arguments it was frozen with. With that of a call that has
-        ended, its recorded outcome is given again and nothing runs; it is a `UsageError` when that
-        call had another tool, other arguments or another principal.
+        call is taken up again, with the arguments it was frozen with; None stands for them. With
+        that of a call that has ended, its recorded outcome is given again and nothing runs; it is a
+        `UsageError` when that call had another tool, other arguments or another principal.
         """
         if call_id is not None:
             if call_id in self._calls.waiting:
-                return await self._resumption.resume_one(call_id, name, deadline)
+                return await self._resumption.resume_one(call_id, name, arguments, deadline)
             self._check_id(call_id)
             return await self._call_once(name, arguments, call_id, caller, deadline)
         return await self._path.travel(self._new_call(name, arguments, None, caller, deadline))

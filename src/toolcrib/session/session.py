@@ -184,6 +184,13 @@ class Session:
         with self._numbering:
             self._last_turn = turn
 
+    def number_calls_after(self, call_ids: Iterable[str | None]) -> None:
+        """Let no call get one of these ids, in a session that begins with another one's calls."""
+        prefix = f"call_{self.lease.fence}_"
+        taken = [each.removeprefix(prefix) for each in call_ids if each and each.startswith(prefix)]
+        numbers = [int(number) for number in taken if number.isdecimal() and len(number) < 19]
+        self._calls_made = max([self._calls_made, *numbers])
+
     def next_call_id(self) -> str:
         """An id that no call of this session has. The fence makes it unique over every process
         that ever writes the session.
