@@ -40,6 +40,9 @@ class RuntimeConfig:
     policy: Policy | None = None
     approver: Approver | None = None
     hooks: Hooks | None = None
+    expected_tools: Sequence[str] = ()
+    """Names and globs of tools that come later, such as those of clients. Hooks, rules and denials
+    may name them; another name that no tool has is an error."""
     limits: Limits | None = None
     cwd: str = field(default_factory=os.getcwd)
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
