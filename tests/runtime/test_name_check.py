@@ -67,7 +67,7 @@ class TestConfiguration:
         """The rule is named, so that it can be found in the file."""
         policy = Policy((Rule(effect, "riksy", id="no-risk"),))
 
-        with pytest.raises(UsageError, match="rule \"no-risk\" names 'riksy', .* mean 'risky'"):
+        with pytest.raises(UsageError, match=r"rule .no-risk. names 'riksy', .* mean 'risky'"):
             async with serving(host_tool("risky"), policy=policy):
                 pass
 
@@ -88,7 +88,9 @@ class TestConfiguration:
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         """With a server that is away its tools are unknown: the log says so, once."""
-        away = StdioServerConfig("away", MountTerms(prefix=""), "no-such-program")
+        away = StdioServerConfig(
+            name="away", terms=MountTerms(prefix=""), command="no-such-program"
+        )
         policy = Policy((Rule("deny", "ad", id="no-add"),))
         async with serving(host_tool("add"), policy=policy, mcp_servers=[away]) as runtime:
             await new_session(runtime)

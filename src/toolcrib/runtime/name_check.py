@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from toolcrib.approval.globs import has_wildcard
+from toolcrib.approval.policy_lint import rules_of_one_tool
 from toolcrib.approval.tool_names import check_names
 from toolcrib.errors import Refused, UsageError
 
 if TYPE_CHECKING:
-    from toolcrib.approval.policy import Policy
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.messages import CreateSession
 
@@ -75,16 +74,5 @@ def _settings(config: RuntimeConfig) -> Iterator[tuple[str, Collection[str]]]:
         yield "a pre hook", config.hooks.pre.keys()
         yield "a post hook", config.hooks.post.keys()
     if config.policy is not None:
-        yield from rule_names(config.policy)
-
-
-def rule_names(policy: Policy) -> Iterator[tuple[str, Collection[str]]]:
-    """The tools that rules name in full, each with the rule, for tools that a host can list.
-
-    Tools of a client, and those of a kind or a provider, come with a session or a prompt.
-    """
-    for rule in policy.rules:
-        is_for_host = rule.place in (None, "local", "sandbox")
-        is_for_host = is_for_host and rule.kind == "*" and rule.provider == "*"
-        if is_for_host and not has_wildcard(rule.tool):
+        for rule in rules_of_one_tool(config.policy):
             yield f'rule "{rule.id}"', (rule.tool,)
