@@ -179,7 +179,9 @@ class EmbeddedProvider:
 
     @cached_property
     def app(self) -> Any:
-        """The provider as an ASGI application, without authentication."""
+        """The provider as an ASGI application, without authentication: every request is the
+        owner's.
+        """
         from toolcrib.embedded.http.app import create_provider_app
 
         return create_provider_app(self)
