@@ -177,7 +177,8 @@ class Leases:
         (floor,) = connection.execute("SELECT fence FROM fence_floor").fetchone()
         lease = Lease(session_id, str(this_process()), floor + 1)
         connection.execute(
-            "INSERT INTO sessions VALUES (?, ?, ?, 0, ?, ?, ?, ?)",
+            "INSERT INTO sessions (session_id, created_at, settings, head_seq, head_hash, fence,"
+            " holder, expires_at) VALUES (?, ?, ?, 0, ?, ?, ?, ?)",
             (
                 session_id,
                 self._clock(),
