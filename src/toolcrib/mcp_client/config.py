@@ -12,11 +12,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, assert_never
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.mcp.credentials import SHORTEST_SECRET, check_headers, check_url, secrets_in
 from toolcrib.tools.redaction import Scrubber
+
+if TYPE_CHECKING:
+    from toolcrib.egress import EgressPolicy
 
 Approval = Literal["always", "policy"]
 """Whether a person approves every call of a server's tools, or the policy decides."""
@@ -213,6 +216,8 @@ class ServerAddress:
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     scrubber: Scrubber = field(repr=False)
+    egress: EgressPolicy | None = None
+    """Where a connection may lead to; None for an address that the host itself configured."""
 
 
 ServerEndpoint: TypeAlias = ServerProgram | ServerAddress

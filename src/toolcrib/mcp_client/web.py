@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from toolcrib.egress import egress_client
 from toolcrib.mcp_client.child import MAX_MESSAGE_BYTES
 from toolcrib.mcp_client.config import ServerAddress
 from toolcrib.mcp_client.errors import ConnectionEnd
@@ -20,8 +21,13 @@ if TYPE_CHECKING:
     from toolcrib.tools.redaction import Scrubber
 
 
-_LOGGERS: Final = ("httpx2", "mcp.client.streamable_http")
-"""Loggers that log the whole address of every request."""
+_LOGGERS: Final = (
+    "httpx2",
+    "mcp.client.session",
+    "mcp.client.streamable_http",
+    "mcp.shared.jsonrpc_dispatcher",
+)
+"""Loggers that log the whole address of every request, or what a server answered."""
 
 
 class _RedactingFilter(logging.Filter):
@@ -30,13 +36,20 @@ class _RedactingFilter(logging.Filter):
         self._scrubber = scrubber
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = self._scrubber.scrub(record.getMessage()), ()
+        message = record.getMessage()
+        if record.exc_info is not None and record.exc_info[0] is not None:
+            # The text of the exception repeats what the server answered.
+            message = f"{message} ({record.exc_info[0].__name__})"
+            record.exc_info = record.exc_text = None
+        record.msg, record.args = self._scrubber.scrub(message), ()
         return True
 
 
 @contextmanager
 def redacted_logs(scrubber: Scrubber) -> Generator[None]:
-    """Scrub secrets from the logs of the HTTP libraries within the block."""
+    """Scrub secrets from the logs of the HTTP libraries within the block, and leave out the text of
+    exceptions.
+    """
     redacting = _RedactingFilter(scrubber)
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     for logger in loggers:
@@ -61,15 +74,18 @@ async def http_streams(
 
     # The tool's timeout bounds a call, so reading has no timeout of its own.
     timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
-    is_encrypted = address.url.startswith("https:")
-    async with httpx2.AsyncClient(
-        headers={**address.headers, "accept-encoding": "identity"},
-        timeout=timeout,
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+    options: dict[str, Any] = {
+        "headers": {**address.headers, "accept-encoding": "identity"},
+        "timeout": timeout,
+        "limits": httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+        "event_hooks": {"response": [_response_hook(end)]},
+    }
+    if address.egress is not None:
+        http_client = egress_client(address.egress, **options)
+    else:
         # A plain text request to this machine must not go through a proxy of the environment.
-        trust_env=is_encrypted,
-        event_hooks={"response": [_response_hook(end)]},
-    ) as client:
+        http_client = httpx2.AsyncClient(trust_env=address.url.startswith("https:"), **options)
+    async with http_client as client:
         streams = streamable_http_client(
             address.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
         )

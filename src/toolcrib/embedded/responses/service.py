@@ -32,10 +32,12 @@ from toolcrib.embedded.responses.request import (
 )
 from toolcrib.embedded.responses.writer import FINAL, ActiveResponse, EventLog, ResponseWriter
 from toolcrib.embedded.tools.tool import RequestContext
+from toolcrib.embedded.web.image import ImageReader, fetch_images
 from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
+    from toolcrib.egress import EgressPolicy
     from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.backend import BackendInput, ModelBackend
     from toolcrib.embedded.responses.repository import ResponseRepository
@@ -106,11 +108,13 @@ class ResponseService:
         kinds: HostedKinds,
         repository: ResponseRepository,
         clock: Clock,
+        egress: EgressPolicy,
     ) -> None:
         self._backends = backends
         self._kinds = kinds
         self._repository = repository
         self._clock = clock
+        self._egress = egress
         self._active: dict[str, ActiveResponse] = {}
 
     async def recover(self) -> None:
@@ -279,6 +283,8 @@ class ResponseService:
         request: ResponseRequest,
         history: RequestHistory,
     ) -> tuple[str, dict[str, Any]]:
+        if isinstance(backend, ImageReader):
+            await fetch_images(history.conversation.history, self._egress)
         async with AsyncExitStack() as stack:
             tools = await self._kinds.open(request, context, stack)
             return await ResponseLoop(
