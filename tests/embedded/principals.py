@@ -56,10 +56,7 @@ async def shared_provider(script: Script, **options: Any) -> AsyncGenerator[Shar
     """A started provider with a token for each principal of `ROLES`."""
     puppet = Puppet(script)
     tokens = Tokens(
-        [
-            Token(secret_of(name), Principal(name, frozenset({role})))
-            for name, role in ROLES.items()
-        ]
+        [Token(secret_of(name), Principal(name, frozenset({role}))) for name, role in ROLES.items()]
     )
     async with (
         EmbeddedProvider(puppet, **options) as provider,

@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from toolcrib.embedded.provider import EmbeddedProvider
+    from toolcrib.runtime.principal import Role
 
 DEFAULT_PORT: Final = 8421
 DRAIN_SECONDS: Final = 5
 """How long active responses may continue when the server stops."""
+
+_CALLERS: Final[tuple[Role, ...]] = ("caller",)
+_READERS: Final[tuple[Role, ...]] = ("caller", "auditor")
 
 
 class ProviderServer(Listener):
@@ -96,8 +100,7 @@ def _with_principal(app: ASGIApp) -> ASGIApp:
             principal = principal_of(scope)
             is_reading = scope["type"] == "http" and scope["method"] in READ_METHODS
             try:
-                if not (is_reading and principal.may("auditor")):
-                    principal.check("caller", "this request")
+                principal.check(_READERS if is_reading else _CALLERS, "this request")
             except Refused as refused:
                 await refuse(scope, send, refused)
                 return
