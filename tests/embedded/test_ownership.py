@@ -134,7 +134,6 @@ NAMED = [route for route in all_routes() if route not in OPEN_ROUTES]
 def test_the_table_has_every_route() -> None:
     """A new route is either one of a resource, which the table attacks, or listed as open."""
     assert set(all_routes()) >= OPEN_ROUTES
-    assert len(NAMED) == 27
     assert all("_id}" in path for _, path in NAMED)
 
 
@@ -212,7 +211,7 @@ async def test_own_containers_and_stores_take_no_foreign_file(shared: SharedProv
         store = await bob.vector_stores.create(name="his")
         container = await bob.containers.create(name="his")
         with pytest.raises(NotFoundError):
-            await bob.vector_stores.files.create(ids["file_id"], vector_store_id=store.id)
+            await bob.vector_stores.files.create(store.id, file_id=ids["file_id"])
         with pytest.raises(NotFoundError):
             await bob.vector_stores.file_batches.create(store.id, file_ids=[ids["file_id"]])
         with pytest.raises(NotFoundError):
@@ -291,6 +290,10 @@ async def test_a_foreign_item_gives_no_stored_answer(shared: SharedProvider) -> 
     owner: the answer holds what the item does not show.
     """
     ids = await made_by_alice(shared)
+    async with shared.client("alice") as alice:
+        await alice.vector_stores.file_batches.poll(
+            ids["batch_id"], vector_store_id=ids["store_id"], poll_interval_ms=50
+        )
     search = {"type": "file_search", "vector_store_ids": [ids["store_id"]]}
     body: Json = {"model": "puppet", "input": "x", "tools": [search]}
     made = (await shared.send("alice", "POST", "/responses", json=body)).json()
