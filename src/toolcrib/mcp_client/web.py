@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.egress import egress_client
 from toolcrib.mcp_client.child import MAX_MESSAGE_BYTES
 from toolcrib.mcp_client.config import ServerAddress
 from toolcrib.mcp_client.errors import ConnectionEnd
@@ -36,20 +35,15 @@ class _RedactingFilter(logging.Filter):
         self._scrubber = scrubber
 
     def filter(self, record: logging.LogRecord) -> bool:
-        message = record.getMessage()
-        if record.exc_info is not None and record.exc_info[0] is not None:
-            # The text of the exception repeats what the server answered.
-            message = f"{message} ({record.exc_info[0].__name__})"
-            record.exc_info = record.exc_text = None
-        record.msg, record.args = self._scrubber.scrub(message), ()
+        record.msg, record.args = self._scrubber.scrub(record.getMessage()), ()
+        # A traceback of these libraries quotes what the server sent.
+        record.exc_info = record.exc_text = None
         return True
 
 
 @contextmanager
 def redacted_logs(scrubber: Scrubber) -> Generator[None]:
-    """Scrub secrets from the logs of the HTTP libraries within the block, and leave out the text of
-    exceptions.
-    """
+    """Scrub secrets from the logs of the HTTP libraries within the block."""
     redacting = _RedactingFilter(scrubber)
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     for logger in loggers:
@@ -68,30 +62,38 @@ _CONNECT_SECONDS: Final = 30.0
 async def http_streams(
     address: ServerAddress, end: ConnectionEnd
 ) -> AsyncGenerator[TransportStreams]:
-    """Connect to a Streamable HTTP server. Sets `end` when the server forgets the session."""
-    import httpx2
+    """Connect to a Streamable HTTP server. Sets `end` when the server forgets the session. Raises
+    `EgressRefused` for an address of a caller that the host does not allow.
+    """
     from mcp.client.streamable_http import streamable_http_client
 
-    # The tool's timeout bounds a call, so reading has no timeout of its own.
-    timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
-    options: dict[str, Any] = {
-        "headers": {**address.headers, "accept-encoding": "identity"},
-        "timeout": timeout,
-        "limits": httpx2.Limits(max_connections=None, max_keepalive_connections=20),
-        "event_hooks": {"response": [_response_hook(end)]},
-    }
     if address.egress is not None:
-        http_client = egress_client(address.egress, **options)
-    else:
-        # A plain text request to this machine must not go through a proxy of the environment.
-        http_client = httpx2.AsyncClient(trust_env=address.url.startswith("https:"), **options)
-    async with http_client as client:
+        await address.egress.check_url(address.url)
+    async with _client(address, end) as client:
         streams = streamable_http_client(
             address.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
         )
         with redacted_logs(address.scrubber):
             async with streams as opened:
                 yield opened
+
+
+def _client(address: ServerAddress, end: ConnectionEnd) -> httpx2.AsyncClient:
+    import httpx2
+
+    from toolcrib.egress import egress_client
+
+    options: dict[str, Any] = {
+        "headers": {**address.headers, "accept-encoding": "identity"},
+        # The tool's timeout bounds a call, so reading has no timeout of its own.
+        "timeout": httpx2.Timeout(_CONNECT_SECONDS, read=None),
+        "limits": httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+        "event_hooks": {"response": [_response_hook(end)]},
+    }
+    if address.egress is not None:
+        return egress_client(address.egress, **options)
+    # A plain text request to this machine must not go through a proxy of the environment.
+    return httpx2.AsyncClient(trust_env=address.url.startswith("https:"), **options)
 
 
 def _response_hook(end: ConnectionEnd) -> Any:
