@@ -140,6 +140,15 @@ Instructions = Annotated[
         "--instructions", metavar="TEXT", help="Instructions for the model before each prompt."
     ),
 ]
+AllowEgress = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-egress",
+        metavar="HOST|NETWORK",
+        help="An internal host, HOST:PORT or network (10.0.0.0/8) that callers may name as an "
+        "address; may be repeated.",
+    ),
+]
 ReloadOption = Annotated[
     bool, typer.Option("--reload", help="Reload the files of --host-tools when they change.")
 ]
@@ -157,6 +166,7 @@ class RuntimeOptions:
     expect_tool: Sequence[str] | None = None
     adapter: str | None = None
     instructions: str = ""
+    allow_egress: Sequence[str] | None = None
     reload: bool = False
     approver: Approver | None = None
     """Who decides while a call waits; None leaves the request in the store."""
@@ -183,6 +193,7 @@ _OPTIONS: Final[Mapping[str, tuple[Any, object]]] = {
     "expect_tool": (ExpectedTools, None),
     "adapter": (AdapterName, None),
     "instructions": (Instructions, ""),
+    "allow_egress": (AllowEgress, None),
     "reload": (ReloadOption, False),
 }
 """The type and the default of each shared option."""
@@ -290,6 +301,7 @@ def _runtime(
     options: RuntimeOptions, registry: HostToolRegistry, mcp_servers: Sequence[McpServerConfig]
 ) -> Runtime:
     from toolcrib.approval.policy_file import load_policy
+    from toolcrib.egress import EgressPolicy
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.runtime import create_runtime
     from toolcrib.store.sqlite import SqliteStore
@@ -304,6 +316,7 @@ def _runtime(
         adapter=adapter,
         instructions=options.instructions,
         approver=options.approver,
+        egress=EgressPolicy.of(options.allow_egress or ()),
         # Last, so that no error after it leaves it open.
         store=None if options.store is None else SqliteStore(options.store),
     )
