@@ -24,7 +24,7 @@ from toolcrib.calls.call import CallSuspended, calls_of
 from toolcrib.calls.digest import digest
 from toolcrib.calls.records import open_call
 from toolcrib.calls.request import ASKED_BY_TOOL, IN_DOUBT, LISTED, is_about_doubt, request_for
-from toolcrib.calls.validate import parse_arguments
+from toolcrib.calls.validate import check_depth, parse_arguments
 from toolcrib.errors import CallEnded, InvalidDecision
 from toolcrib.failures import Failure
 from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
@@ -287,6 +287,7 @@ class Gate:
         if call.tool.redactor is not None:
             edited = restore_secrets(edited, from_json(call.arguments))
         call.arguments = to_json(edited)
+        check_depth(call)
         call.params = parse_arguments(call, call.arguments, after=" after they were edited")
         call.freeze()
         call.was_edited = True
