@@ -1,22 +1,55 @@
-"""Bearer tokens, their principals, and the file that they are stored in."""
+"""Bearer tokens of a server, and the file with the owner's token."""
 
 from __future__ import annotations
 
 import hmac
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, NamedTuple
 
 from toolcrib.errors import UsageError
-from toolcrib.runtime.principal import OWNER, ROLES, Principal, Role
+from toolcrib.runtime.principal import OWNER, Principal
 
 SHORTEST_TOKEN: Final = 16
+TOKEN_PREFIX: Final = "tc_"
+"""How every generated token begins, so that people and secret scanners recognise one."""
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_GENERATED: Final = re.compile(r"tc_([a-z2-7]{12})_([A-Za-z0-9_-]{43})")
+_ID_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
+
+
+class TokenParts(NamedTuple):
+    """A generated token: a public id that names it, and the secret."""
+
+    token_id: str
+    secret: str
+
+
+def new_token() -> str:
+    """A new random token: `tc_`, its id, and 256 random bits."""
+    token_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(12))
+    return f"{TOKEN_PREFIX}{token_id}_{secrets.token_urlsafe(32)}"
+
+
+def token_parts(token: str) -> TokenParts | None:
+    """The parts of a generated token; None for a token of another form."""
+    match = _GENERATED.fullmatch(token)
+    return None if match is None else TokenParts(match[1], match[2])
+
+
+def token_digest(token: bytes) -> bytes:
+    """What is kept of a token.
+
+    One round of SHA-256, and no slow password hash: a generated token has 256 random bits, so no
+    dictionary shortens the search for it, and a slow hash would cost every request.
+    """
+    return sha256(token).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,28 +67,20 @@ class Token:
 
 
 class Tokens:
-    """The valid tokens of a server."""
+    """The tokens that the host sets in code. Only their digests are kept."""
 
     def __init__(self, tokens: Iterable[Token]) -> None:
-        self._tokens = tuple(tokens)
         self._known = tuple(
-            (_digest(token.secret.encode()), token.principal) for token in self._tokens
+            (token_digest(token.secret.encode()), token.principal) for token in tokens
         )
         if not self._known:
             raise UsageError("no token is set, so no client could connect; set at least one")
         if len({digest for digest, _ in self._known}) < len(self._known):
             raise UsageError("duplicate token; each principal needs its own")
 
-    def over(self, transport: str) -> Tokens:
-        """The same tokens with the name of a transport in their principals, for the audit."""
-        return Tokens(
-            replace(token, principal=replace(token.principal, transport=transport))
-            for token in self._tokens
-        )
-
     def principal_of(self, secret: bytes) -> Principal | None:
         """The principal of a token; None when it is unknown."""
-        digest_sent, match = _digest(secret), None
+        digest_sent, match = token_digest(secret), None
         # Every token is compared, so that the time does not reveal which one was close.
         for digest, principal in self._known:
             if hmac.compare_digest(digest, digest_sent):
@@ -63,86 +88,57 @@ class Tokens:
         return match
 
 
-def _digest(secret: bytes) -> bytes:
-    return sha256(secret).digest()
+def state_folder() -> Path:
+    """The folder of this user's state."""
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state).expanduser() / "toolcrib"
 
 
 def default_token_file() -> Path:
-    """The default path of the token file."""
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "toolcrib" / "token"
+    """The default path of the file with the owner's token."""
+    return state_folder() / "token"
 
 
-def new_token() -> str:
-    """A new random token."""
-    return secrets.token_urlsafe(32)
-
-
-def read_or_create_tokens(path: Path) -> Tokens:
-    """The tokens of a file, which is created with a token for the owner if it is missing."""
+def read_or_create_owner_token(path: Path) -> Tokens:
+    """The owner's token in a file, which is created if it is missing."""
     if not path.exists():
         _make(path)
-    return read_tokens(path)
-
-
-def read_tokens(path: Path) -> Tokens:
-    """The tokens of a file, one per line: a token alone is the owner's, otherwise
-    `TOKEN NAME ROLE[,ROLE...] [GROUP[,GROUP...]]`. Raises `UsageError` when other users may read
-    the file.
-    """
-    lines = enumerate(_private_text(path).splitlines(), start=1)
-    return Tokens(_token(line, f"{path}:{number}") for number, line in lines if _counts(line))
+    return Tokens([Token(owner_token(path))])
 
 
 def owner_token(path: Path) -> str:
-    """The owner's token in a token file, for a client on the same machine."""
-    for line in _private_text(path).splitlines():
-        if _counts(line) and len(line.split()) == 1:
-            return line.strip()
-    raise UsageError(f"{path} has no token of the owner; add a line with a token alone")
-
-
-def _counts(line: str) -> bool:
-    return bool(line.strip()) and not line.lstrip().startswith("#")
-
-
-def _token(line: str, where: str) -> Token:
-    match line.split():
-        case [secret]:
-            principal = OWNER
-        case [secret, name, roles]:
-            principal = Principal(name, _roles(roles.split(","), where))
-        case [secret, name, roles, groups]:
-            principal = Principal(
-                name, _roles(roles.split(","), where), frozenset(groups.split(","))
-            )
-        case _:
-            raise UsageError(f"{where}: expected TOKEN, or TOKEN NAME ROLE[,ROLE...] [GROUP,...]")
+    """The token in a file of one line: the credential of a client, and on a server's machine the
+    owner's. Raises `UsageError` when other users may read the file.
+    """
+    lines = [
+        line.strip()
+        for line in private_text(path, "token file").splitlines()
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    if len(lines) != 1 or len(lines[0].split()) != 1:
+        raise UsageError(
+            f"{path} must contain one token and nothing else; tokens for other people are made "
+            "with `toolcrib tokens create`"
+        )
     try:
-        return Token(secret, principal)
+        return Token(lines[0]).secret
     except UsageError as error:
-        raise UsageError(f"{where}: {error}") from None
+        raise UsageError(f"{path}: {error}") from None
 
 
-def _roles(named: list[str], where: str) -> frozenset[Role]:
-    for role in named:
-        if role not in ROLES:
-            raise UsageError(f"{where}: no role {role[:20]!r}; use {', '.join(ROLES)}")
-    return frozenset(cast("list[Role]", named))
-
-
-def _private_text(path: Path) -> str:
+def private_text(path: Path, what: str) -> str:
+    """The text of a file that only this user can read. Raises `UsageError` otherwise."""
     try:
         # A symbolic link could lead to a file that another user chose.
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
-        raise UsageError(f"the token file {path} cannot be read: {error.strerror}") from None
-    with os.fdopen(handle, encoding="ascii", errors="replace") as file:
+        raise UsageError(f"the {what} {path} cannot be read: {error.strerror}") from None
+    with os.fdopen(handle, encoding="utf-8", errors="replace") as file:
         facts = os.fstat(file.fileno())
         if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
-            raise UsageError(f"the token file {path} must be a regular file of the current user")
+            raise UsageError(f"the {what} {path} must be a regular file of the current user")
         if facts.st_mode & _OTHERS:
-            raise UsageError(f"other users may read the token file {path}; run: chmod 600 {path}")
+            raise UsageError(f"other users may read the {what} {path}; run: chmod 600 {path}")
         return file.read()
 
 
