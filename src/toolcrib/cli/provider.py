@@ -124,6 +124,14 @@ AllowNetwork = Annotated[
 AllowUnconfined = Annotated[
     bool, typer.Option("--allow-unconfined", help="Run code even where no sandbox is.")
 ]
+AllowEgress = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-egress",
+        metavar="HOST",
+        help="An internal host, host:port or network that requests may name; may be repeated.",
+    ),
+]
 ShowToken = Annotated[bool, typer.Option("--show-token", help="Print the token on stdout.")]
 
 
@@ -139,6 +147,7 @@ def provider(
     searxng: SearxngUrl = None,
     allow_network: AllowNetwork = False,
     allow_unconfined: AllowUnconfined = False,
+    allow_egress: AllowEgress = None,
     show_token: ShowToken = False,
 ) -> None:
     """Serve the Responses API with hosted tools that run on this machine.
@@ -157,7 +166,14 @@ def provider(
     options = BackendOptions(backend, base_url, model, api_key_env)
     try:
         model_backend, sources = backend_of(options), web_of(web or (), searxng)
-        embedded = _create(model_backend, data, sources, allow_network, allow_unconfined)
+        embedded = _create(
+            model_backend,
+            data,
+            sources,
+            allow_network=allow_network,
+            allow_unconfined=allow_unconfined,
+            allow_egress=allow_egress or (),
+        )
         if show_token:
             show(_secret(server))
         with redirected_stdout():
@@ -170,8 +186,10 @@ def _create(
     model_backend: ModelBackend,
     data: Path | None,
     web: list[WebSearchSource],
+    *,
     allow_network: bool,
     allow_unconfined: bool,
+    allow_egress: Sequence[str],
 ) -> EmbeddedProvider:
     from toolcrib.embedded.provider import EmbeddedProvider
     from toolcrib.embedded.search.embedder import MiniLmEmbedder
@@ -183,6 +201,7 @@ def _create(
         embedder=MiniLmEmbedder() if MiniLmEmbedder.is_installed() else None,
         allow_network=allow_network,
         allow_unconfined=allow_unconfined,
+        allow_egress=allow_egress,
     )
 
 

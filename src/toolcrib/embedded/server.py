@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Unpack
 
-from toolcrib.embedded.http.bodies import MAX_BODY
+from toolcrib.embedded.http.bodies import MAX_BODY, PRINCIPAL, READ_METHODS
 from toolcrib.errors import Refused
 from toolcrib.serving.access import AccessOptions, create_access
 from toolcrib.serving.auth import principal_of, refuse
@@ -21,14 +21,15 @@ DEFAULT_PORT: Final = 8421
 DRAIN_SECONDS: Final = 5
 """How long active responses may continue when the server stops."""
 
-_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_CALLERS: Final[tuple[Role, ...]] = ("caller",)
+_READERS: Final[tuple[Role, ...]] = ("caller", "auditor")
 
 
 class ProviderServer(Listener):
     """Serves a started provider from `async with` on. The caller closes the provider.
 
-    The access options say who may use it; without them, the owner. An auditor may read, and change
-    nothing.
+    The access options say who may use it; without them, the owner. A principal reaches what it has
+    made itself; an auditor reads everything and changes nothing, an admin may do everything.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class ProviderServer(Listener):
     ) -> None:
         access = create_access(host, access_options)
         super().__init__(
-            access.protect(_scoped(provider.app)),
+            access.protect(_with_principal(provider.app)),
             host,
             port,
             max_message=MAX_BODY,
@@ -73,18 +74,19 @@ async def serve_provider(
     await server.until_stopped(on_ready)
 
 
-def _scoped(app: ASGIApp) -> ASGIApp:
-    """Require the role `caller` for every request that is not read-only."""
+def _with_principal(app: ASGIApp) -> ASGIApp:
+    """Require the role `caller`, or `auditor` for a request that only reads; pass on who asks."""
 
-    async def scoped(scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            if scope["type"] != "lifespan":
-                is_reading = scope["type"] == "http" and scope["method"] in _READING
-                roles: tuple[Role, ...] = ("caller", "auditor") if is_reading else ("caller",)
-                principal_of(scope).check(roles, "this request")
-        except Refused as refused:
-            await refuse(scope, send, refused)
-            return
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            principal = principal_of(scope)
+            is_reading = scope["type"] == "http" and scope["method"] in READ_METHODS
+            try:
+                principal.check(_READERS if is_reading else _CALLERS, "this request")
+            except Refused as refused:
+                await refuse(scope, send, refused)
+                return
+            scope[PRINCIPAL] = principal
         await app(scope, receive, send)
 
-    return scoped
+    return checked
