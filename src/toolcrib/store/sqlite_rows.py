@@ -262,7 +262,9 @@ def _vault_names(connection: sqlite3.Connection, session_id: str | None) -> set[
 
 APPROVALS = (
     "SELECT filed, request, state, decided, vault FROM approvals"
-    " WHERE session_id = ifnull(?, session_id) AND state = ifnull(?, state) AND filed > ?"
+    " WHERE session_id = ifnull(?, session_id)"
+    " AND (? IS NULL OR session_id IN (SELECT session_id FROM sessions WHERE owner = ?))"
+    " AND state = ifnull(?, state) AND filed > ?"
     " ORDER BY filed LIMIT ?"
 )
 APPROVAL = "SELECT filed, request, state, decided, vault FROM approvals WHERE approval_id = ?"
