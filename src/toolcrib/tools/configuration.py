@@ -113,9 +113,7 @@ def _parts(path: str, value: object, *, is_hidden: bool) -> Iterator[tuple[str, 
             yield path, part_of(f"{type(value).__module__}.{type(value).__qualname__}")
 
 
-def _sequence(
-    path: str, value: Iterable[object], *, is_hidden: bool
-) -> Iterator[tuple[str, Part]]:
+def _sequence(path: str, value: Iterable[object], *, is_hidden: bool) -> Iterator[tuple[str, Part]]:
     is_set = isinstance(value, frozenset | set)
     items = sorted(value, key=repr) if is_set else list(value)
     if is_hidden and items:

@@ -231,7 +231,7 @@ def _is_fixed(value: object) -> bool:
     if isinstance(value, tuple | frozenset):
         return all(map(_is_fixed, cast("Iterable[object]", value)))
     if is_dataclass(value) and not isinstance(value, type):
-        is_frozen: bool = type(value).__dataclass_params__.frozen  # pyright: ignore
+        is_frozen = bool(type(value).__dataclass_params__.frozen)  # pyright: ignore
         return is_frozen and all(_is_fixed(getattr(value, field.name)) for field in fields(value))
     return False
 
@@ -249,7 +249,9 @@ def _spelt(value: object) -> str:
             return str(value)
         case _ if is_dataclass(value) and not isinstance(value, type):
             # Not its repr, which may leave fields out.
-            parts = [f"{field.name}={_spelt(getattr(value, field.name))}" for field in fields(value)]
+            parts = [
+                f"{field.name}={_spelt(getattr(value, field.name))}" for field in fields(value)
+            ]
             return f"{type(value).__qualname__}({', '.join(parts)})"
         case _:
             return repr(value)

@@ -57,6 +57,13 @@ class ToolIdentity:
     is_whole: bool = True
     """False when a handler of the same digest may still do something else: it has state, or code
     that cannot be read."""
+    bind_to: BindTo = "code"
+
+    def numbered(self, registration: int) -> ToolIdentity:
+        """The identity of another handler that cannot be told from this one."""
+        digest = hashlib.sha256(f"{self.digest}\n{registration}".encode()).hexdigest()
+        parts = {**self.parts, "registration": str(registration)}
+        return ToolIdentity(digest, parts, is_whole=False, bind_to=self.bind_to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +157,8 @@ def identity_of(
         parts["code"] = Part(code.name, f"{code.name} {code.digest}")
     exact = {name: [part.type, part.whole] for name, part in parts.items()}
     digest = hashlib.sha256(json.dumps(exact, sort_keys=True).encode()).hexdigest()
-    return ToolIdentity(digest, {name: part.text for name, part in parts.items()}, is_whole)
+    texts = {name: part.text for name, part in parts.items()}
+    return ToolIdentity(digest, texts, is_whole, bind_to)
 
 
 def _declared(tool: Tool[Any, Any], schema: Mapping[str, Any]) -> Iterator[tuple[str, Part]]:
@@ -195,9 +203,9 @@ def _summary(schema: Mapping[str, Any]) -> str:
     """The arguments of a schema by name, those that may be left out with a question mark."""
     from toolcrib.tools.configuration import part_of
 
-    properties = schema.get("properties")
-    required = schema.get("required")
-    names = cast("Mapping[str, Any]", properties) if isinstance(properties, Mapping) else {}
+    properties: Any = schema.get("properties")
+    required: Any = schema.get("required")
+    names = list(cast("Mapping[str, Any]", properties)) if isinstance(properties, Mapping) else []
     needed = cast("list[Any]", required) if isinstance(required, list) else []
     shown = [name if name in needed else f"{name}?" for name in names]
     return part_of(", ".join(shown) or "none").shown

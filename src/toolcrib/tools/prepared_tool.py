@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from toolcrib.errors import InvalidTool
@@ -67,7 +66,7 @@ def prepare(tool: object, *, bind_to: BindTo = "code") -> PreparedTool:
     tool that is prepared already is returned unchanged.
     """
     if isinstance(tool, PreparedTool):
-        return tool
+        return tool if tool.identity.bind_to == bind_to else prepare(tool.tool, bind_to=bind_to)
     from toolcrib.tools.params import build_params
     from toolcrib.tools.redaction import redactor_of
 
@@ -93,20 +92,14 @@ def prepare(tool: object, *, bind_to: BindTo = "code") -> PreparedTool:
     )
 
 
-def in_place_of(old: PreparedTool, new: PreparedTool) -> PreparedTool:
-    """Return `new`, registered where `old` was. Another handler that cannot be told from the old
-    one gets a digest of its own: nobody knows that it does the same.
+def registered_as(prepared: PreparedTool, registration: int) -> PreparedTool:
+    """Return the tool with a digest of its own, for a handler that cannot be told from an earlier
+    one by what is known of it: nobody can say that it does the same.
     """
-    is_known = new.identity.is_whole or new.tool.handler is old.tool.handler
-    if is_known or new.identity.digest != old.identity.digest:
-        return new
-    registration = int(old.identity.parts.get("registration", "1")) + 1
-    digest = sha256(f"{new.identity.digest}\n{registration}".encode()).hexdigest()
-    parts = {**new.identity.parts, "registration": str(registration)}
-    identity = ToolIdentity(digest, parts, is_whole=False)
-    ref, ref_json, digest_prefix = _references(new.tool, identity)
+    identity = prepared.identity.numbered(registration)
+    ref, ref_json, digest_prefix = _references(prepared.tool, identity)
     return replace(
-        new, ref=ref, ref_json=ref_json, identity=identity, digest_prefix=digest_prefix
+        prepared, ref=ref, ref_json=ref_json, identity=identity, digest_prefix=digest_prefix
     )
 
 
