@@ -132,6 +132,15 @@ Instructions = Annotated[
         "--instructions", metavar="TEXT", help="Instructions for the model before each prompt."
     ),
 ]
+AllowEgress = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-egress",
+        metavar="HOST|NETWORK",
+        help="An internal host, HOST:PORT or network (10.0.0.0/8) that callers may name as an "
+        "address; may be repeated.",
+    ),
+]
 ReloadOption = Annotated[
     bool, typer.Option("--reload", help="Reload the files of --host-tools when they change.")
 ]
@@ -148,6 +157,7 @@ class RuntimeOptions:
     policy: Path | None = None
     adapter: str | None = None
     instructions: str = ""
+    allow_egress: Sequence[str] | None = None
     reload: bool = False
     approver: Approver | None = None
     """Who decides while a call waits; None leaves the request in the store."""
@@ -173,6 +183,7 @@ _OPTIONS: Final[Mapping[str, tuple[Any, object]]] = {
     "policy": (PolicyFile, None),
     "adapter": (AdapterName, None),
     "instructions": (Instructions, ""),
+    "allow_egress": (AllowEgress, None),
     "reload": (ReloadOption, False),
 }
 """The type and the default of each shared option."""
@@ -280,6 +291,7 @@ def _runtime(
     options: RuntimeOptions, registry: HostToolRegistry, mcp_servers: Sequence[McpServerConfig]
 ) -> Runtime:
     from toolcrib.approval.policy_file import load_policy
+    from toolcrib.egress import EgressPolicy
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.runtime import create_runtime
     from toolcrib.store.sqlite import SqliteStore
@@ -293,6 +305,7 @@ def _runtime(
         adapter=adapter,
         instructions=options.instructions,
         approver=options.approver,
+        egress=EgressPolicy.of(options.allow_egress or ()),
         # Last, so that no error after it leaves it open.
         store=None if options.store is None else SqliteStore(options.store),
     )

@@ -32,7 +32,7 @@ from toolcrib.cli.runtime_options import (
 from toolcrib.transports.mcp.options import McpOptions
 
 
-@takes_runtime_options(*HOST_OPTIONS, "adapter", "instructions", "reload")
+@takes_runtime_options(*HOST_OPTIONS, "adapter", "instructions", "allow_egress", "reload")
 def serve(
     options: RuntimeOptions,
     http: Annotated[

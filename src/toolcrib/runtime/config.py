@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from toolcrib.egress import EgressPolicy
 from toolcrib.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class RuntimeConfig:
     approver: Approver | None = None
     hooks: Hooks | None = None
     limits: Limits | None = None
+    egress: EgressPolicy = field(default_factory=EgressPolicy)
+    """Where the addresses that callers choose may lead to. It does not bind `mcp_servers`."""
     cwd: str = field(default_factory=os.getcwd)
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     when_busy: WhenBusy = "reject"

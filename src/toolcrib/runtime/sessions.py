@@ -233,9 +233,14 @@ class LiveSessions:
         """Replace the MCP servers that are mounted in every session."""
         await self._servers.remount(servers)
 
-    async def mount_servers(self, session_id: str, servers: Sequence[McpServerConfig]) -> None:
-        """Mount the MCP servers of a client in its live session."""
-        await self._servers.mount_for(self.get(session_id), servers)
+    async def mount_servers(
+        self, session_id: str, servers: Sequence[McpServerConfig], who: Principal
+    ) -> None:
+        """Mount the MCP servers of a client in its live session. An admin speaks for the host and
+        may name any address; the addresses of others are bound by the egress policy.
+        """
+        egress = None if who.may("admin") else self._config.egress
+        await self._servers.mount_for(self.get(session_id), servers, egress)
 
     async def facts(self) -> list[SessionFacts]:
         """Every session of the store, open here or not."""
