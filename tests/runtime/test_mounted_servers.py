@@ -118,7 +118,7 @@ async def test_a_tool_of_one_session_is_nowhere_else() -> None:
 
     assert listed.scope == "session"
     assert result.failure.kind == "not_found"
-    assert theirs == ([], ["session.opened", "tool.invoked"])
+    assert theirs == ([], ["session.opened", "session.settings_saved", "tool.invoked"])
     assert left is None
 
 

@@ -272,6 +272,6 @@ async def test_whoever_watches_sees_every_session_open() -> None:
     seen: list[Any] = []
     async with serving(on_session=seen.append) as runtime:
         session_id = await new_session(runtime)
-        assert await kinds(runtime, session_id) == ["session.opened"]
+        assert await kinds(runtime, session_id) == ["session.opened", "session.settings_saved"]
 
     assert [each.session_id for each in seen] == [session_id]

@@ -14,8 +14,15 @@ from pydantic import TypeAdapter
 
 from toolcrib.errors import LeaseHeld, Refused, SessionNotFound, UsageError
 from toolcrib.host_tools.session_tools import SessionTools
-from toolcrib.ledger.events import Event, SessionOpened, ToolInvoked
-from toolcrib.ledger.record import Record, events
+from toolcrib.ledger.events import (
+    Event,
+    PayloadsDeleted,
+    SessionOpened,
+    SessionRestored,
+    SettingsSaved,
+    ToolInvoked,
+)
+from toolcrib.ledger.record import Record, deletion_end, events
 from toolcrib.runtime.client_tools import ClientCalls, new_client_tools, update_client_tools
 from toolcrib.runtime.live_session import LiveSession
 from toolcrib.runtime.messages import CreateSession, ResumeSession, SessionFacts
@@ -82,14 +89,18 @@ def _adapter() -> TypeAdapter[SessionSetup]:
     return TypeAdapter(SessionSetup)
 
 
+_OF_ONE_SESSION = (SessionOpened, SessionRestored, SettingsSaved, PayloadsDeleted)
+"""Events about a session itself, which are not true of its forks."""
+
+
 async def copy_history(
     session: Session, source_id: str, records: Sequence[Record], turn: int
 ) -> None:
     """Copy the events of the session `source_id` into another session, which continues after
     `turn`. Pending approvals are not copied: each is decided once.
     """
-    for event in events(records):
-        if not isinstance(event, SessionOpened):
+    for event in events(records, lambda: deletion_end(records)):
+        if not isinstance(event, _OF_ONE_SESSION):
             copy = replace(event, session_id=session.session_id)
             session.append_soon(entry_of(copy), _artifacts(session.store, source_id, event))
     session.number_turns_after(turn)
