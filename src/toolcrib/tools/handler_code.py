@@ -104,7 +104,8 @@ class _Walk:
         return False
 
     def _function(self, function: FunctionType, depth: int) -> None:
-        self._feed("function", function.__module__ or "", function.__qualname__)
+        # Not by its module: a script is `__main__` in one process and has a name in another.
+        self._feed("function", function.__qualname__)
         self._code(function.__code__)
         self._values(function.__defaults__ or (), depth)
         self._named(function.__kwdefaults__ or {}, depth)
@@ -138,7 +139,7 @@ class _Walk:
                 self._value(value, depth + 1, name)
 
     def _class(self, cls: type[Any], depth: int) -> None:
-        self._feed("class", _name(cls))
+        self._feed("class", cls.__qualname__)
         for base in cls.__mro__:
             module = base.__module__
             # A new release of this library or of Python is no change of the tool.
@@ -190,11 +191,12 @@ class _Walk:
             self._feed("secret")
         elif _is_code(value):
             self.callable(value, depth)
-        elif _is_fixed(value):
+        elif value is not None and _is_fixed(value):
             self._feed(type(value).__qualname__, _spelt(value))
         else:
-            self.is_whole = False
-            self._feed("state", _name(type(value)))
+            # Nothing yet, or something that changes: the two are often the same thing in time.
+            self.is_whole = self.is_whole and value is None
+            self._feed("state")
 
     def _code(self, code: CodeType) -> None:
         """The code object without file and lines: the same code at another path is the same."""

@@ -154,7 +154,7 @@ def identity_of(
 
         code = code_of(worker)
         is_whole = code.is_whole
-        parts["code"] = Part(code.name, f"{code.name} {code.digest}")
+        parts["code"] = Part(code.name, code.digest)
     exact = {name: [part.type, part.whole] for name, part in parts.items()}
     digest = hashlib.sha256(json.dumps(exact, sort_keys=True).encode()).hexdigest()
     texts = {name: part.text for name, part in parts.items()}
