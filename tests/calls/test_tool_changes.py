@@ -245,12 +245,13 @@ class TestGrants:
 
     @staticmethod
     def whoami(handler: Callable[..., Any] = handlers.later, **options: Any) -> HostToolDefinition:
+        defaults: dict[str, Any] = {"version": "1.0.0"}
         return HostToolDefinition(
             name="whoami",
             description="Say who runs this.",
             parameters={"type": "object"},
             handler=handler,
-            **{"version": "1.0.0", **options},
+            **{**defaults, **options},
         )
 
     @pytest.mark.parametrize(

@@ -73,6 +73,10 @@ def _client_tool(
     return Tool[Any, Any](name=name, description=description, calling="input", json_schema=schema)
 
 
+def _no_effect(input: Any, context: Any) -> None:
+    """Do nothing."""
+
+
 def _digest(tool: Tool[Any, Any]) -> str:
     return prepare(tool).ref.digest
 
@@ -100,7 +104,7 @@ def test_a_tools_digest_is_a_sha256_in_hex() -> None:
         replace(_client_tool(), one_at_a_time=True),
         replace(_client_tool(), timeout=3.0),
         replace(_client_tool(), uses=("other",)),
-        replace(_client_tool(), handler=lambda input, context: None),
+        replace(_client_tool(), handler=_no_effect),
     ],
 )
 def test_every_part_of_the_declaration_counts(changed: Tool[Any, Any]) -> None:
@@ -143,7 +147,7 @@ def test_what_changed_is_said_in_words_and_the_weightiest_first() -> None:
         _client_tool(description="Search the whole shop."),
         version="1.0.0",
         requires_approval=True,
-        handler=lambda input, context: None,
+        handler=_no_effect,
     )
     lines = changes_between(old, prepare(changed).identity.parts)
 

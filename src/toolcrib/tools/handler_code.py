@@ -48,7 +48,7 @@ class HandlerCode:
 
 def code_of(handler: object) -> HandlerCode:
     """Return what is known of the code of a function, a method, a partial or a callable object."""
-    walk = _Walk()
+    walk = _CodeWalk()
     walk.callable(handler, 0)
     return HandlerCode(_name(handler), walk.hasher.hexdigest(), walk.is_whole)
 
@@ -61,7 +61,7 @@ def _name(handler: object) -> str:
     return f"{getattr(named, '__module__', None) or '?'}.{named.__qualname__}"
 
 
-class _Walk:
+class _CodeWalk:
     """Feeds everything that makes up a handler into one digest, each thing once."""
 
     def __init__(self) -> None:
