@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from toolcrib.calls.call import Call, calls_of
 from toolcrib.calls.outcome import run_all
-from toolcrib.calls.validate import parse_arguments
+from toolcrib.calls.recorded_call import request_digest
+from toolcrib.calls.validate import RawArguments, encode_arguments, parse_arguments
 from toolcrib.errors import CallEnded, UsageError
 from toolcrib.ledger.events import ToolUnavailable
 from toolcrib.store.store import ask_store
@@ -37,12 +38,18 @@ class Resumption:
         taken = await self._claim_all(None if call_ids is None else set(call_ids))
         return await run_all([lambda call=call: self._take_up(call, deadline) for call in taken])
 
-    async def resume_one(self, call_id: str, name: str, deadline: float | None = None) -> Outcome:
-        """Go on with one open call, which must be of the tool `name`."""
+    async def resume_one(
+        self, call_id: str, name: str, arguments: RawArguments, deadline: float | None = None
+    ) -> Outcome:
+        """Go on with one open call, which must be of the tool `name` and must have been asked for
+        with these arguments, unless they are None.
+        """
         open_call = await self._claim_one(call_id)
-        if open_call.tool.name != name:
+        try:
+            _check_same(open_call, name, arguments)
+        except UsageError:
             self._calls.claimed.discard(call_id)
-            raise UsageError(f"call {call_id!r} is of {open_call.tool.name!r}, not of {name!r}")
+            raise
         return await self._take_up(open_call, deadline)
 
     async def withdraw(self, call_id: str) -> Outcome:
@@ -125,6 +132,7 @@ class Resumption:
             deadline=deadline,
         )
         call.approval_id = open_call.approval_id
+        call.request_digest = open_call.request_digest
         call.attempt = open_call.attempt
         call.was_edited = open_call.was_edited
         call.depth = open_call.depth
@@ -202,4 +210,17 @@ class Resumption:
         raise CallEnded(
             "unavailable",
             f"`{call.name}` {why} since this call was made; the model has to call again.",
+        )
+
+
+def _check_same(open_call: OpenCall, name: str, arguments: RawArguments) -> None:
+    call_id, first = open_call.call_id, open_call.request_digest
+    if open_call.tool.name != name:
+        raise UsageError(f"call {call_id!r} is of {open_call.tool.name!r}, not of {name!r}")
+    if arguments is None or first is None:
+        return
+    if request_digest(name, encode_arguments(arguments)) != first:
+        raise UsageError(
+            f"call {call_id!r} waits, and was asked for with other arguments; leave them out to go "
+            "on with it, or give every call an id of its own"
         )

@@ -223,6 +223,10 @@ class ToolInvoked(Event):
     failure: Failure | None = None
     tool: ToolRef | None = None
     arguments_digest: str = ""
+    request_digest: str | None = None
+    """Of the tool and the arguments as they were asked for, when the caller gave the call its id:
+    whoever asks for the same under this id gets this result.
+    """
     decided_by: Actor | None = None
     was_edited: bool = False
     duration_seconds: float = 0.0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
+from toolcrib.approval.globs import name_matches
 from toolcrib.errors import LeaseHeld, Refused, SessionNotFound, UsageError
 from toolcrib.host_tools.session_tools import SessionTools
 from toolcrib.ledger.events import (
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.runtime.config import RuntimeConfig
+    from toolcrib.runtime.name_check import NameCheck
     from toolcrib.runtime.principal import Principal
     from toolcrib.store.store import SessionInfo, Store
 
@@ -79,9 +81,13 @@ def reopen_params(setup: SessionSetup, params: ResumeSession) -> CreateSession:
 
 
 def tool_filter(params: CreateSession) -> Callable[[str], bool]:
-    """The test whether a session may have a tool, by its allowed and denied names."""
-    allowed, denied = params.allowed_tools, frozenset(params.denied_tools)
-    return lambda name: (allowed is None or name in allowed) and name not in denied
+    """The test whether a session may have a tool, by its allowed and denied names and globs."""
+    allowed, denied = params.allowed_tools, params.denied_tools
+    return lambda name: (allowed is None or _fits(allowed, name)) and not _fits(denied, name)
+
+
+def _fits(globs: Sequence[str], name: str) -> bool:
+    return any(name_matches(glob, name) for glob in globs)
 
 
 @cache
@@ -104,6 +110,7 @@ async def copy_history(
             copy = replace(event, session_id=session.session_id)
             session.append_soon(entry_of(copy), _artifacts(session.store, source_id, event))
     session.number_turns_after(turn)
+    session.number_calls_after(record.call_id for record in records)
     await session.ledger.flush()
     await ask_store(session.store, session.save_settings)
 
@@ -124,8 +131,11 @@ logger = logging.getLogger(__name__)
 class LiveSessions:
     """The sessions that are open in this process, by id: opened with their tools, found, closed."""
 
-    def __init__(self, config: RuntimeConfig, store: Store, registry: HostToolRegistry) -> None:
+    def __init__(
+        self, config: RuntimeConfig, store: Store, registry: HostToolRegistry, names: NameCheck
+    ) -> None:
         self._config = config
+        self._names = names
         self._store = store
         self._live: dict[str, LiveSession] = {}
         self._opening = asyncio.Lock()
@@ -157,6 +167,21 @@ class LiveSessions:
                 raise Refused("conflict", f"there is a session {session_id!r} already; resume it")
             return await self._open(params, who, is_new=True)
 
+    async def created(self, params: CreateSession, who: Principal) -> SessionFacts | None:
+        """The session that these parameters made, open again; None when there is none."""
+        session_id = params.session_id
+        if session_id is None or await self._info(session_id) is None:
+            return None
+        if session_id not in self._live:
+            again = ResumeSession(
+                session_id=session_id,
+                environment=params.environment,
+                capabilities=params.capabilities,
+                client_tools=params.client_tools,
+            )
+            await self.resume(again, who)
+        return await self.facts_of(session_id)
+
     async def resume(self, params: ResumeSession, who: Principal) -> LiveSession:
         """Open a session of the store. A live session stays as it is and gets the client tools."""
         await self._servers.ready()
@@ -182,6 +207,8 @@ class LiveSessions:
             metadata={**setup.metadata, "forked_from": session_id},
             allowed_tools=setup.allowed_tools,
             denied_tools=setup.denied_tools,
+            # They were checked when the first session was made; tools may have gone since.
+            expected_tools=["*"],
         )
         live = await self.create(params, who)
         turn = source.session.last_turn if source else int(info.settings.get("turn", 0))
@@ -313,7 +340,7 @@ class LiveSessions:
             )
         session = await self._session(params)
         try:
-            live = self._live_session(session, params, who)
+            live = self._live_session(session, params, who, is_new=is_new)
             await ask_store(session.store, session.save_settings)
         except BaseException:
             await self._undo_open(session, is_new=is_new)
@@ -337,12 +364,18 @@ class LiveSessions:
         options["metadata"] = params.metadata
         return await _open_session(self._store, params.session_id, **options)
 
-    def _live_session(self, session: Session, params: CreateSession, who: Principal) -> LiveSession:
+    def _live_session(
+        self, session: Session, params: CreateSession, who: Principal, *, is_new: bool
+    ) -> LiveSession:
         session_id, is_wanted = session.session_id, tool_filter(params)
         known = self._registry.list_tools(session_id=session_id)
         taken = {definition.name for definition in known}
         remote = self._servers.mount(session, taken, is_wanted)
         own = new_client_tools(params.client_tools, taken | remote.tools.keys())
+        self._names.at_session(self._registry.names() | self._servers.names())
+        if is_new:
+            own_names = {tool.name for tool in params.client_tools}
+            self._names.session_params(params, taken | self._servers.names() | own_names)
         client = ClientCalls()
         if own:
             client.set_owner(who)
