@@ -18,7 +18,7 @@ from mcp_types import ElicitResult, TextContent
 
 from tests.cli.command import Served, invoke, run, serving
 from tests.helpers.patience import PATIENCE
-from toolcrib.serving.token_file import TokenFile, default_tokens_file
+from toolcrib.serving.tokens import TokenFile, default_tokens_file
 
 pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("folder")]
 

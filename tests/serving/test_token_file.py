@@ -13,7 +13,7 @@ import pytest
 
 from toolcrib.errors import UsageError
 from toolcrib.serving.login import Authenticator, LoginFailed
-from toolcrib.serving.token_file import TokenFile, WatchedTokens
+from toolcrib.serving.tokens import TokenFile, WatchedTokens
 
 DAY = 86_400.0
 

@@ -137,8 +137,12 @@ def check_keys() -> Iterator[CheckResult]:
 
 def check_token_file() -> Iterator[CheckResult]:
     """Whether the files of the owner's token and of everybody else's are valid."""
-    from toolcrib.serving.token_file import TokenFile, default_tokens_file
-    from toolcrib.serving.tokens import default_token_file, owner_token
+    from toolcrib.serving.tokens import (
+        TokenFile,
+        default_token_file,
+        default_tokens_file,
+        owner_token,
+    )
 
     path, others = default_token_file(), TokenFile(default_tokens_file())
     try:

@@ -196,8 +196,7 @@ class ServerOptions:
 
     def access(self) -> AccessOptions:
         """Who may use the server. Raises `UsageError`."""
-        from toolcrib.serving.token_file import default_tokens_file
-        from toolcrib.serving.tokens import Token, Tokens
+        from toolcrib.serving.tokens import Token, Tokens, default_tokens_file
 
         owner = None if self.token_file else os.environ.get(OWNER_TOKEN_VARIABLE)
         return {

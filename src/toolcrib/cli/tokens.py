@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from toolcrib.approval.duration import read_duration
 from toolcrib.cli.output import fail, show, show_json, show_note
 from toolcrib.cli.store_options import Json, time_text
 from toolcrib.errors import UsageError
 
 if TYPE_CHECKING:
     from toolcrib.runtime.principal import Role
-    from toolcrib.serving.token_file import IssuedToken, TokenFile, TokenRecord
+    from toolcrib.serving.tokens import IssuedToken, TokenFile, TokenRecord
 
 app = typer.Typer(
     help="Make, list, replace and revoke the tokens of a server. A running server follows at once.",
     no_args_is_help=True,
 )
-
-_UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_DURATION: Final = re.compile(r"(\d{1,6})([smhdw])")
 
 TokensPath = Annotated[
     Path | None,
@@ -52,7 +49,7 @@ def create(
     ] = None,
     expires: Annotated[
         str,
-        typer.Option("--expires", metavar="TIME", help="After 30m, 12h, 90d or 52w; or never."),
+        typer.Option("--expires", metavar="TIME", help="After 30m, 12h or 90d; or never."),
     ] = "90d",
     may_approve_own: Annotated[
         bool, typer.Option("--may-approve-own", help="They may approve their own calls.")
@@ -71,7 +68,7 @@ def create(
             name,
             cast("list[Role]", _split(role)),
             groups=_split(group or []),
-            lifetime_seconds=None if expires == "never" else duration(expires),
+            lifetime_seconds=None if expires == "never" else read_duration(expires),
             may_approve_own=may_approve_own,
         )
     _show_issued(issued, file, json)
@@ -110,9 +107,9 @@ def revoke(token: Wanted, tokens: TokensPath = None) -> None:
 def rotate(
     token: Wanted,
     keep_old: Annotated[
-        str,
-        typer.Option("--keep-old", metavar="TIME", help="The old token works for so long: 0s, 1d."),
-    ] = "0s",
+        str | None,
+        typer.Option("--keep-old", metavar="TIME", help="The old token works on: for 1h, 1d."),
+    ] = None,
     tokens: TokensPath = None,
     json: Json = False,
 ) -> None:
@@ -121,22 +118,15 @@ def rotate(
     Example: toolcrib tokens rotate ci --keep-old 1h
     """
     with _file(tokens) as file:
-        issued = file.rotate(token, grace_seconds=duration(keep_old))
+        grace = 0.0 if keep_old is None else read_duration(keep_old)
+        issued = file.rotate(token, grace_seconds=grace)
     _show_issued(issued, file, json)
-
-
-def duration(text: str) -> float:
-    """The seconds of a time such as `90d`. Raises `UsageError`."""
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise UsageError(f"{text[:40]!r} is no time; write a number and s, m, h, d or w, as in 90d")
-    return float(int(match[1]) * _UNITS[match[2]])
 
 
 @contextmanager
 def _file(path: Path | None) -> Generator[TokenFile]:
     """The file of tokens; a fault ends the command with status 1."""
-    from toolcrib.serving.token_file import TokenFile, default_tokens_file
+    from toolcrib.serving.tokens import TokenFile, default_tokens_file
 
     try:
         yield TokenFile(path or default_tokens_file())

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from toolcrib.serving.oidc import OidcIssuer
     from toolcrib.serving.origins import is_loopback
     from toolcrib.serving.stop_signals import on_stop_signals
-    from toolcrib.serving.token_file import TokenFile, default_tokens_file
     from toolcrib.serving.tokens import (
         Token,
+        TokenFile,
         Tokens,
         default_token_file,
+        default_tokens_file,
         new_token,
         owner_token,
     )
@@ -48,11 +49,12 @@ if not TYPE_CHECKING:
             "toolcrib.serving.oidc": ("OidcIssuer",),
             "toolcrib.serving.origins": ("is_loopback",),
             "toolcrib.serving.stop_signals": ("on_stop_signals",),
-            "toolcrib.serving.token_file": ("TokenFile", "default_tokens_file"),
             "toolcrib.serving.tokens": (
                 "Token",
+                "TokenFile",
                 "Tokens",
                 "default_token_file",
+                "default_tokens_file",
                 "new_token",
                 "owner_token",
             ),

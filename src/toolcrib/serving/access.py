@@ -1,29 +1,34 @@
-"""Who may use a server: the options that every server takes, and what they amount to."""
+"""Who may use a server: the options that every server takes, and what they amount to. Credentials
+stay out of the logs of the libraries that see them.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from toolcrib.errors import UsageError
 from toolcrib.serving.auth import AuthMiddleware
-from toolcrib.serving.log_filter import redact_logs
 from toolcrib.serving.login import Authenticator
-from toolcrib.serving.origins import AllowedOrigins, TrustedProxies, is_loopback, own_hosts
-from toolcrib.serving.resource_metadata import (
+from toolcrib.serving.oidc import (
+    OidcLogins,
     ProtectedResource,
     checked_public_url,
     public_host,
     resource_urls,
 )
-from toolcrib.serving.token_file import TokenFile, WatchedTokens, default_tokens_file
+from toolcrib.serving.origins import AllowedOrigins, TrustedProxies, is_loopback, own_hosts
 from toolcrib.serving.tokens import (
     Token,
+    TokenFile,
     Tokens,
+    WatchedTokens,
     default_token_file,
+    default_tokens_file,
     owner_token,
     read_or_create_owner_token,
 )
@@ -31,9 +36,7 @@ from toolcrib.serving.tokens import (
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from toolcrib.serving.oidc import OidcIssuer, OidcLogins
-
-_log = logging.getLogger(__name__)
+    from toolcrib.serving.oidc import OidcIssuer
 
 
 class AccessOptions(TypedDict, total=False):
@@ -98,8 +101,6 @@ def create_access(host: str | None, options: AccessOptions) -> Access:
     tokens, token_file = _tokens(host, options), _token_file(options)
     oidc, issuers = None, tuple(options.get("issuers", ()))
     if issuers:
-        from toolcrib.serving.oidc import OidcLogins
-
         oidc = OidcLogins(issuers, audiences=resource_urls(public_url) if public_url else ())
     hosts = options.get("allowed_hosts") or (None if host is None else own_hosts(host))
     if public_url is not None:
@@ -145,3 +146,66 @@ def _token_file(options: AccessOptions) -> WatchedTokens | None:
     if path is None and options.get("tokens") is not None:
         return None
     return WatchedTokens(TokenFile(path or default_tokens_file()))
+
+
+_LIBRARIES: Final = (
+    "asyncio",
+    "h11",
+    "httpcore",
+    "httpcore2",
+    "httpx",
+    "httpx2",
+    "mcp",
+    "sse_starlette",
+    "starlette",
+    "uvicorn",
+    "websockets",
+)
+"""Their loggers write headers, addresses and scopes of requests at DEBUG."""
+_CREDENTIALS: Final = re.compile(
+    r"""
+    (?P<kept>
+        (?:proxy-)?authorization["']?\s*[:=,]\s*(?:b?["'])?(?:bearer\s+|basic\s+)?
+      | \bbearer\s+
+      | toolcrib\.bearer\.
+      | \b(?:access_token|token|id_token|refresh_token|code|client_secret)=
+    )
+    [^\s"'&,)\]]+
+  | (?P<cookie>(?:set-)?cookie["']?\s*[:=,]\s*(?:b?["'])?)[^\r\n"']+
+  | (?P<name>tc_[a-z2-7]{12}_)[A-Za-z0-9_-]{20,}
+  | eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_HINTS: Final = re.compile(r"authorization|bearer|cookie|token=|code=|secret=|tc_|eyJ", re.I)
+
+
+def without_credentials(text: str) -> str:
+    """The text with each credential replaced by `***`."""
+    if _HINTS.search(text) is None:
+        return text
+    return _CREDENTIALS.sub(lambda m: f"{m['kept'] or m['cookie'] or m['name'] or ''}***", text)
+
+
+class CredentialFilter(logging.Filter):
+    """Replaces credentials in log records, whatever their level."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep the record, without its credentials."""
+        text = record.getMessage()
+        clean = without_credentials(text)
+        if clean != text:
+            record.msg, record.args = clean, ()
+        return True
+
+
+_FILTER: Final = CredentialFilter()
+
+
+def redact_logs() -> None:
+    """Filter the logs of the libraries under a server from now on. A logger does not filter what
+    its children log, so each child is filtered too; call this again after a library was imported.
+    """
+    known = [name for name in logging.root.manager.loggerDict if name.startswith(_LIBRARIES)]
+    for name in {*_LIBRARIES, "uvicorn.error", "uvicorn.access", "uvicorn.asgi", *known}:
+        logging.getLogger(name).addFilter(_FILTER)

@@ -1,8 +1,12 @@
-"""Authentication of HTTP requests and WebSockets: `Host`, `Origin` and bearer credential."""
+"""Authentication of HTTP requests and WebSockets: `Host`, `Origin` and bearer credential. Streams
+that stay open end when the login does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -11,18 +15,19 @@ from starlette.middleware.cors import CORSMiddleware
 
 from toolcrib.errors import Refused
 from toolcrib.serving.login import LoginFailed, LoginFailures
+from toolcrib.serving.oidc import ProtectedResource
 from toolcrib.serving.origins import TrustedProxies
 from toolcrib.serving.refusals import HttpRefused, as_bytes, send_json, send_refusal
-from toolcrib.serving.resource_metadata import ProtectedResource
-from toolcrib.serving.streams import LoginStreams
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from toolcrib.runtime.principal import Principal
-    from toolcrib.serving.login import Authenticator
+    from toolcrib.serving.login import Authenticator, Login
     from toolcrib.serving.origins import AllowedOrigins
 
+
+_log = logging.getLogger(__name__)
 
 Headers: TypeAlias = "Mapping[bytes, bytes]"
 
@@ -55,6 +60,10 @@ _NO_TOKEN: Final = Refused(
     "unauthorized", "a valid token is required: send `Authorization: Bearer TOKEN`"
 )
 NO_PROXIES: Final = TrustedProxies()
+CHECK_SECONDS: Final = 1.0
+"""How often the logins of open streams are checked."""
+POLICY_VIOLATION: Final = 1008
+_DISCONNECT: Final = {"type": "http.disconnect"}
 
 
 def read_headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
@@ -80,6 +89,113 @@ def header_text(headers: Headers, name: bytes) -> str | None:
 def accepts_events(headers: Headers) -> bool:
     """Whether the client accepts server-sent events instead of one JSON document."""
     return b"text/event-stream" in headers.get(b"accept", b"").lower()
+
+
+class LoginStreams:
+    """Runs requests that may stay open: WebSockets and event streams. When a token is revoked or
+    expires, they end within about a second; what they have started continues, as it does when a
+    client disconnects.
+    """
+
+    def __init__(self, is_valid: Callable[[Login], bool]) -> None:
+        self._is_valid = is_valid
+        self._open: set[_HttpStream | _WebSocket] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._closings: set[asyncio.Task[None]] = set()
+
+    async def run(
+        self, app: ASGIApp, login: Login, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Run the application until it is done or the login ends."""
+        kind = _WebSocket if scope["type"] == "websocket" else _HttpStream
+        stream = kind(login, receive, send)
+        self._open.add(stream)
+        self._schedule()
+        try:
+            await app(scope, stream.receive, stream.send)
+            await stream.complete()
+        finally:
+            self._open.discard(stream)
+
+    def check(self) -> None:
+        """End the streams whose login no longer holds."""
+        for stream in [each for each in self._open if not self._is_valid(each.login)]:
+            self._open.discard(stream)
+            _log.info("%s is no longer valid; an open stream of it ends", stream.login.credential)
+            task = asyncio.ensure_future(stream.end())
+            self._closings.add(task)
+            task.add_done_callback(self._closings.discard)
+
+    def _schedule(self) -> None:
+        if self._timer is None and self._open:
+            self._timer = asyncio.get_running_loop().call_later(CHECK_SECONDS, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.check()
+        self._schedule()
+
+
+class _HttpStream:
+    def __init__(self, login: Login, receive: Receive, send: Send) -> None:
+        self.login = login
+        self._receive, self._send = receive, send
+        self._is_body_read = False
+        self._is_answering = False
+        self._ended = asyncio.get_running_loop().create_future()
+
+    async def receive(self) -> Any:
+        """The next message; a disconnect once the login has ended."""
+        if not self._is_body_read:
+            message = await self._receive()
+            self._is_body_read = not message.get("more_body", False)
+            return message
+        if self._ended.done():
+            return _DISCONNECT
+        waiting = asyncio.ensure_future(self._receive())
+        try:
+            await asyncio.wait((waiting, self._ended), return_when=asyncio.FIRST_COMPLETED)
+            return waiting.result() if waiting.done() else _DISCONNECT
+        finally:
+            waiting.cancel()
+
+    async def send(self, message: Any) -> None:
+        """Send, and note whether the answer is complete."""
+        is_body = message["type"] == "http.response.body"
+        self._is_answering = not is_body or bool(message.get("more_body", False))
+        await self._send(message)
+
+    async def end(self) -> None:
+        """The login has ended."""
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    async def complete(self) -> None:
+        """Finish an answer that was broken off because the login has ended."""
+        if self._ended.done() and self._is_answering:
+            await self._send({"type": "http.response.body", "body": b""})
+
+
+class _WebSocket:
+    def __init__(self, login: Login, receive: Receive, send: Send) -> None:
+        self.login = login
+        self.receive, self._send = receive, send
+        self._is_ended = False
+
+    async def send(self, message: Any) -> None:
+        """Send. Raises `OSError` when the login has ended."""
+        if self._is_ended:
+            raise ConnectionError("the login of this WebSocket has ended")
+        await self._send(message)
+
+    async def end(self) -> None:
+        """Close the socket; the server then reports a disconnect to the application."""
+        self._is_ended = True
+        reason = "the token is no longer valid"
+        await self._send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": reason})
+
+    async def complete(self) -> None:
+        """Nothing is left to do."""
 
 
 class AuthMiddleware:

@@ -22,8 +22,7 @@ from toolcrib.serving.tokens import token_parts
 if TYPE_CHECKING:
     from toolcrib.runtime.principal import Principal
     from toolcrib.serving.oidc import OidcIssuer, OidcLogins
-    from toolcrib.serving.token_file import TokenRecord, WatchedTokens
-    from toolcrib.serving.tokens import Tokens
+    from toolcrib.serving.tokens import TokenRecord, Tokens, WatchedTokens
 
 _log = logging.getLogger(__name__)
 FREE_FAILURES: Final = 5

@@ -1,22 +1,36 @@
-"""Bearer tokens of a server, and the file with the owner's token."""
+"""Bearer tokens of a server, the file with the owner's, and the file with the hashes of everybody
+else's: changed by commands, followed by running servers.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import hmac
+import json
+import logging
 import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as validated_dataclass
+
+from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import UsageError
-from toolcrib.runtime.principal import OWNER, Principal
+from toolcrib.runtime.principal import OWNER, Principal, Role
+
+_log = logging.getLogger(__name__)
 
 SHORTEST_TOKEN: Final = 16
+_VERSION: Final = 1
+_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}"
 TOKEN_PREFIX: Final = "tc_"
 """How every generated token begins, so that people and secret scanners recognise one."""
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
@@ -155,3 +169,249 @@ def _make(path: Path) -> None:
         pass
     finally:
         draft.unlink()
+
+
+@validated_dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
+class TokenRecord:
+    """What the file keeps of a token: whose it is, and the digest of its secret."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z2-7]{12}$")]
+    name: Annotated[str, Field(pattern=f"^{_NAME}$")]
+    roles: Annotated[tuple[Role, ...], Field(min_length=1)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    created_at: float
+    groups: tuple[Annotated[str, Field(pattern=f"^{_NAME}$")], ...] = ()
+    expires_at: float | None = None
+    may_approve_own: bool = False
+
+    @property
+    def principal(self) -> Principal:
+        """The principal of the token."""
+        return Principal(
+            self.name,
+            frozenset(self.roles),
+            groups=frozenset(self.groups),
+            may_approve_own=self.may_approve_own,
+        )
+
+
+@validated_dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
+class _Content:
+    version: Literal[1]
+    tokens: tuple[TokenRecord, ...]
+
+
+_CONTENT: Final = TypeAdapter(_Content)
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A token that was just made. The secret is shown once; the file has its digest only."""
+
+    record: TokenRecord
+    token: str
+
+
+def default_tokens_file() -> Path:
+    """The default path of the file of hashed tokens."""
+    return state_folder() / "tokens.json"
+
+
+class TokenFile:
+    """Reads and changes a file of hashed tokens. A change replaces the file in one step, and two
+    commands at once take turns.
+    """
+
+    def __init__(self, path: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.path = path
+        self._clock = clock
+
+    def records(self) -> tuple[TokenRecord, ...]:
+        """The tokens in the file; none when it does not exist. Raises `UsageError` when the file is
+        malformed, or other users may read it.
+        """
+        if not self.path.exists() and not self.path.is_symlink():
+            return ()
+        text = private_text(self.path, "file of tokens")
+        try:
+            content = _CONTENT.validate_json(text)
+        except ValidationError as error:
+            fault = error.errors(include_input=False, include_url=False)[0]
+            place = ".".join(str(part) for part in fault["loc"]) or "the file"
+            raise UsageError(
+                f"{self.path} is not a file of tokens: {place}: {fault['msg']}"
+            ) from None
+        if len({record.id for record in content.tokens}) < len(content.tokens):
+            raise UsageError(f"{self.path} names one token id twice; remove one of the two")
+        return content.tokens
+
+    def create(
+        self,
+        name: str,
+        roles: Sequence[Role],
+        *,
+        groups: Sequence[str] = (),
+        lifetime_seconds: float | None = None,
+        may_approve_own: bool = False,
+    ) -> IssuedToken:
+        """Add a token for a principal. Raises `UsageError` for a malformed name, role or group."""
+        now = self._clock()
+        fields: dict[str, Any] = {
+            "name": name,
+            "roles": tuple(dict.fromkeys(roles)),
+            "groups": tuple(dict.fromkeys(groups)),
+            "created_at": now,
+            "expires_at": None if lifetime_seconds is None else now + lifetime_seconds,
+            "may_approve_own": may_approve_own,
+        }
+        with self._change() as records:
+            issued = _issue(fields)
+            records.append(issued.record)
+        return issued
+
+    def revoke(self, wanted: str) -> tuple[TokenRecord, ...]:
+        """Remove a token by its id, or every token of a principal by its name."""
+        with self._change() as records:
+            removed = _matching(records, wanted, self.path)
+            records[:] = [record for record in records if record not in removed]
+        return removed
+
+    def rotate(self, wanted: str, *, grace_seconds: float = 0.0) -> IssuedToken:
+        """Replace a token by a new one with the same rights and the same lifetime. The old one
+        stays valid for `grace_seconds`, so that its holder has time to switch.
+        """
+        now = self._clock()
+        with self._change() as records:
+            matching = _matching(records, wanted, self.path)
+            if len(matching) > 1:
+                ids = ", ".join(record.id for record in matching)
+                raise UsageError(f"{wanted!r} has several tokens; name one by its id: {ids}")
+            old = next(iter(matching))
+            lifetime = None if old.expires_at is None else old.expires_at - old.created_at
+            issued = _issue(
+                {
+                    **asdict(old),
+                    "created_at": now,
+                    "expires_at": None if lifetime is None else now + lifetime,
+                }
+            )
+            records.remove(old)
+            if grace_seconds > 0:
+                end = now + grace_seconds
+                expires_at = end if old.expires_at is None else min(end, old.expires_at)
+                records.append(replace(old, expires_at=expires_at))
+            records.append(issued.record)
+        return issued
+
+    @contextmanager
+    def _change(self) -> Generator[list[TokenRecord]]:
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = self.path.with_name(f"{self.path.name}.lock")
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            records = list(self.records())
+            yield records
+            _replace(self.path, records)
+        finally:
+            os.close(handle)
+
+
+def _issue(fields: dict[str, Any]) -> IssuedToken:
+    token = new_token()
+    parts = token_parts(token)
+    assert parts is not None, "a generated token has its parts"
+    own: dict[str, Any] = {"id": parts.token_id, "sha256": token_digest(token.encode()).hex()}
+    try:
+        return IssuedToken(TokenRecord(**{**fields, **own}), token)
+    except ValidationError as error:
+        fault = error.errors(include_input=False, include_url=False)[0]
+        raise UsageError(
+            f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
+        ) from None
+
+
+def _matching(records: Iterable[TokenRecord], wanted: str, path: Path) -> tuple[TokenRecord, ...]:
+    # Somebody may paste the whole token.
+    parts = token_parts(wanted)
+    token_id = parts.token_id if parts else wanted.removeprefix(TOKEN_PREFIX)
+    matching = tuple(r for r in records if r.id == token_id)
+    if not matching and parts is None:
+        matching = tuple(r for r in records if r.name == wanted)
+    if not matching:
+        raise UsageError(f"{path} has no such token; `toolcrib tokens list` shows ids and names")
+    return matching
+
+
+def _replace(path: Path, records: Iterable[TokenRecord]) -> None:
+    content = {"version": _VERSION, "tokens": [asdict(record) for record in records]}
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            json.dump(content, file, indent=2)
+            file.write("\n")
+            file.flush()
+            # A token that was revoked must not come back with the power.
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+class WatchedTokens:
+    """The tokens of a file, as they are now: whenever one is checked, the file is looked at, which
+    takes a microsecond. A file that cannot be read changes nothing.
+    """
+
+    def __init__(self, file: TokenFile) -> None:
+        self._file = file
+        self._stamp = self._stamp_now()
+        self._records = _by_id(file.records())
+
+    def record_of(self, parts: TokenParts, token: bytes) -> TokenRecord | None:
+        """The record of a token, whether or not it has expired; None when there is none."""
+        self._look()
+        record = self._records.get(parts.token_id)
+        # Without a record the comparison takes as long: the time does not tell which ids exist.
+        expected = bytes(32) if record is None else bytes.fromhex(record.sha256)
+        is_equal = hmac.compare_digest(expected, token_digest(token))
+        return record if is_equal else None
+
+    def current(self, record: TokenRecord) -> TokenRecord | None:
+        """The record as it is in the file now; None when the token was revoked."""
+        self._look()
+        current = self._records.get(record.id)
+        return None if current is None or current.sha256 != record.sha256 else current
+
+    def _look(self) -> None:
+        stamp = self._stamp_now()
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        if stamp is None:
+            _log.error("the file of tokens %s is gone; the last tokens stay", self._file.path)
+            return
+        try:
+            self._records = _by_id(self._file.records())
+        except UsageError as error:
+            _log.error("the tokens were not loaded again, the last ones stay: %s", error)
+        else:
+            _log.info("%s has changed: %d tokens", self._file.path, len(self._records))
+
+    def _stamp_now(self) -> tuple[int, ...] | None:
+        try:
+            facts = os.stat(self._file.path, follow_symlinks=False)
+        except OSError:
+            return None
+        return facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_size
+
+
+def _by_id(records: Iterable[TokenRecord]) -> dict[str, TokenRecord]:
+    return {record.id: record for record in records}

@@ -19,10 +19,8 @@ from websockets.typing import Subprotocol
 from tests.helpers.patience import PATIENCE
 from tests.transports.http.served_runtime import CALLERS, OWNERS, STREAM, TOKENS
 from toolcrib.runtime.runtime import create_runtime
-from toolcrib.serving.access import AccessOptions
-from toolcrib.serving.log_filter import redact_logs, without_credentials
-from toolcrib.serving.token_file import IssuedToken, TokenFile
-from toolcrib.serving.tokens import new_token
+from toolcrib.serving.access import AccessOptions, redact_logs, without_credentials
+from toolcrib.serving.tokens import IssuedToken, TokenFile, new_token
 from toolcrib.transports.http.server import HttpServer
 
 WRONG = "wrong-token-0123456789"
@@ -76,7 +74,7 @@ async def crib_at(path: Path, **options: Unpack[AccessOptions]) -> AsyncGenerato
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing waits: answers are not held back, and open streams are checked at once."""
     monkeypatch.setattr("toolcrib.serving.login.LONGEST_DELAY", 0.0)
-    monkeypatch.setattr("toolcrib.serving.streams.CHECK_SECONDS", 0.01)
+    monkeypatch.setattr("toolcrib.serving.auth.CHECK_SECONDS", 0.01)
 
 
 @pytest.mark.usefixtures("quick")

@@ -17,9 +17,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from toolcrib.errors import Refused
-from toolcrib.serving.access import Access, AccessOptions, create_access
+from toolcrib.serving.access import Access, AccessOptions, create_access, redact_logs
 from toolcrib.serving.auth import SUBPROTOCOL, headers_of, principal_of
-from toolcrib.serving.log_filter import redact_logs
 from toolcrib.serving.refusals import (
     HttpRefused,
     as_bytes,
