@@ -46,6 +46,30 @@ def similar_name(name: str, known: Collection[str]) -> str | None:
     return folded[nearest[0]] if nearest else None
 
 
+def check_names(
+    setting: str,
+    names: Iterable[str],
+    known: Collection[str],
+    *,
+    expected: Collection[str] = (),
+    more_may_come: bool = False,
+) -> None:
+    """Check the names in `setting` against the tools of a runtime.
+
+    `expected` holds names and globs of tools that come later; they need not be known. Raises
+    `UsageError` for another unknown name, or logs a warning where more tools may come.
+    """
+    for unknown in unknown_names(names, known):
+        if any(name_matches(glob, unknown.name) for glob in expected):
+            continue
+        if not more_may_come:
+            raise UsageError(
+                f"{setting} names {unknown.name!r}, which no tool has{unknown.hint or '.'} "
+                "Write the name of a tool, or name tools that come later in expected_tools"
+            )
+        logger.warning("%s names %r, which no tool has yet%s", setting, unknown.name, unknown.hint)
+
+
 def check_approval_list(names: Collection[str], known: Collection[str]) -> None:
     """Check an approval list against the tools of one toolset or executor.
 
