@@ -153,7 +153,9 @@ class MountedServer:
     async def _list(self, connection: Connection) -> None:
         with anyio.fail_after(self._timing.timeout):
             listed = await connection.tools()
-        tools = remote_tools(
+        # In a thread: a server may list many schemas, which are measured and compiled.
+        tools = await asyncio.to_thread(
+            remote_tools,
             listed,
             connection.rejected,
             self.source,
