@@ -252,4 +252,5 @@ def open_call(call: Call, state: OpenCallState, decided: Decided | None = None) 
         was_edited=call.was_edited,
         decided=decided,
         caller=call.caller or NOBODY,
+        tool_parts=call.tool.identity.parts,
     )
