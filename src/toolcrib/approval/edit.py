@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import to_json
 
-from toolcrib.errors import InvalidDecision
+from toolcrib.errors import InvalidDecision, InvalidTool
 from toolcrib.tools.redaction import redactor_of
 from toolcrib.tools.secrets import SECRET
 
@@ -73,7 +73,12 @@ def restore_secrets(edited: Any, original: Any) -> Any:
 def _faults(request: ApprovalRequest, edited: dict[str, Any]) -> tuple[Fault, ...]:
     from toolcrib.tools.params import params_of_schema
 
-    params = params_of_schema(request.tool.name, request.parameters)
+    name, schema = request.tool.name, request.parameters
+    try:
+        params = params_of_schema(name, schema, is_foreign=True)
+    except InvalidTool:
+        # Only a schema of the host is taken without a bound.
+        params = params_of_schema(name, schema)
     try:
         params.parse(to_json(edited))
     except ValueError as error:

@@ -92,7 +92,11 @@ class Path:
         if tool.ref.place != "local":
             self._execution.check_place(call)
         # 2. validate
-        validate(call, self._limits.max_arguments_bytes)
+        cost = tool.params.cost
+        if cost is None or cost.is_small(call.arguments):
+            validate(call, self._limits.max_arguments_bytes)
+        else:
+            await asyncio.to_thread(validate, call, self._limits.max_arguments_bytes)
         # 3. pre hooks
         chain = self._chains.get(call.name)
         if chain is not None or tool.wants_context:

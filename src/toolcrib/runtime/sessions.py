@@ -24,7 +24,12 @@ from toolcrib.ledger.events import (
     ToolInvoked,
 )
 from toolcrib.ledger.record import Record, deletion_end, events
-from toolcrib.runtime.client_tools import ClientCalls, new_client_tools, update_client_tools
+from toolcrib.runtime.client_tools import (
+    ClientCalls,
+    admit_client_tools,
+    new_client_tools,
+    update_client_tools,
+)
 from toolcrib.runtime.live_session import LiveSession
 from toolcrib.runtime.messages import CreateSession, ResumeSession, SessionFacts
 from toolcrib.runtime.mounted_servers import MountedServers
@@ -160,6 +165,7 @@ class LiveSessions:
 
     async def create(self, params: CreateSession, who: Principal) -> LiveSession:
         """Open a new session. Raises `Refused` (conflict) when the id is taken."""
+        await admit_client_tools(params.client_tools)
         await self._servers.ready()
         async with self._opening:
             session_id = params.session_id
@@ -184,6 +190,7 @@ class LiveSessions:
 
     async def resume(self, params: ResumeSession, who: Principal) -> LiveSession:
         """Open a session of the store. A live session stays as it is and gets the client tools."""
+        await admit_client_tools(params.client_tools)
         await self._servers.ready()
         async with self._opening:
             live = self._live.get(params.session_id)

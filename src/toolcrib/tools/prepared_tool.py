@@ -130,9 +130,12 @@ def as_tool(declared: object) -> Tool[Any, Any]:
 
 
 def _output_check(tool: Tool[Any, Any]) -> Callable[[Any], None] | None:
-    from toolcrib.tools.json_schema import output_check
+    from toolcrib.tools.json_schema import cost_of, output_check
 
-    return None if tool.output_schema is None else output_check(tool.name, tool.output_schema)
+    if tool.output_schema is None:
+        return None
+    cost = cost_of(tool.name, tool.output_schema, "output_schema") if tool.is_foreign else None
+    return output_check(tool.name, tool.output_schema, cost)
 
 
 def _declare(tool: Tool[Any, Any], schema: dict[str, Any]) -> Declaration:
