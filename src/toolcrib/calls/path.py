@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.tool_table import ToolTable
     from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 
 class Path:
@@ -77,6 +78,11 @@ class Path:
     def go_on(self, call: Call, decision: Awaitable[None]) -> Awaitable[Outcome]:
         """The rest of the path, for a call that waited: `decision` settles whether it runs."""
         return self._conclude(call, self._walk_on(call, decision))
+
+    def adopt(self, call: Call, tool: PreparedTool) -> None:
+        """Give a call that is taken up a tool other than the one it was made for."""
+        call.resolve(tool)
+        call.context = self._make_context(call)
 
     async def _walk(self, call: Call) -> None:
         # 1. resolve

@@ -122,6 +122,14 @@ SessionStore = Annotated[
 PolicyFile = Annotated[
     Path | None, typer.Option("--policy", metavar="FILE", help="The policy, a YAML file.")
 ]
+ExpectedTools = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--expect-tool",
+        metavar="NAME",
+        help="A tool that comes later, such as a client's; the policy may name it. A glob, too.",
+    ),
+]
 AdapterName = Annotated[
     str | None,
     typer.Option("--adapter", metavar="MODULE:NAME", help="The adapter of the model."),
@@ -155,6 +163,7 @@ class RuntimeOptions:
     plugins: bool = False
     store: Path | None = None
     policy: Path | None = None
+    expect_tool: Sequence[str] | None = None
     adapter: str | None = None
     instructions: str = ""
     allow_egress: Sequence[str] | None = None
@@ -181,6 +190,7 @@ _OPTIONS: Final[Mapping[str, tuple[Any, object]]] = {
     "plugins": (Plugins, False),
     "store": (SessionStore, None),
     "policy": (PolicyFile, None),
+    "expect_tool": (ExpectedTools, None),
     "adapter": (AdapterName, None),
     "instructions": (Instructions, ""),
     "allow_egress": (AllowEgress, None),
@@ -190,7 +200,7 @@ _OPTIONS: Final[Mapping[str, tuple[Any, object]]] = {
 
 TOOL_OPTIONS: Final = ("host_tools", "host_tools_module", "plugins")
 """The options that name the tools of a runtime."""
-HOST_OPTIONS: Final = (*TOOL_OPTIONS, "store", "policy")
+HOST_OPTIONS: Final = (*TOOL_OPTIONS, "store", "policy", "expect_tool")
 """The options of a runtime without a model."""
 
 
@@ -302,6 +312,7 @@ def _runtime(
         host_tool_registry=registry,
         mcp_servers=mcp_servers,
         policy=policy,
+        expected_tools=options.expect_tool or (),
         adapter=adapter,
         instructions=options.instructions,
         approver=options.approver,

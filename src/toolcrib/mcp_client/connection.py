@@ -138,6 +138,12 @@ class Connection:
         self._wake = wake
 
     @property
+    def program(self) -> str | None:
+        """What the server says it is: the name and version of its program."""
+        info = self._client.server_info
+        return None if info is None else f"{info.name} {info.version}"
+
+    @property
     def rejected(self) -> Mapping[str, str]:
         """The invalid tools of the last list, with the reason."""
         return dict(self._tool_filter.rejected)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool
 from toolcrib.mcp_client.config import printable_line
-from toolcrib.tools.identity import tool_digest
+from toolcrib.tools.identity import canonical_json
 from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.tool import Tool
 
@@ -168,7 +169,7 @@ def tool_from_mcp(
     """A server's tool as a `Tool`, and the digest of its declaration. Raises `InvalidTool`."""
     schema = as_draft_2020_12(mcp_tool.input_schema)
     description = _description(mcp_tool)
-    digest = tool_digest(name, description, schema)
+    digest = sha256(canonical_json([name, description, schema, mcp_tool.output_schema])).hexdigest()
     # A server's hints about its own tools (read-only, idempotent) are ignored: a policy would let
     # such tools run, and a crash would repeat them.
     tool = Tool[Any, Any](

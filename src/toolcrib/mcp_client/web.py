@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from toolcrib.tools.redaction import Scrubber
 
 
-_LOGGERS: Final = ("httpx2", "mcp.client.streamable_http")
-"""Loggers that log the whole address of every request."""
+_LOGGERS: Final = (
+    "httpx2",
+    "mcp.client.session",
+    "mcp.client.streamable_http",
+    "mcp.shared.jsonrpc_dispatcher",
+)
+"""Loggers that log the whole address of every request, or what a server answered."""
 
 
 class _RedactingFilter(logging.Filter):

@@ -43,6 +43,9 @@ class RuntimeConfig:
     policy: Policy | None = None
     approver: Approver | None = None
     hooks: Hooks | None = None
+    expected_tools: Sequence[str] = ()
+    """Names and globs of tools that come later, such as those of clients. Hooks, rules and denials
+    may name them; another name that no tool has is an error."""
     limits: Limits | None = None
     egress: EgressPolicy = field(default_factory=EgressPolicy)
     """Where the addresses that callers choose may lead to. It does not bind `mcp_servers`."""

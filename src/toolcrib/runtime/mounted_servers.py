@@ -107,6 +107,14 @@ class MountedServers:
         self._own.clear()
         await _close([*self._shared, *own])
 
+    def names(self) -> set[str]:
+        """The names of all tools that the runtime's servers have now."""
+        return {
+            name
+            for server in self._shared
+            for name in (*server.tools.served, *server.tools.invalid)
+        }
+
     def mount(
         self, session: Session, taken: Collection[str], is_wanted: Callable[[str], bool]
     ) -> SessionServerTools:

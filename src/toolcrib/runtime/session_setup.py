@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
+from toolcrib.approval.globs import name_matches
 from toolcrib.ledger.events import (
     Event,
     PayloadsDeleted,
@@ -67,9 +68,13 @@ def reopen_params(setup: SessionSetup, params: ResumeSession) -> CreateSession:
 
 
 def tool_filter(params: CreateSession) -> Callable[[str], bool]:
-    """The test whether a session may have a tool, by its allowed and denied names."""
-    allowed, denied = params.allowed_tools, frozenset(params.denied_tools)
-    return lambda name: (allowed is None or name in allowed) and name not in denied
+    """The test whether a session may have a tool, by its allowed and denied names and globs."""
+    allowed, denied = params.allowed_tools, params.denied_tools
+    return lambda name: (allowed is None or _fits(allowed, name)) and not _fits(denied, name)
+
+
+def _fits(globs: Sequence[str], name: str) -> bool:
+    return any(name_matches(glob, name) for glob in globs)
 
 
 @cache
@@ -92,6 +97,7 @@ async def copy_history(
             copy = replace(event, session_id=session.session_id)
             session.append_soon(entry_of(copy), _artifacts(session.store, source_id, event))
     session.number_turns_after(turn)
+    session.number_calls_after(record.call_id for record in records)
     await session.ledger.flush()
     await ask_store(session.store, session.save_settings)
 

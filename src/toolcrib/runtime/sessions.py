@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.runtime.config import RuntimeConfig
+    from toolcrib.runtime.name_check import NameCheck
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.quotas import Quotas
     from toolcrib.store.store import SessionInfo, Store
@@ -63,10 +64,12 @@ class LiveSessions:
         config: RuntimeConfig,
         store: Store,
         registry: HostToolRegistry,
+        names: NameCheck,
         quotas: Quotas,
         clock: Callable[[], float],
     ) -> None:
         self._config = config
+        self._names = names
         self._store = store
         self._quotas = quotas
         self._clock = clock
@@ -122,7 +125,6 @@ class LiveSessions:
         """Open a new session, which `who` owns. Raises `Refused`: conflict when the id is taken,
         forbidden for a directory or a variable that `who` may not choose.
         """
-        check_new_id(params.session_id, who)
         choices = self._config.callers_choose
         choices.check_environment(params.environment, who)
         params = replace(params, cwd=choices.cwd(params.cwd, self._config.cwd, who))
@@ -135,6 +137,22 @@ class LiveSessions:
             if session_id is not None and await self._info(session_id) is not None:
                 raise Refused("conflict", f"there is a session {session_id!r} already; resume it")
             return await self._open(params, who, is_new=True)
+
+    async def created(self, params: CreateSession, who: Principal) -> SessionFacts | None:
+        """The session that these parameters made, open again; None when there is none."""
+        session_id = params.session_id
+        info = None if session_id is None else await self._info(session_id)
+        if session_id is None or info is None or not may_see(who, info.owner):
+            return None
+        if session_id not in self._live:
+            again = ResumeSession(
+                session_id=session_id,
+                environment=params.environment,
+                capabilities=params.capabilities,
+                client_tools=params.client_tools,
+            )
+            await self.resume(again, who)
+        return await self.facts_of(session_id, who)
 
     async def resume(self, params: ResumeSession, who: Principal) -> LiveSession:
         """Open a session of the store. A live session stays as it is and gets the client tools."""
@@ -167,6 +185,8 @@ class LiveSessions:
             metadata={**setup.metadata, "forked_from": session_id},
             allowed_tools=setup.allowed_tools,
             denied_tools=setup.denied_tools,
+            # They were checked when the first session was made; tools may have gone since.
+            expected_tools=["*"],
         )
         live = await self._create(params, who)
         turn = source.session.last_turn if source else int(info.settings.get("turn", 0))
@@ -349,7 +369,7 @@ class LiveSessions:
         self._quotas.check_open(who, self._open_of[who.name])
         session = await self._session(params, who)
         try:
-            live = self._live_session(session, params, who)
+            live = self._live_session(session, params, who, is_new=is_new)
             await ask_store(session.store, session.save_settings)
         except BaseException:
             await self._undo_open(session, is_new=is_new)
@@ -376,12 +396,18 @@ class LiveSessions:
         options["owner"] = who.name
         return await _open_session(self._store, params.session_id, **options)
 
-    def _live_session(self, session: Session, params: CreateSession, who: Principal) -> LiveSession:
+    def _live_session(
+        self, session: Session, params: CreateSession, who: Principal, *, is_new: bool
+    ) -> LiveSession:
         session_id, is_wanted = session.session_id, tool_filter(params)
         known = self._registry.list_tools(session_id=session_id)
         taken = {definition.name for definition in known}
         remote = self._servers.mount(session, taken, is_wanted)
         own = new_client_tools(params.client_tools, taken | remote.tools.keys())
+        self._names.at_session(self._registry.names() | self._servers.names())
+        if is_new:
+            own_names = {tool.name for tool in params.client_tools}
+            self._names.session_params(params, taken | self._servers.names() | own_names)
         client = ClientCalls()
         if own:
             client.set_owner(who)
