@@ -230,8 +230,9 @@ def test_a_name_that_is_no_id_has_a_namespace_too() -> None:
 
 def test_nobody_else_has_the_name_of_the_process() -> None:
     """The owner's objects are the process's own: nobody without `admin` has its name."""
-    with pytest.raises(UsageError, match="the process itself"):
-        Principal("owner", frozenset({"caller"}))
+    for name in ("owner", "local"):
+        with pytest.raises(UsageError, match="the process itself"):
+            Principal(name, frozenset({"caller", "approver", "auditor"}))
     with pytest.raises(UsageError, match="needs a name"):
         Principal("", frozenset({"caller"}))
 

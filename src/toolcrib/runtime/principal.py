@@ -13,7 +13,9 @@ from toolcrib.errors import Refused, UsageError
 Role = Literal["caller", "approver", "auditor", "admin"]
 
 OWNER_NAME: Final = "owner"
-"""The name of the process's own principal, which no other may have."""
+LOCAL_NAME: Final = "local"
+RESERVED_NAMES: Final = frozenset({OWNER_NAME, LOCAL_NAME})
+"""The names of the process's own principals, which nobody else may have."""
 
 ROLES: Final[tuple[Role, ...]] = ("caller", "approver", "auditor", "admin")
 
@@ -36,11 +38,12 @@ class Principal:
     """Whether it may decide about its own calls; otherwise somebody else has to."""
 
     def __post_init__(self) -> None:
-        if not self.name or (self.name == OWNER_NAME and "admin" not in self.roles):
+        if not self.name:
+            raise UsageError("a principal needs a name")
+        is_local = self.name == LOCAL_NAME and self.transport == "mcp"
+        if self.name in RESERVED_NAMES and "admin" not in self.roles and not is_local:
             raise UsageError(
-                f"a principal cannot have the name {self.name!r}: it is that of the process itself"
-                if self.name
-                else "a principal needs a name"
+                f"no principal may have the name {self.name!r}: it is that of the process itself"
             )
 
     def may(self, role: Role) -> bool:

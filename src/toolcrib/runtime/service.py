@@ -314,6 +314,10 @@ class Service:
         live = self._sessions.get(session_id, who, to_change=False)
         return live.follow(after, self._config.event_backlog)
 
+    def share(self, session_id: str) -> None:
+        """Let every caller use one session. Only the host may ask for this."""
+        self._sessions.share(session_id)
+
     async def wake(self, session_id: str, who: Principal) -> None:
         """Open a session again that was let go while it was idle, so that it can be followed or
         attached to. Raises `Refused`, as these do.

@@ -77,6 +77,7 @@ class LiveSessions:
         self._open_of: Counter[str] = Counter()
         """How many live sessions each principal has opened."""
         self._resting: dict[str, RestingSession] = {}
+        self._shared: set[str] = set()
         self._opening = asyncio.Lock()
         self._registry = registry
         self._servers = MountedServers(config.mcp_servers, lambda: self)
@@ -93,17 +94,17 @@ class LiveSessions:
         somebody else, forbidden for one that `who` may only read.
         """
         live = self._live.get(session_id)
-        if live is None or not may_see(who, live.session.owner):
+        if live is None or not self._sees(who, session_id, live.session.owner):
             raise no_session(session_id)
         if to_change:
-            check_change(who, live.session.owner)
+            self._check_change(who, session_id, live.session.owner)
         live.used_at = self._clock()
         return live
 
     async def wake(self, session_id: str, who: Principal, *, to_change: bool = True) -> LiveSession:
         """`get`, and a session that was let go while it was idle is opened again for its owner."""
         live = self._live.get(session_id)
-        if live is None or not may_see(who, live.session.owner):
+        if live is None or not self._sees(who, session_id, live.session.owner):
             # The same read for a session that is not there and for one of somebody else.
             info = await self.seen(session_id, who)
             resting = self._resting.get(session_id)
@@ -114,10 +115,21 @@ class LiveSessions:
             await self.resume(resting.params, resting.who)
         return self.get(session_id, who, to_change=to_change)
 
+    def share(self, session_id: str) -> None:
+        """Let every caller use a session that the host has chosen for all."""
+        self._shared.add(session_id)
+
+    def _sees(self, who: Principal, session_id: str, owner: str | None) -> bool:
+        return may_see(who, owner) or (session_id in self._shared and who.may("caller"))
+
+    def _check_change(self, who: Principal, session_id: str, owner: str | None) -> None:
+        if session_id not in self._shared:
+            check_change(who, owner)
+
     async def seen(self, session_id: str, who: Principal) -> SessionInfo:
         """A session of the store that `who` may see. Raises `Refused` (not_found)."""
         info = await self._info(session_id)
-        if info is None or not may_see(who, info.owner):
+        if info is None or not self._sees(who, session_id, info.owner):
             raise no_session(session_id)
         return info
 
@@ -160,7 +172,7 @@ class LiveSessions:
         await self._servers.ready()
         async with self._opening:
             info = await self.seen(params.session_id, who)
-            check_change(who, info.owner)
+            self._check_change(who, params.session_id, info.owner)
             live = self._live.get(params.session_id)
             if live is None:
                 setup = setup_of(info.settings)
@@ -175,7 +187,7 @@ class LiveSessions:
         """Open a new session that begins with the history of another one, live or not."""
         check_new_id(new_id, who)
         info, source = await self.seen(session_id, who), self._live.get(session_id)
-        check_change(who, info.owner)
+        self._check_change(who, session_id, info.owner)
         setup = setup_of(info.settings)
         records = await ask_store(self._store, lambda: self.records(session_id))
         params = CreateSession(

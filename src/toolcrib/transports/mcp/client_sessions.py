@@ -18,6 +18,7 @@ from toolcrib.errors import Refused
 from toolcrib.mcp_client.sdk_internals import connection_of
 from toolcrib.runtime.messages import ListApprovals
 from toolcrib.runtime.ownership import namespace_of
+from toolcrib.runtime.principal import OWNER
 from toolcrib.serving.auth import principal_of
 
 if TYPE_CHECKING:
@@ -133,7 +134,12 @@ class ClientSessions:
         params, capabilities = _session_params(ctx, who), _capabilities(ctx)
         if sessions is self._shared:
             session_id = named or _id_for(who.name, capabilities)
-            opened = await self._open(session_id, params, who, is_named=bool(named))
+            opener = who
+            if named is not None and named == self._session:
+                # The host has chosen this session for all its clients, so it is the host's.
+                self._runtime.service.share(named)
+                opener = replace(OWNER, transport="mcp")
+            opened = await self._open(session_id, params, opener, is_named=bool(named))
             client = ClientSession(opened, who, capabilities=capabilities)
             await self._find_pending(client)
         else:
