@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.calls.call import Call, Caller, calls_of
 from toolcrib.calls.outcome import run_all
-from toolcrib.calls.validate import parse_arguments
+from toolcrib.calls.validate import take_again
 from toolcrib.errors import CallEnded, UsageError
 from toolcrib.ledger.events import ToolUnavailable
 from toolcrib.store.store import ask_store
@@ -124,6 +124,7 @@ class Resumption:
             caller=Caller(open_call.principal, open_call.transport, open_call.is_by_model),
             deadline=deadline,
         )
+        call.submitted = open_call.submitted or open_call.arguments
         call.approval_id = open_call.approval_id
         call.attempt = open_call.attempt
         call.was_edited = open_call.was_edited
@@ -146,7 +147,7 @@ class Resumption:
 
         await self._check_tool(call, open_call)
         self._check_caller(call, open_call)
-        call.params = parse_arguments(call, call.arguments)
+        take_again(call)
         filed = await self._filed(open_call)
         is_asked_about_doubt = filed is not None and is_about_doubt(filed.request)
         is_open = filed is not None and filed.state != "used"

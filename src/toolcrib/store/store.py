@@ -49,6 +49,8 @@ class OpenCall:
     was_edited: bool = False
     decided: Decided | None = None
     """The decision that was taken and has not been acted on yet."""
+    submitted: bytes | None = None
+    """The JSON that the frozen arguments were made from, where it is another."""
     principal: str | None = None
     transport: str | None = None
     is_by_model: bool = False

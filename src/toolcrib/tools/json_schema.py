@@ -30,10 +30,15 @@ def check_output_schema(name: str, schema: object) -> dict[str, Any]:
 
 
 def input_parser(name: str, schema: Mapping[str, Any]) -> Callable[[bytes | str], Any]:
-    """Return a function from JSON text to plain input. It raises `ValueError` for invalid input."""
+    """Return a function from JSON text to plain input, with the schema's defaults filled in. It
+    raises `ValueError` for invalid input.
+    """
     from pydantic_core import from_json
 
+    from toolcrib.tools.schema_defaults import filler_of
+
     validator = _compile(name, dict(schema))
+    fill = filler_of(name, schema)
     is_valid, iter_errors = validator.is_valid, validator.iter_errors
 
     def parse(raw: bytes | str) -> Any:
@@ -41,7 +46,8 @@ def input_parser(name: str, schema: Mapping[str, Any]) -> Callable[[bytes | str]
             data = from_json(raw, allow_inf_nan=False)
         except ValueError as error:
             raise NotJson(str(error)) from None
-        if is_valid(data):
+        # Checked again with the defaults: the tool gets them as if they had been sent.
+        if is_valid(data) and (fill is None or not fill(data) or is_valid(data)):
             return data
         raise SchemaMismatch(tuple(iter_errors(data)))
 

@@ -61,7 +61,7 @@ async def test_the_order_and_what_each_gets() -> None:
     result = await run(Toolset(ctx, [Greet], **trail.options), [call("greet", who="Ada")])
 
     assert trail.seen == [
-        ("global_pre greet", {"who": "Ada"}),
+        ("global_pre greet", {"who": "Ada", "times": 1}),
         ("pre", {"who": "Ada1"}),
         ("post", "Hello, Ada12."),
         ("global_post greet", "Hello, Ada12.3"),
