@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from toolcrib.approval.caller import NOBODY, Caller
 from toolcrib.tools.identity import ToolRef
 
 
@@ -29,6 +30,8 @@ class ApprovalRequest:
     metadata: dict[str, Any] | None = None
     parent_call_id: str | None = None
     turn: int = 0
+    caller: Caller = NOBODY
+    """Who asks for the call."""
 
 
 ActorKind = Literal["person", "rule", "grant", "timeout"]

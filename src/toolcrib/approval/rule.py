@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from toolcrib.approval.caller import NOBODY, Caller
 from toolcrib.approval.globs import Stance, has_wildcard, name_matches
 from toolcrib.approval.pattern import Patterns, checked_patterns, first_mismatch
 from toolcrib.errors import InvalidPolicy
@@ -46,6 +47,8 @@ class Subject:
     """The provider of that kind."""
     names: ArgumentNames | None = None
     """The other names of the tool's arguments, where there are any."""
+    caller: Caller = NOBODY
+    """Who asks for the call."""
 
 
 @dataclass(frozen=True, slots=True)

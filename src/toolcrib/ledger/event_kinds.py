@@ -13,6 +13,7 @@ from toolcrib.ledger.events import (
     PayloadsDeleted,
     SessionOpened,
     SessionRestored,
+    SettingsSaved,
     ToolEmitted,
     ToolInvoked,
     ToolOutput,
@@ -37,6 +38,7 @@ from toolcrib.ledger.prompt_events import (
 ALL_EVENTS: tuple[type[Event], ...] = (
     SessionOpened,
     SessionRestored,
+    SettingsSaved,
     PayloadsDeleted,
     TurnStarted,
     ToolsChanged,

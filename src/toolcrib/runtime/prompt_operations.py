@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import EvaluationReason, PromptEvaluationError, Refused, UsageError
 from toolcrib.ledger.prompt_events import PromptStarted
-from toolcrib.ledger.record import events
 from toolcrib.prompt.prompt import Prompt
 from toolcrib.prompt.section import MarkdownSection
 from toolcrib.runtime.live_session import wait_at_most
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
     from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.prompt_adapter import PromptAdapter
+    from toolcrib.approval.caller import Caller
     from toolcrib.approval.decision import ApprovalRequest
-    from toolcrib.calls.call import Caller
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.store.store import OpenCall
 
@@ -114,7 +113,7 @@ async def abandon_prompt(live: LiveSession) -> bool:
 
 def _is_of_prompt(call: OpenCall, turn: int) -> bool:
     """Whether the model made this call in this turn. Clients may call without a model meanwhile."""
-    return call.turn == turn and call.is_by_model and call.state == "waiting"
+    return call.turn == turn and call.caller.is_model and call.state == "waiting"
 
 
 async def turn_of(live: LiveSession) -> int:
@@ -122,7 +121,7 @@ async def turn_of(live: LiveSession) -> int:
     session = live.session
 
     def last_turn() -> int:
-        starts = events(session.records(kinds=(PromptStarted.kind,), newest_first=True))
+        starts = session.events(kinds=(PromptStarted.kind,), newest_first=True)
         for start in starts:
             if isinstance(start, PromptStarted) and start.parent_call_id is None:
                 return start.turn

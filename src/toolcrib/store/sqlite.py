@@ -15,8 +15,7 @@ from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.ledger.record import Head, Record
 from toolcrib.store import sqlite_rows
-from toolcrib.store.codec import encode_settings
-from toolcrib.store.leases import Leases, check_lease
+from toolcrib.store.leases import Leases
 from toolcrib.store.ledger_writer import DurableLedger
 from toolcrib.store.sqlite_reader import Reader
 from toolcrib.store.sqlite_rows import write_commits
@@ -83,11 +82,18 @@ class SqliteStore:
         return self._writer.transactions
 
     def acquire(
-        self, session_id: str, *, create: bool = True, settings: dict[str, Any] | None = None
+        self,
+        session_id: str,
+        *,
+        create: bool = True,
+        settings: dict[str, Any] | None = None,
+        owner: str | None = None,
     ) -> Lease:
-        """Become the writer. `settings` are kept only when the session is new."""
+        """Become the writer. `settings` and `owner` are kept only when the session is new."""
         return self._write().run(
-            lambda conn: self._leases.acquire(conn, session_id, settings, create=create)
+            lambda conn: self._leases.acquire(
+                conn, session_id, settings, create=create, owner=owner
+            )
         )
 
     def release(self, lease: Lease) -> None:
@@ -108,26 +114,14 @@ class SqliteStore:
         self._with_vault(lambda conn, vault: write_commits(conn, [(lease, commit)], vault))
 
     def sessions(
-        self, *, cursor: str | None = None, limit: int = PAGE_SIZE
+        self, *, owner: str | None = None, cursor: str | None = None, limit: int = PAGE_SIZE
     ) -> StorePage[SessionInfo]:
-        """Every session, oldest first."""
-        return self._read().sessions(cursor, limit)
+        """The sessions of a principal, or every session; oldest first."""
+        return self._read().sessions(owner, cursor, limit)
 
     def session(self, session_id: str) -> SessionInfo:
         """One session. Raises `SessionNotFound`."""
         return self._read().session(session_id)
-
-    def save_settings(self, lease: Lease, settings: dict[str, Any]) -> None:
-        """Replace the session's settings."""
-
-        def save(connection: sqlite3.Connection) -> None:
-            check_lease(connection, lease)
-            connection.execute(
-                "UPDATE sessions SET settings = ? WHERE session_id = ?",
-                (encode_settings(settings), lease.session_id),
-            )
-
-        self._write().run(save)
 
     def records(
         self,
@@ -156,13 +150,14 @@ class SqliteStore:
         self,
         *,
         session_id: str | None = None,
+        owner: str | None = None,
         state: ApprovalState | None = None,
         cursor: str | None = None,
         limit: int = PAGE_SIZE,
     ) -> StorePage[FiledApproval]:
         """The inbox, oldest first."""
         rows, end = self._read().numbered_page(
-            sqlite_rows.APPROVALS, (session_id, state), cursor, limit
+            sqlite_rows.APPROVALS, (session_id, owner, owner, state), cursor, limit
         )
         return StorePage(tuple(sqlite_rows.filed_approval(row, self._vault) for row in rows), end)
 
@@ -214,9 +209,9 @@ class SqliteStore:
         )
         return rows[0][0] if rows else None
 
-    def delete_payloads(self, lease: Lease) -> None:
+    def delete_payloads(self, lease: Lease, up_to: int) -> None:
         """Delete payloads, artifacts and used approvals, also from the write-ahead log."""
-        self._write().run(lambda conn: sqlite_rows.delete_payloads(conn, lease))
+        self._write().run(lambda conn: sqlite_rows.delete_payloads(conn, lease, up_to))
         self._writer.run(sqlite_rows.empty_log, is_transaction=False)
 
     def delete_session(self, session_id: str) -> None:

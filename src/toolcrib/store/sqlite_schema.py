@@ -12,10 +12,9 @@ from typing import Literal
 
 from toolcrib.errors import StoreError
 
-SCHEMA_VERSION = 1
 Synchronous = Literal["normal", "full"]
 
-_TABLES = """
+_VERSION_1 = """
 CREATE TABLE sessions (
     session_id TEXT PRIMARY KEY,
     created_at REAL NOT NULL,
@@ -82,6 +81,23 @@ CREATE TABLE artifacts (
 CREATE TABLE fence_floor (fence INTEGER NOT NULL);
 INSERT INTO fence_floor VALUES (0);
 """
+
+_VERSION_2 = """
+ALTER TABLE sessions ADD COLUMN owner TEXT;
+CREATE INDEX sessions_by_owner ON sessions (owner, created_at);
+UPDATE open_calls SET fact = CAST(json_set(CAST(fact AS TEXT), '$.caller', json_object(
+    'principal', json_extract(CAST(fact AS TEXT), '$.principal'),
+    'transport', json_extract(CAST(fact AS TEXT), '$.transport')
+)) AS BLOB) WHERE fact IS NOT NULL;
+CREATE INDEX ended_calls ON records (session_id, call_id) WHERE kind = 'tool.invoked';
+"""
+
+_MIGRATIONS = (_VERSION_1, _VERSION_2)
+"""What leads from each version to the next; a new file goes through all of them, so that new and
+migrated files are laid out alike. Statements end with a semicolon and hold no other.
+"""
+
+SCHEMA_VERSION = len(_MIGRATIONS)
 
 _WAL_ATTEMPTS = 100
 
@@ -168,15 +184,20 @@ def _enter_wal_mode(connection: sqlite3.Connection) -> None:
 
 
 def _ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the file to the newest version in one transaction: all of it, or none."""
     if _schema_version(connection, path) == SCHEMA_VERSION:
         return
-    # Of processes that open a new file at once, the first to get the lock makes the tables.
+    # Of processes that open a new or an older file at once, the first to get the lock migrates it.
     connection.execute("BEGIN IMMEDIATE")
-    if _schema_version(connection, path) == 0:
-        for statement in filter(str.strip, _TABLES.split(";")):
-            connection.execute(statement)
+    try:
+        for migration in _MIGRATIONS[_schema_version(connection, path) :]:
+            for statement in filter(str.strip, migration.split(";")):
+                connection.execute(statement)
         connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
-    connection.execute("COMMIT")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
 
 
 def _schema_version(connection: sqlite3.Connection, path: Path) -> int:

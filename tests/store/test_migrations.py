@@ -1,0 +1,161 @@
+"""Files of earlier versions: what was written then is read now."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.store.facts import FakeClock, write
+from toolcrib.errors import StoreError
+from toolcrib.ledger.events import SessionOpened
+from toolcrib.ledger.record import GENESIS, seal, verify
+from toolcrib.store import SqliteStore, sqlite_schema
+
+VERSION_1 = """
+CREATE TABLE sessions (
+    session_id TEXT PRIMARY KEY,
+    created_at REAL NOT NULL,
+    settings   BLOB NOT NULL,
+    head_seq   INTEGER NOT NULL,
+    head_hash  TEXT NOT NULL,
+    fence      INTEGER NOT NULL,
+    holder     TEXT,
+    expires_at REAL NOT NULL
+);
+CREATE TABLE records (
+    id             INTEGER PRIMARY KEY,
+    session_id     TEXT NOT NULL,
+    seq            INTEGER NOT NULL,
+    kind           TEXT NOT NULL,
+    at             REAL NOT NULL,
+    call_id        TEXT,
+    payload_digest TEXT NOT NULL,
+    previous       TEXT NOT NULL,
+    hash           TEXT NOT NULL,
+    UNIQUE (session_id, seq)
+);
+CREATE TABLE payloads (
+    id      INTEGER PRIMARY KEY REFERENCES records (id),
+    payload BLOB NOT NULL
+);
+CREATE TABLE open_calls (
+    opened     INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    call_id    TEXT NOT NULL,
+    fact       BLOB,
+    vault      TEXT,
+    UNIQUE (session_id, call_id)
+);
+CREATE INDEX open_calls_in_vault ON open_calls (session_id, call_id, vault) WHERE vault IS NOT NULL;
+CREATE TABLE approvals (
+    filed       INTEGER PRIMARY KEY,
+    approval_id TEXT NOT NULL UNIQUE,
+    session_id  TEXT NOT NULL,
+    digest      TEXT NOT NULL,
+    state       TEXT NOT NULL,
+    request     BLOB NOT NULL,
+    decided     BLOB,
+    vault       TEXT
+);
+CREATE INDEX approvals_by_session ON approvals (session_id, state);
+CREATE INDEX approvals_by_state ON approvals (state);
+CREATE INDEX edits_in_vault ON approvals (approval_id, session_id, vault) WHERE vault IS NOT NULL;
+CREATE TABLE grants (
+    made       INTEGER PRIMARY KEY,
+    grant_id   TEXT NOT NULL UNIQUE,
+    tool_id    TEXT NOT NULL,
+    session_id TEXT,
+    fact       BLOB NOT NULL
+);
+CREATE INDEX grants_by_tool ON grants (tool_id);
+CREATE TABLE artifacts (
+    session_id  TEXT NOT NULL,
+    artifact_id TEXT NOT NULL,
+    call_id     TEXT NOT NULL,
+    text        TEXT NOT NULL,
+    PRIMARY KEY (session_id, artifact_id)
+);
+CREATE TABLE fence_floor (fence INTEGER NOT NULL);
+INSERT INTO fence_floor VALUES (0);
+"""
+"""The layout of version 1, as that version wrote it."""
+
+
+def make_version_1(path: Path) -> None:
+    """A file of version 1 with one closed session, `old`, of one record."""
+    opened = seal(SessionOpened(session_id="old", at=1.0, fence=1), 1, GENESIS)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.executescript(VERSION_1)
+        connection.execute(
+            "INSERT INTO sessions VALUES ('old', 1.0, '{}', 1, ?, 1, NULL, 0)", (opened.hash,)
+        )
+        connection.execute(
+            "INSERT INTO records VALUES (1, 'old', 1, ?, 1.0, NULL, ?, ?, ?)",
+            (opened.kind, opened.payload_digest, opened.previous, opened.hash),
+        )
+        connection.execute("INSERT INTO payloads VALUES (1, ?)", (opened.payload,))
+        connection.execute("PRAGMA user_version=1")
+
+
+def layout(path: Path) -> set[tuple[str, str, str]]:
+    """Every column and index of a file; the order of columns does not count."""
+    with closing(sqlite3.connect(path)) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        columns = {
+            (table, *column)
+            for (table,) in tables.fetchall()
+            for column in connection.execute(
+                "SELECT name, type FROM pragma_table_info(?)", (table,)
+            )
+        }
+        indices = connection.execute(
+            "SELECT 'index', name, sql FROM sqlite_master WHERE sql LIKE '%INDEX%'"
+        )
+        return columns | set(indices.fetchall())
+
+
+def version_of(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+def test_a_file_of_version_1_is_migrated_when_it_is_opened(sqlite_path: Path) -> None:
+    """Its sessions are there, its ledger verifies, and it goes on."""
+    make_version_1(sqlite_path)
+
+    with SqliteStore(sqlite_path, clock=FakeClock()) as store:
+        assert [info.session_id for info in store.sessions().items] == ["old"]
+        before = verify(store.records("old"))
+        lease = store.acquire("old", create=False)
+        write(store, lease, 1)
+        after = verify(store.records("old"), before)
+
+    assert after is not None
+    assert after.seq == 2
+    assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION
+
+
+def test_a_migrated_file_is_laid_out_like_a_new_one(sqlite_path: Path, tmp_path: Path) -> None:
+    """No column and no index is missing from either."""
+    make_version_1(sqlite_path)
+    SqliteStore(sqlite_path).close()
+    SqliteStore(tmp_path / "new.sqlite3").close()
+
+    assert layout(sqlite_path) == layout(tmp_path / "new.sqlite3")
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(
+    sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All steps or none: a file is never between two versions."""
+    make_version_1(sqlite_path)
+    before = layout(sqlite_path)
+    broken = (VERSION_1, "CREATE TABLE half (done TEXT); CREATE NONSENSE")
+    monkeypatch.setattr(sqlite_schema, "_MIGRATIONS", broken)
+
+    with pytest.raises(StoreError, match="cannot be used"):
+        SqliteStore(sqlite_path)
+
+    assert layout(sqlite_path) == before
+    assert version_of(sqlite_path) == 1
