@@ -67,7 +67,7 @@ async def test_the_order_and_what_each_gets() -> None:
         ("global_post greet", "Hello, Ada12.3"),
     ]
     assert told(result) == ("success", "Hello, Ada12.34")
-    assert invocations(ctx.session)[0].params == {"who": "Ada12"}
+    assert invocations(ctx.session)[0].params == {"who": "Ada12", "times": 1}
 
 
 async def test_hooks_of_one_tool_leave_another_alone() -> None:
