@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import to_json
 
-from toolcrib.errors import InvalidDecision
+from toolcrib.errors import InvalidDecision, InvalidTool
 from toolcrib.tools.argument_names import ArgumentNames
 from toolcrib.tools.faults import pointer_of
 from toolcrib.tools.redaction import redactor_of
@@ -82,7 +82,7 @@ def changed_unseen(shown: Any, edited: Any, result: Any, at: str = "") -> str | 
     pairs: Iterable[tuple[Any, Any, Any, Any]] = ()
     match shown, edited, result:
         case {**before}, {**after}, {**final}:
-            both = before.keys() & after.keys()
+            both = [key for key in before if key in after]
             pairs = ((key, before[key], after[key], final.get(key)) for key in both)
         case [*before], [*after], [*final] if len(before) == len(after) == len(final):
             pairs = zip(range(len(before)), before, after, final, strict=True)
@@ -95,7 +95,12 @@ def changed_unseen(shown: Any, edited: Any, result: Any, at: str = "") -> str | 
 def _faults(request: ApprovalRequest, edited: dict[str, Any]) -> tuple[Fault, ...]:
     from toolcrib.tools.params import params_of_schema
 
-    params = params_of_schema(request.tool.name, request.parameters)
+    name, schema = request.tool.name, request.parameters
+    try:
+        params = params_of_schema(name, schema, is_foreign=True)
+    except InvalidTool:
+        # Only a schema of the host is taken without a bound.
+        params = params_of_schema(name, schema)
     try:
         params.parse(to_json(edited))
     except ValueError as error:

@@ -31,6 +31,8 @@ class Grant:
     expires_at: float | None = None
     uses_left: int | None = None
     revoked_at: float | None = None
+    tool_parts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The parts of the tool's identity, to say what changed when the grant covers it no more."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", checked_patterns(self.arguments))

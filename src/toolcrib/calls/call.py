@@ -116,6 +116,7 @@ class Call:
         "parent",
         "parent_call_id",
         "prepared",
+        "request_digest",
         "session",
         "started_at",
         "submitted",
@@ -139,6 +140,8 @@ class Call:
     """The call that this one is part of: made by its handler, or in a turn that it began."""
     frozen_ref: ToolRef | None
     """Which tool the call was frozen for, when that tool is not here any more."""
+    request_digest: str | None
+    """What was asked for, when whoever asked gave the call its id."""
     is_left_running: bool
     """True when the handler could not be stopped and goes on without the call."""
     is_over: bool
@@ -185,6 +188,7 @@ class Call:
             self._join(parent, turn)
         self.prepared: PreparedTool | None = None
         self.frozen_ref = None
+        self.request_digest = None
         self.params: Any = None
         self.context: ToolContext | None = None
         self.digest_cache: str | None = None

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from copy import deepcopy
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, assert_never
 
 from pydantic_core import from_json, to_json
@@ -23,11 +24,18 @@ from toolcrib.approval.rule import Subject, Verdict
 from toolcrib.calls.call import CallSuspended, calls_of
 from toolcrib.calls.digest import digest
 from toolcrib.calls.records import open_call
-from toolcrib.calls.request import ASKED_BY_TOOL, IN_DOUBT, LISTED, is_about_doubt, request_for
+from toolcrib.calls.request import (
+    ASKED_BY_TOOL,
+    CHANGED,
+    IN_DOUBT,
+    LISTED,
+    is_about_doubt,
+    request_for,
+)
 from toolcrib.calls.validate import take
 from toolcrib.errors import CallEnded, InvalidDecision
 from toolcrib.failures import Failure
-from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
+from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested, ApprovalSuperseded
 from toolcrib.store.store import (
     ApprovalFiled,
     ApprovalUsed,
@@ -36,6 +44,7 @@ from toolcrib.store.store import (
     ask_store,
     every,
 )
+from toolcrib.tools.identity import changes_between
 from toolcrib.tools.provider_tools import kind_of, provider_of
 
 if TYPE_CHECKING:
@@ -45,6 +54,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.grant import Grant
     from toolcrib.calls.call import Call
     from toolcrib.session.session import Session
+    from toolcrib.store.store import FiledApproval
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +109,8 @@ class Gate:
         """Get a yes from a grant or a person, or end or suspend the call."""
         grant = await self._take_grant(call, subject)
         if grant is None:
-            await self._settle(call, await self._file(call, verdict, "waiting"))
+            changes = await self._changes_since_grant(call, subject)
+            await self._settle(call, await self._file(call, verdict, "waiting", changes))
             return
         call.decided_by = Actor("grant", grant.grant_id)
         await self._session.approvals.note_use(grant, call.call_id)
@@ -113,6 +124,42 @@ class Gate:
         """Ask a person, and no grant, whether a call that may have run should run again."""
         call.failure = Failure("in_doubt", IN_DOUBT.reason)
         await self._settle(call, await self._file(call, IN_DOUBT, "in_doubt"))
+
+    async def ask_again(
+        self,
+        call: Call,
+        changes: tuple[str, ...],
+        earlier: FiledApproval | None,
+        *,
+        is_doubt: bool,
+    ) -> None:
+        """Ask about a call that was made when its tool was another. What was decided then is void,
+        and those who decide are shown what changed.
+        """
+        self.refuse_denied(call, is_doubt=is_doubt)
+        verdict = self.judge(call, subject_of(call))
+        state: OpenCallState = "waiting"
+        if is_doubt:
+            verdict, state = IN_DOUBT, "in_doubt"
+        elif verdict.effect != "ask":
+            verdict = CHANGED
+        request = await self._file(call, verdict, state, changes, earlier)
+        await self.go_on(call, request, None)
+
+    async def refuse(self, call: Call, decided: Decided, *, is_doubt: bool) -> None:
+        """End a call whose tool has changed with the no that it got before: it needs no new one."""
+        call.decided_by = decided.actor
+        session = self._session
+        await session.record(
+            ApprovalDecided(
+                session_id=session.session_id,
+                at=session.clock(),
+                call_id=call.call_id,
+                decided=decided,
+            ),
+            (ApprovalUsed(decided.approval_id),),
+        )
+        self.apply(call, decided, is_doubt=is_doubt)
 
     async def go_on(self, call: Call, request: ApprovalRequest, decided: Decided | None) -> None:
         """Take up a call that waited, with the decision on it if there is one."""
@@ -143,9 +190,17 @@ class Gate:
             return Explanation(subject.tool.id, self.judge(call, subject), ())
         return replace(policy.explain(subject), verdict=self.judge(call, subject))
 
-    async def _file(self, call: Call, verdict: Verdict, state: OpenCallState) -> ApprovalRequest:
+    async def _file(
+        self,
+        call: Call,
+        verdict: Verdict,
+        state: OpenCallState,
+        changes: tuple[str, ...] = (),
+        earlier: FiledApproval | None = None,
+    ) -> ApprovalRequest:
         session = self._session
-        request = request_for(call, verdict)
+        supersedes = None if earlier is None else earlier.request.approval_id
+        request = request_for(call, verdict, changes=changes, supersedes=supersedes)
         call.approval_id = request.approval_id
         calls = calls_of(session)
         # Claimed before it is filed: from then on another task could take the call up.
@@ -159,9 +214,31 @@ class Gate:
                 call_id=call.call_id,
                 request=request,
             ),
-            (ApprovalFiled(request), CallOpened(open_call(call, state))),
+            (
+                *(() if supersedes is None else (ApprovalUsed(supersedes),)),
+                ApprovalFiled(request),
+                CallOpened(open_call(call, state)),
+            ),
         )
+        if earlier is not None:
+            await self._record_superseded(call, request, earlier)
         return request
+
+    async def _record_superseded(
+        self, call: Call, request: ApprovalRequest, earlier: FiledApproval
+    ) -> None:
+        session = self._session
+        await session.record(
+            ApprovalSuperseded(
+                session_id=session.session_id,
+                at=session.clock(),
+                call_id=call.call_id,
+                approval_id=earlier.request.approval_id,
+                superseded_by=request.approval_id,
+                void=earlier.decided,
+                changes=request.changes,
+            )
+        )
 
     async def _settle(self, call: Call, request: ApprovalRequest) -> None:
         """Ask whoever can answer now; without a clear answer the call does not run."""
@@ -335,6 +412,18 @@ class Gate:
             if await ask_store(session.store, session.store.use_grant, grant.grant_id, now):
                 return grant
         return None
+
+    async def _changes_since_grant(self, call: Call, subject: Subject) -> tuple[str, ...]:
+        """What changed since a grant covered calls like this one; nothing when none did."""
+        session = self._session
+        now = session.clock()
+        for grant in await ask_store(session.store, self._grants_of, subject.tool.id):
+            earlier = replace(subject, tool=replace(subject.tool, digest=grant.tool_digest))
+            if grant.covers(earlier, session_id=session.session_id, now=now, call_id=call.call_id):
+                given = datetime.fromtimestamp(grant.created_at, UTC).strftime("%Y-%m-%d %H:%M")
+                mention = f"a grant by {grant.created_by.name} of {given} covered the earlier tool"
+                return (mention, *changes_between(grant.tool_parts, call.tool.identity.parts))
+        return ()
 
     def _grants_of(self, tool_id: str) -> list[Grant]:
         store = self._session.store

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.tool_table import ToolTable
     from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 
 class Path:
@@ -78,6 +79,11 @@ class Path:
         """The rest of the path, for a call that waited: `decision` settles whether it runs."""
         return self._conclude(call, self._walk_on(call, decision))
 
+    def adopt(self, call: Call, tool: PreparedTool) -> None:
+        """Give a call that is taken up a tool other than the one it was made for."""
+        call.resolve(tool)
+        call.context = self._make_context(call)
+
     async def _walk(self, call: Call) -> None:
         # 1. resolve
         if call.parent is not None:
@@ -86,7 +92,11 @@ class Path:
         if tool.ref.place != "local":
             self._execution.check_place(call)
         # 2. validate
-        validate(call, self._limits.max_arguments_bytes)
+        cost = tool.params.cost
+        if cost is None or cost.is_small(call.arguments):
+            validate(call, self._limits.max_arguments_bytes)
+        else:
+            await asyncio.to_thread(validate, call, self._limits.max_arguments_bytes)
         # 3. pre hooks
         chain = self._chains.get(call.name)
         if chain is not None or tool.wants_context:

@@ -117,6 +117,8 @@ def _end_facts(call: Call) -> dict[str, Any]:
         facts.update(depth=call.depth, parent_call_id=call.parent_call_id)
     if call.caller is not None:
         facts.update(principal=call.caller.principal, transport=call.caller.transport)
+    if call.request_digest is not None:
+        facts["request_digest"] = call.request_digest
     if call.artifact_id is not None:
         facts["artifact_id"] = call.artifact_id
         facts["artifact_digest"] = artifact_digest(_kept_text(call))
@@ -237,6 +239,7 @@ def open_call(call: Call, state: OpenCallState, decided: Decided | None = None) 
         arguments=call.arguments,
         submitted=None if call.submitted == call.arguments else call.submitted,
         digest=digest(call),
+        request_digest=call.request_digest,
         state=state,
         created_at=call.created_at,
         has_secrets=call.tool.redactor is not None,
@@ -248,4 +251,5 @@ def open_call(call: Call, state: OpenCallState, decided: Decided | None = None) 
         was_edited=call.was_edited,
         decided=decided,
         caller=call.caller or NOBODY,
+        tool_parts=call.tool.identity.parts,
     )

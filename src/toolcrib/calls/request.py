@@ -30,8 +30,23 @@ IN_DOUBT = Verdict(
 )
 
 
-def request_for(call: Call, verdict: Verdict) -> ApprovalRequest:
-    """A new request about a frozen call, bound to its digest."""
+CHANGED = Verdict(
+    "ask",
+    "tool_changed",
+    "The tool has changed since this call was made; no earlier decision counts.",
+)
+
+
+def request_for(
+    call: Call,
+    verdict: Verdict,
+    *,
+    changes: tuple[str, ...] = (),
+    supersedes: str | None = None,
+) -> ApprovalRequest:
+    """A new request about a frozen call, bound to its digest. `changes` say what is new about the
+    tool, in place of the request `supersedes`.
+    """
     session = call.session
     now = session.clock()
     limit = verdict.deadline_seconds
@@ -50,6 +65,9 @@ def request_for(call: Call, verdict: Verdict) -> ApprovalRequest:
         parameters=call.tool.declaration.parameters,
         argument_names=dict(names.spellings) if names is not None else {},
         metadata=_metadata(call),
+        changes=changes,
+        supersedes=supersedes,
+        tool_parts=dict(call.tool.identity.parts),
         parent_call_id=call.parent_call_id,
         turn=call.turn,
         caller=call.caller or NOBODY,

@@ -89,6 +89,18 @@ UPDATE open_calls SET fact = CAST(json_set(CAST(fact AS TEXT), '$.caller', json_
     'principal', json_extract(CAST(fact AS TEXT), '$.principal'),
     'transport', json_extract(CAST(fact AS TEXT), '$.transport')
 )) AS BLOB) WHERE fact IS NOT NULL;
+CREATE TABLE keys (
+    principal     TEXT NOT NULL,
+    operation     TEXT NOT NULL,
+    key           TEXT NOT NULL,
+    params_digest TEXT NOT NULL,
+    session_id    TEXT NOT NULL,
+    created_at    REAL NOT NULL,
+    after_turn    INTEGER NOT NULL,
+    outcome       BLOB,
+    PRIMARY KEY (principal, operation, key)
+) WITHOUT ROWID;
+CREATE INDEX keys_by_session ON keys (session_id);
 CREATE INDEX ended_calls ON records (session_id, call_id) WHERE kind = 'tool.invoked';
 """
 

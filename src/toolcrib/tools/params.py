@@ -25,7 +25,7 @@ from toolcrib.errors import InvalidTool
 from toolcrib.tools.argument_names import ArgumentNames
 from toolcrib.tools.canonical import Canonical, Dump, canonical_of
 from toolcrib.tools.faults import explain
-from toolcrib.tools.json_schema import input_parser
+from toolcrib.tools.json_schema import cost_of, input_parser
 from toolcrib.tools.secrets import is_secret
 from toolcrib.tools.signature import (
     Argument,
@@ -37,6 +37,7 @@ from toolcrib.tools.signature import (
 
 if TYPE_CHECKING:
     from toolcrib.failures import Fault
+    from toolcrib.tools.schema_cost import SchemaCost
     from toolcrib.tools.tool import Tool
 
 
@@ -256,6 +257,8 @@ class PreparedParams:
     dump: Dump = to_json
     names: ArgumentNames | None = None
     """The other names of arguments, where there are any."""
+    cost: SchemaCost | None = None
+    """What `parse` costs, for a foreign schema; None for a schema of the host."""
 
     def faults(self, error: Exception) -> tuple[Fault, ...]:
         """Return the faults behind an error that `parse` raised."""
@@ -266,7 +269,8 @@ def build_params(tool: Tool[Any, Any], signature: Signature | None = None) -> Pr
     """Prepare the params of a tool from its JSON Schema, its function or its params type."""
     match tool.calling:
         case "input":
-            return params_of_schema(tool.name, cast("Mapping[str, Any]", tool.json_schema))
+            schema = cast("Mapping[str, Any]", tool.json_schema)
+            return params_of_schema(tool.name, schema, is_foreign=tool.is_foreign)
         case "keywords":
             function = cast("Callable[..., Any]", tool.handler)
             return params_of_function(tool.name, function, signature)
@@ -274,9 +278,12 @@ def build_params(tool: Tool[Any, Any], signature: Signature | None = None) -> Pr
             return params_of_type(tool.name, tool.params_type)
 
 
-def params_of_schema(name: str, schema: Mapping[str, Any]) -> PreparedParams:
+def params_of_schema(
+    name: str, schema: Mapping[str, Any], *, is_foreign: bool = False
+) -> PreparedParams:
     """Prepare a handler that takes plain JSON input, described by a JSON Schema."""
-    return PreparedParams(schema=dict(schema), parse=input_parser(name, schema))
+    cost = cost_of(name, schema) if is_foreign else None
+    return PreparedParams(schema=dict(schema), parse=input_parser(name, schema, cost), cost=cost)
 
 
 def params_of_type(name: str, params_type: Any) -> PreparedParams:

@@ -13,13 +13,16 @@ from urllib.parse import unquote
 
 from pydantic_core import from_json, to_json
 
-from toolcrib.errors import InvalidTool
+from toolcrib.errors import InvalidTool, SchemaMismatch
 
 Node = dict[str, Any]
 
-MAX_DEFAULT_VALUES: Final = 1000
-"""How many values the defaults of one tool may add up to; a schema can nest them without end."""
+MAX_DEFAULT_BYTES: Final = 100_000
+"""How much the defaults of one tool may add up to as JSON; a schema can nest them without end."""
+MAX_FILLED_BYTES: Final = 1_000_000
+"""How much the defaults may add to the arguments of one call: a list can repeat them."""
 
+_TOO_MUCH: Final = f"Their defaults add up to more than {MAX_FILLED_BYTES} bytes; send fewer items."
 _KINDS: Final[dict[str, tuple[type[Any], ...]]] = {
     "string": (str,),
     "integer": (int,),
@@ -35,7 +38,8 @@ def filler_of(tool: str, schema: Mapping[str, Any]) -> Callable[[Any], bool] | N
     """Return a function that fills the defaults of `schema` into arguments, in place, and says
     whether it added any; `None` when there are none.
 
-    Raises `InvalidTool` when the defaults add up to too many values.
+    Raises `InvalidTool` when the defaults add up to too much. The function raises
+    `SchemaMismatch` when those of one call do.
     """
     if b'"default":' not in to_json(schema):
         return None
@@ -43,32 +47,42 @@ def filler_of(tool: str, schema: Mapping[str, Any]) -> Callable[[Any], bool] | N
     reader = _DefaultsReader(root)
     try:
         filler = reader.read([root])
-        budget = _Budget()
+        budget = _Budget(MAX_DEFAULT_BYTES)
         for part in reader.fillers():
             part.complete(budget)
     except (OverflowError, RecursionError):
         raise InvalidTool(
             f"tool {tool!r}: the defaults of its parameters add up to more than "
-            f"{MAX_DEFAULT_VALUES} values, or contain themselves; leave some of them out"
+            f"{MAX_DEFAULT_BYTES} bytes, or contain themselves; leave some of them out"
         ) from None
     except (KeyError, IndexError, ValueError):
         raise InvalidTool(f"tool {tool!r}: parameters: a $ref leads nowhere") from None
-    return filler.fill if any(part.defaults for part in reader.fillers()) else None
+    if not any(part.defaults for part in reader.fillers()):
+        return None
+
+    def fill(arguments: Any) -> bool:
+        try:
+            return _fill([filler], arguments, _Budget(MAX_FILLED_BYTES))
+        except OverflowError:
+            raise SchemaMismatch((), _TOO_MUCH) from None
+
+    return fill
 
 
 class _Budget:
-    """Counts the values that defaults add while they are worked out."""
+    """Counts what defaults add, in bytes of JSON."""
 
     __slots__ = ("_left",)
 
-    def __init__(self) -> None:
-        self._left = MAX_DEFAULT_VALUES
+    def __init__(self, size: int) -> None:
+        self._left = size
 
-    def spend(self) -> None:
-        """Take one value; raises `OverflowError` when there were too many."""
-        self._left -= 1
+    def spend(self, default: bytes) -> bytes:
+        """Return a default to add; raises `OverflowError` when that is too much."""
+        self._left -= len(default)
         if self._left < 0:
             raise OverflowError
+        return default
 
 
 class _Filler:
@@ -85,10 +99,6 @@ class _Filler:
         self.elements: _Filler | None = None
         self.branches: list[list[tuple[list[Node], _Filler]]] = []
 
-    def fill(self, value: Any) -> bool:
-        """Fill in what is missing in `value` and below it; says whether anything was."""
-        return _fill([self], value)
-
     def member(self, key: str | int) -> _Filler | None:
         """Return the filler of a property or an element, if there is one."""
         if isinstance(key, str):
@@ -98,15 +108,16 @@ class _Filler:
     def complete(self, budget: _Budget) -> None:
         """Fill the defaults of this place with those inside them, so that calls need not."""
         for key, default in self.defaults.items():
-            value = from_json(default)
-            budget.spend()
+            value = from_json(budget.spend(default))
             if _fill([self.members[key]], value, budget):
                 self.defaults[key] = to_json(value)
 
 
-def _fill(fillers: list[_Filler], value: Any, budget: _Budget | None = None) -> bool:
-    """Fill a value at a place that several fillers describe. It is visited once for all of them:
-    one by one, the visits would double with every level.
+def _fill(fillers: list[_Filler], value: Any, budget: _Budget) -> bool:
+    """Fill in what is missing in a value and below it; says whether anything was.
+
+    Several fillers may describe its place. It is visited once for all of them: one by one, the
+    visits would double with every level.
     """
     if not isinstance(value, dict | list):
         return False
@@ -115,11 +126,10 @@ def _fill(fillers: list[_Filler], value: Any, budget: _Budget | None = None) -> 
     if isinstance(value, dict):
         members = cast("Node", value)
         for filler in applied:
-            for key in filler.defaults.keys() - members.keys():
-                members[key] = from_json(filler.defaults[key])
-                is_changed = True
-                if budget is not None:
-                    budget.spend()
+            for key, default in filler.defaults.items():
+                if key not in members:
+                    members[key] = from_json(budget.spend(default))
+                    is_changed = True
         places: Iterable[tuple[str | int, Any]] = members.items()
     else:
         places = enumerate(cast("list[Any]", value))

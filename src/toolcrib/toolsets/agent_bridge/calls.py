@@ -160,7 +160,12 @@ class AgentCalls:
         try:
             with in_turn(turn_of(self._executor, run, waiting)):
                 outcome = await self._executor.call_in_run(
-                    run, name, arguments, call_id=call_id, caller=caller_of(run)
+                    run,
+                    name,
+                    # Those of a waiting call are frozen, whatever an approval has edited since.
+                    arguments if waiting is None else None,
+                    call_id=call_id,
+                    caller=caller_of(run),
                 )
         except RunSignal as error:
             raise error.signal from None
