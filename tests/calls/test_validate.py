@@ -236,7 +236,7 @@ class TestSize:
             """Echo."""
             return "ok"
 
-        deepest = "[" * 199 + "1" + "]" * 199
+        deepest = "[" * 149 + "1" + "]" * 149
 
         ended = await run(echo, f'{{"data": {deepest}}}')
         refused = await run(echo, f'{{"data": [{deepest}]}}')

@@ -10,9 +10,13 @@ from pydantic_core import PydanticSerializationError, to_json
 from toolcrib.calls.digest import digest
 from toolcrib.errors import CallEnded, UsageError
 from toolcrib.failures import Fault
+from toolcrib.ledger.encoding import is_deeper
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
+
+MAX_DEPTH = 150
+"""How deep arguments may be nested: approval requests and states hold them, and are deeper."""
 
 RawArguments = bytes | str | Mapping[str, Any] | None
 """Arguments as they arrive: JSON text, or a mapping that will be turned into JSON."""
@@ -53,7 +57,17 @@ def validate(call: Call, max_bytes: int) -> None:
             "invalid_arguments",
             f"The arguments of `{call.name}` are {size} bytes; at most {max_bytes} are taken.",
         )
+    check_depth(call)
     take(call, call.arguments)
+
+
+def check_depth(call: Call) -> None:
+    """End a call whose arguments are so deep that what holds them could not be read back."""
+    if is_deeper(call.arguments, MAX_DEPTH):
+        raise CallEnded(
+            "invalid_arguments",
+            f"The arguments of `{call.name}` are nested more than {MAX_DEPTH} deep.",
+        )
 
 
 def take(call: Call, submitted: bytes, *, after: str = "") -> None:
