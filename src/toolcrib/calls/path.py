@@ -29,7 +29,7 @@ from toolcrib.calls.records import (
 )
 from toolcrib.calls.redaction import shown_failure
 from toolcrib.calls.shape import shape
-from toolcrib.calls.validate import validate
+from toolcrib.calls.validate import take_again, validate
 from toolcrib.errors import ApprovalRequired, CallEnded, ControlFlow, ModelRetry, ToolTimeout
 from toolcrib.failures import Failure
 from toolcrib.session.turns import CALL_HERE
@@ -92,7 +92,11 @@ class Path:
         if tool.ref.place != "local":
             self._execution.check_place(call)
         # 2. validate
-        validate(call, self._limits.max_arguments_bytes)
+        cost = tool.params.cost
+        if cost is None or cost.is_small(call.arguments):
+            validate(call, self._limits.max_arguments_bytes)
+        else:
+            await asyncio.to_thread(validate, call, self._limits.max_arguments_bytes)
         # 3. pre hooks
         chain = self._chains.get(call.name)
         if chain is not None or tool.wants_context:
@@ -134,6 +138,9 @@ class Path:
             if approval is not None:
                 # Out of the slot: whoever takes long to answer holds up no other call.
                 await self._ask(call, approval)
+                if not call.is_settled and not call.was_edited:
+                    # The handler may have changed its params before it asked.
+                    take_again(call)
         # 8. post hooks
         if chain is not None and chain.has_post:
             await run_post_hooks(call, chain)

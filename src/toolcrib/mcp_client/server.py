@@ -164,7 +164,9 @@ class MountedServer:
         with anyio.fail_after(self._timing.timeout):
             listed = await connection.tools()
         identity = self._identify(connection)
-        tools = remote_tools(
+        # In a thread: a server may list many schemas, which are measured and compiled.
+        tools = await asyncio.to_thread(
+            remote_tools,
             listed,
             connection.rejected,
             self.source,

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.errors import LeaseHeld, Refused, SessionNotFound, UsageError
 from toolcrib.host_tools.session_tools import SessionTools
 from toolcrib.ledger.record import Record
-from toolcrib.runtime.client_tools import ClientCalls, new_client_tools, update_client_tools
+from toolcrib.runtime.client_tools import (
+    ClientCalls,
+    admit_client_tools,
+    new_client_tools,
+    update_client_tools,
+)
 from toolcrib.runtime.live_session import LiveSession, SessionOpening
 from toolcrib.runtime.messages import (
     CreateSession,
@@ -108,7 +113,8 @@ class LiveSessions:
             # The same read for a session that is not there and for one of somebody else.
             info = await self.seen(session_id, who)
             resting = self._resting.get(session_id)
-            if resting is None or not (info.owner == who.name or who.may("admin")):
+            may_wake = info.owner == who.name or who.may("admin") or session_id in self._shared
+            if resting is None or not may_wake:
                 raise Refused(
                     "not_found", f"session {session_id[:128]!r} is not open here; resume it"
                 )
@@ -143,6 +149,7 @@ class LiveSessions:
         return await self._create(params, who)
 
     async def _create(self, params: CreateSession, who: Principal) -> LiveSession:
+        await admit_client_tools(params.client_tools)
         await self._servers.ready()
         async with self._opening:
             session_id = params.session_id
@@ -169,6 +176,7 @@ class LiveSessions:
     async def resume(self, params: ResumeSession, who: Principal) -> LiveSession:
         """Open a session of the store. A live session stays as it is and gets the client tools."""
         self._config.callers_choose.check_environment(params.environment, who)
+        await admit_client_tools(params.client_tools)
         await self._servers.ready()
         async with self._opening:
             info = await self.seen(params.session_id, who)

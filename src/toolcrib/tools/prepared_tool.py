@@ -29,8 +29,8 @@ class Declaration:
 class PreparedTool:
     """A tool in the form that the executor uses.
 
-    `parse` and `invoke` repeat `params.parse` and the call of the handler, so that the hot path has
-    no indirection.
+    `parse`, `dump` and `invoke` repeat those of `params` and the call of the handler, so that the
+    hot path has no indirection.
     """
 
     tool: Tool[Any, Any]
@@ -43,6 +43,7 @@ class PreparedTool:
     """The beginning of every digest of a call: the tool and its digest."""
     params: PreparedParams
     parse: Callable[[bytes | str], Any]
+    dump: Callable[[Any], bytes]
     invoke: Invoke
     is_async: bool
     wants_context: bool
@@ -83,6 +84,7 @@ def prepare(tool: object, *, bind_to: BindTo = "code") -> PreparedTool:
         digest_prefix=digest_prefix,
         params=params,
         parse=params.parse,
+        dump=params.dump,
         invoke=bound.invoke,
         is_async=bound.is_async,
         wants_context=bound.wants_context,
@@ -130,9 +132,12 @@ def as_tool(declared: object) -> Tool[Any, Any]:
 
 
 def _output_check(tool: Tool[Any, Any]) -> Callable[[Any], None] | None:
-    from toolcrib.tools.json_schema import output_check
+    from toolcrib.tools.json_schema import cost_of, output_check
 
-    return None if tool.output_schema is None else output_check(tool.name, tool.output_schema)
+    if tool.output_schema is None:
+        return None
+    cost = cost_of(tool.name, tool.output_schema, "output_schema") if tool.is_foreign else None
+    return output_check(tool.name, tool.output_schema, cost)
 
 
 def _declare(tool: Tool[Any, Any], schema: dict[str, Any]) -> Declaration:
