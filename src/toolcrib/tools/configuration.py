@@ -108,7 +108,7 @@ def _parts(path: str, value: object, *, is_hidden: bool) -> Iterator[tuple[str, 
                     )
         case _ if callable(value):
             code = code_of(value)
-            yield path, Part(code.name, code.digest)
+            yield path, Part(code.name, f"{code.digest} {code.values}")
         case _:
             yield path, part_of(f"{type(value).__module__}.{type(value).__qualname__}")
 

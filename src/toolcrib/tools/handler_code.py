@@ -35,7 +35,8 @@ _LIBRARY: Final = frozenset({"toolcrib", *sys.stdlib_module_names})
 
 @dataclass(frozen=True, slots=True)
 class HandlerCode:
-    """The code of a handler: where it is defined, and its digest.
+    """The code of a handler: where it is defined, its digest, and that of the fixed values that it
+    was made with (`None` without any).
 
     `is_whole` is false when the handler has state, or code of another language, that the digest
     cannot cover: then a handler of the same digest may do something else.
@@ -43,6 +44,7 @@ class HandlerCode:
 
     name: str
     digest: str
+    values: str | None
     is_whole: bool
 
 
@@ -50,7 +52,8 @@ def code_of(handler: object) -> HandlerCode:
     """Return what is known of the code of a function, a method, a partial or a callable object."""
     walk = _CodeWalk()
     walk.callable(handler, 0)
-    return HandlerCode(_name(handler), walk.hasher.hexdigest(), walk.is_whole)
+    values = walk.values.hexdigest() if walk.has_values else None
+    return HandlerCode(_name(handler), walk.hasher.hexdigest(), values, walk.is_whole)
 
 
 def _name(handler: object) -> str:
@@ -62,10 +65,14 @@ def _name(handler: object) -> str:
 
 
 class _CodeWalk:
-    """Feeds everything that makes up a handler into one digest, each thing once."""
+    """Feeds everything that makes up a handler into two digests, each thing once: its code, and the
+    values that it was made with.
+    """
 
     def __init__(self) -> None:
         self.hasher = sha256()
+        self.values = sha256()
+        self.has_values = False
         self.is_whole = True
         self._seen: dict[int, object] = {}
 
@@ -177,22 +184,23 @@ class _CodeWalk:
                 self._value(value, depth + 1, name)
 
     def _values(self, values: Iterable[Any], depth: int) -> None:
-        for value in values:
-            self._value(value, depth + 1)
+        for position, value in enumerate(values):
+            self._value(value, depth + 1, str(position))
 
     def _named(self, values: Mapping[str, Any], depth: int) -> None:
         for name, value in sorted(values.items()):
             self._feed(name)
             self._value(value, depth + 1, name)
 
-    def _value(self, value: object, depth: int, name: str = "") -> None:
+    def _value(self, value: object, depth: int, name: str) -> None:
         if CREDENTIAL.search(name) and isinstance(value, str | bytes):
             self.is_whole = False
             self._feed("secret")
         elif _is_code(value):
             self.callable(value, depth)
         elif value is not None and _is_fixed(value):
-            self._feed(type(value).__qualname__, _spelt(value))
+            self.has_values = True
+            _feed(self.values, name, type(value).__qualname__, _spelt(value))
         else:
             # Nothing yet, or something that changes: the two are often the same thing in time.
             self.is_whole = self.is_whole and value is None
@@ -214,10 +222,14 @@ class _CodeWalk:
                 self._feed(type(constant).__qualname__, _spelt(constant))
 
     def _feed(self, *texts: str) -> None:
-        for text in texts:
-            data = text.encode(errors="surrogatepass")
-            self.hasher.update(b"%d:" % len(data))
-            self.hasher.update(data)
+        _feed(self.hasher, *texts)
+
+
+def _feed(hasher: Any, *texts: str) -> None:
+    for text in texts:
+        data = text.encode(errors="surrogatepass")
+        hasher.update(b"%d:" % len(data))
+        hasher.update(data)
 
 
 def _is_code(value: object) -> bool:
@@ -255,6 +267,9 @@ def _spelt(value: object) -> str:
                 f"{field.name}={_spelt(getattr(value, field.name))}" for field in fields(value)
             ]
             return f"{type(value).__qualname__}({', '.join(parts)})"
+        case int() if not isinstance(value, bool):
+            # Its decimal digits are limited, and hexadecimal ones are not.
+            return hex(value)
         case _:
             return repr(value)
 

@@ -155,6 +155,8 @@ def identity_of(
         code = code_of(worker)
         is_whole = code.is_whole
         parts["code"] = Part(code.name, code.digest)
+        if code.values is not None:
+            parts["handler_values"] = Part("set", code.values)
     exact = {name: [part.type, part.whole] for name, part in parts.items()}
     digest = hashlib.sha256(json.dumps(exact, sort_keys=True).encode()).hexdigest()
     texts = {name: part.text for name, part in parts.items()}
@@ -233,8 +235,8 @@ def _change(name: str, old: str | None, new: str | None) -> str:
     off = "off" if "on" in (old, new) else "not set"
     before, after = old or off, new or off
     bare_before, bare_after = _bare(before), _bare(after)
-    if name == "code" and bare_before == bare_after:
-        return "code changed"
+    if name in ("code", "handler_values") and bare_before == bare_after:
+        return f"{name} changed"
     if bare_before == bare_after:
         return f"{name} changed, in the part that is not shown: {bare_after}"
     return f"{name}: {bare_before} -> {bare_after}"
