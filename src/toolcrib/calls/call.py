@@ -78,8 +78,8 @@ class CallSuspended(Exception):
 class Call:
     """One call. Stages fill it in from top to bottom; nothing outside the executor sees it.
 
-    `arguments` is the JSON that counts: handlers and hooks get parsed copies, so nothing they
-    change can reach the record or the digest.
+    `arguments` is the JSON that counts: once validated, the canonical form of the params. Handlers
+    and hooks get parsed copies, so nothing they change can reach the record or the digest.
     """
 
     tool: PreparedTool
@@ -123,6 +123,7 @@ class Call:
         "scrubber",
         "session",
         "started_at",
+        "submitted",
         "task",
         "text",
         "text_value",
@@ -159,6 +160,8 @@ class Call:
     """True once there is a value or an error, from the tool or in its place."""
     is_plain_text: bool
     """True when the text is just the value, rendered."""
+    submitted: bytes
+    """The JSON that the params were made from: by the caller, a hook or an approver's edit."""
     whole_text: str | None
     """The whole rendered result, when the model gets only a part of it."""
     cancels: int
@@ -179,6 +182,7 @@ class Call:
         self.call_id = call_id
         self.name = name
         self.arguments = arguments
+        self.submitted = arguments
         self.session = session
         self.created_at = created_at
         self.caller = caller
@@ -257,6 +261,7 @@ class Call:
     def let_go(self) -> None:
         """Drop what only the running call needed: a ledger may keep the call for long."""
         self.params = None
+        self.submitted = self.arguments
         self.context = None
         self.value = None
         # Its traceback holds everything the handler held.

@@ -238,6 +238,7 @@ def open_call(call: Call, state: OpenCallState, decided: Decided | None = None) 
         call_id=call.call_id,
         tool=call.tool.ref,
         arguments=call.arguments,
+        submitted=None if call.submitted == call.arguments else call.submitted,
         digest=digest(call),
         request_digest=call.request_digest,
         state=state,
