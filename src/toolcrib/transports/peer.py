@@ -8,13 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from pydantic import Field
-
 from toolcrib.errors import Refused
-from toolcrib.runtime.messages import Nothing, OneSession, OperationParams
+from toolcrib.runtime.messages import Nothing, OneSession, OperationParams, Seq
 from toolcrib.runtime.operations import OPERATIONS, Operation
 from toolcrib.runtime.principal import OWNER
 from toolcrib.serving.refusals import as_refused
@@ -48,7 +46,7 @@ class Subscribe(OperationParams):
     """A subscription to the events of a session after a sequence number."""
 
     session_id: str
-    after: Annotated[int, Field(ge=0)] = 0
+    after: Seq = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
