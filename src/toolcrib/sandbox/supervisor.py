@@ -19,14 +19,18 @@ from contextlib import suppress
 from typing import Any
 
 PR_SET_DUMPABLE = 4
-PR_SET_KEEPCAPS = 8
 PR_SET_SECCOMP = 22
 PR_CAPBSET_DROP = 24
+PR_SET_SECUREBITS = 28
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_RAISE = 2
 SECCOMP_MODE_FILTER = 2
+NO_ROOT_NO_FIXUP = 0x0F
+"""Secure bits, locked: being root gives no privileges, and changing the user takes none. Without
+the second, `access` would say that a folder which can be entered cannot.
+"""
 CAP_DAC_READ_SEARCH = 2
 """The one capability that a command may keep: to enter closed folders, within its sandbox."""
 
@@ -74,12 +78,12 @@ def _become(user: int, enters_closed_folders: bool) -> None:
     that only root may enter, the right to enter them. Landlock confines that right too.
     """
     kept = {CAP_DAC_READ_SEARCH} if enters_closed_folders else set[int]()
+    _prctl(PR_SET_SECUREBITS, NO_ROOT_NO_FIXUP)
     with suppress(OSError):
         # Up to the last one that this kernel knows.
         for capability in range(64):
             if capability not in kept:
                 _prctl(PR_CAPBSET_DROP, capability)
-    _prctl(PR_SET_KEEPCAPS, 1)
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
