@@ -31,6 +31,8 @@ class Grant:
     expires_at: float | None = None
     uses_left: int | None = None
     revoked_at: float | None = None
+    tool_parts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The parts of the tool's identity, to say what changed when the grant covers it no more."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", checked_patterns(self.arguments))
@@ -49,7 +51,7 @@ class Grant:
             and self.tool_digest == subject.tool.digest
             and self.session_id in (None, session_id)
             and self.call_id in (None, call_id)
-            and first_mismatch(self.arguments, subject.arguments, "narrow") is None
+            and first_mismatch(self.arguments, subject.arguments, "narrow", subject.names) is None
         )
 
     def is_live(self, now: float) -> bool:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.caller import Caller
     from toolcrib.approval.policy import Explanation, Policy
     from toolcrib.session.session import Session
-    from toolcrib.tools.identity import Place
+    from toolcrib.tools.identity import BindTo, Place
     from toolcrib.tools.prepared_tool import Declaration, PreparedTool
 
 
@@ -39,7 +39,8 @@ class Executor:
     """Runs calls of a session's tools: validated, gated, recorded.
 
     Belongs to one event loop. `tools` may be of any style; `runners` run calls in places other
-    than this process; without an `approver`, calls that need one wait.
+    than this process; without an `approver`, calls that need one wait. Decisions are bound to the
+    code of the handlers; a host that gives other code another version may bind them to that.
     """
 
     def __init__(
@@ -52,11 +53,12 @@ class Executor:
         approver: Approver | None = None,
         runners: Mapping[Place, Runner] | None = None,
         limits: Limits | None = None,
+        bind_to: BindTo = "code",
     ) -> None:
         self.session = session
         self._calls = calls_of(session)
         self.limits = limits or DEFAULT_LIMITS
-        self._table = ToolTable(tools)
+        self._table = ToolTable(tools, bind_to=bind_to)
         self._hooks = hooks
         self._chains: dict[str, HookChain] = {}
         if hooks is not None:

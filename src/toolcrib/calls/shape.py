@@ -9,6 +9,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from toolcrib.calls.redaction import (
     encodable,
+    has_secrets,
     loggable,
     scrub,
     shown_arguments,
@@ -17,7 +18,13 @@ from toolcrib.calls.redaction import (
 )
 from toolcrib.errors import ToolTimeout
 from toolcrib.failures import Failure
-from toolcrib.ledger.encoding import encode_value, rendered
+from toolcrib.ledger.encoding import (
+    DEEPEST,
+    MOST_DIGITS,
+    encode_value,
+    is_readable,
+    rendered,
+)
 from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
@@ -32,8 +39,10 @@ logger = logging.getLogger(__name__)
 READER = "read_artifact"
 """The tool of `toolcrib.tools.artifacts`, by its name: nobody should have to import it."""
 
-DEEPEST = 200
-"""How deep JSON may be nested for its parser; fewer brackets cannot be deeper."""
+_UNREADABLE = (
+    f"it cannot be read back: it is nested more than {DEEPEST} deep, or holds a number of more "
+    f"than {MOST_DIGITS} digits"
+)
 
 
 def shape(call: Call, default_max_chars: int, table: ToolTable) -> None:
@@ -44,7 +53,7 @@ def shape(call: Call, default_max_chars: int, table: ToolTable) -> None:
         _render(call)
         if call.tool.check_output is not None and call.failure is None:
             _check_output(call, call.tool.check_output)
-    if call.failure is not None or call.tool.redactor is not None:
+    if call.failure is not None or has_secrets(call):
         _hide_secrets(call)
     if call.was_edited:
         call.is_plain_text = False
@@ -74,9 +83,8 @@ def _render(call: Call) -> None:
             call.failure = Failure("tool_error", message or f"`{call.name}` failed.")
     try:
         call.value_json = encoded = encode_value(value)
-        # What is short cannot be deep, and need not be counted.
-        if len(encoded) > DEEPEST:
-            _check_depth(encoded)
+        if not is_readable(encoded):
+            raise PydanticSerializationError(_UNREADABLE)
         call.text = _checked(message) if message else _text(value, call, encoded)
     except PydanticSerializationError as error:
         _refuse(call, value, str(error))
@@ -99,14 +107,6 @@ def _render_text(call: Call, value: str) -> None:
     call.is_plain_text = True
 
 
-def _check_depth(encoded: bytes) -> None:
-    if encoded.count(b"[") + encoded.count(b"{") > DEEPEST:
-        try:
-            from_json(encoded)
-        except ValueError as error:
-            raise PydanticSerializationError(f"it cannot be read back: {error}") from None
-
-
 def _checked(text: object) -> str:
     if not isinstance(text, str):
         raise TypeError(f"the text for the model is {_type_name(text)}, not str")
@@ -120,7 +120,7 @@ def _hide_secrets(call: Call) -> None:
     if call.failure is not None:
         call.failure = shown_failure(call, call.failure)
         call.text = call.failure.message
-    elif call.tool.redactor is not None:
+    elif has_secrets(call):
         # In the text of a JSON value, a secret with a quote in it would not be found.
         is_plain = call.is_plain_text
         call.text = rendered(shown_value(call)) if is_plain else scrub(call, call.text)

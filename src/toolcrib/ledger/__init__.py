@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from toolcrib.ledger.events import (
         ApprovalDecided,
         ApprovalRequested,
+        ApprovalSuperseded,
         CallInDoubt,
         CallStarted,
         CallUnrecorded,
@@ -45,6 +46,7 @@ __all__ = [
     "GENESIS",
     "ApprovalDecided",
     "ApprovalRequested",
+    "ApprovalSuperseded",
     "CallInDoubt",
     "CallStarted",
     "CallUnrecorded",
@@ -83,6 +85,7 @@ if not TYPE_CHECKING:
             "toolcrib.ledger.events": (
                 "ApprovalDecided",
                 "ApprovalRequested",
+                "ApprovalSuperseded",
                 "CallInDoubt",
                 "CallStarted",
                 "CallUnrecorded",

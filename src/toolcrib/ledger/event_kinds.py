@@ -5,6 +5,7 @@ from __future__ import annotations
 from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
+    ApprovalSuperseded,
     CallInDoubt,
     CallStarted,
     CallUnrecorded,
@@ -45,6 +46,7 @@ ALL_EVENTS: tuple[type[Event], ...] = (
     ToolUnavailable,
     ApprovalRequested,
     ApprovalDecided,
+    ApprovalSuperseded,
     GrantChanged,
     CallStarted,
     CallInDoubt,

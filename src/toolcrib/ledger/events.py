@@ -120,6 +120,20 @@ class ApprovalDecided(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalSuperseded(Event):
+    """The tool of a waiting call has changed, so a new request took the place of `approval_id`."""
+
+    kind: ClassVar[str] = "approval.superseded"
+    call_id: str
+    approval_id: str
+    superseded_by: str
+    void: Decided | None = None
+    """The decision on the earlier request, if there was one; it lets nothing run."""
+    changes: tuple[str, ...] = ()
+    """What changed in the tool, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GrantChanged(Event):
     """A standing grant was made, used or revoked."""
 

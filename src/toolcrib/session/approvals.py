@@ -98,6 +98,7 @@ class Approvals:
             actor=by,
             now=session.clock(),
         )
+        grant = replace(grant, tool_parts=request.tool_parts)
         await ask_store(session.store, session.store.add_grant, grant)
         await self._note_grant(grant, "made", by)
         return grant

@@ -7,8 +7,8 @@ every store: a commit follows exactly the record at which the ledger ends.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from toolcrib.approval.caller import NOBODY, Caller
@@ -50,8 +50,12 @@ class OpenCall:
     was_edited: bool = False
     decided: Decided | None = None
     """The decision that was taken and has not been acted on yet."""
+    submitted: bytes | None = None
+    """The JSON that the frozen arguments were made from, where it is another."""
     caller: Caller = NOBODY
     """Who asked for the call."""
+    tool_parts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The parts of the tool's identity, to say what changed when the call is taken up."""
     request_digest: str | None = None
     """What they asked for, when they gave the call its id."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from toolcrib.errors import LedgerBroken
+from toolcrib.errors import LedgerBroken, UsageError
 from toolcrib.ledger.events import SessionOpened, SessionRestored, SettingsSaved, ToolInvoked
 from toolcrib.ledger.record import ChainCheck, Head, Record
 from toolcrib.store.codec import encode_settings
@@ -73,7 +73,10 @@ def settings_digest(settings: dict[str, Any], owner: str | None) -> str:
     """
     covered = {name: value for name, value in settings.items() if name != "turn" and value}
     # Through JSON, so that it is the same before and after they were stored.
-    stored = from_json(encode_settings(covered))
+    try:
+        stored = from_json(encode_settings(covered))
+    except ValueError as error:
+        raise UsageError(f"the settings of a session must be JSON: {error}") from None
     return sha256(json.dumps([owner, stored], sort_keys=True).encode()).hexdigest()
 
 
