@@ -147,6 +147,8 @@ def approval_facts(filed: FiledApproval) -> ApprovalFacts:
         deadline=request.deadline,
         parameters=request.parameters,
         metadata=request.metadata,
+        changes=list(request.changes),
+        supersedes=request.supersedes,
         decided_by=decided.actor.name if decided else None,
     )
 

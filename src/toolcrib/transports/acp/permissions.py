@@ -147,7 +147,11 @@ def _request(approval: ApprovalFacts, kind: ToolKind) -> RequestPermissionReques
         kind=kind,
         status="pending",
         raw_input=approval.arguments,
-        content=[*proposed_edit(approval.tool, approval.arguments), text_content(approval.reason)],
+        content=[
+            *proposed_edit(approval.tool, approval.arguments),
+            text_content(approval.reason),
+            *(text_content(f"Changed: {change}") for change in approval.changes),
+        ],
         locations=locations_of(approval.arguments),
     )
     options = [

@@ -174,6 +174,7 @@ def _text(facts: ApprovalFacts) -> str:
         shown_json(facts.arguments),
         f"Why you are asked: {showable(facts.reason)}",
     ]
+    lines += [f"Changed: {showable(change)}" for change in facts.changes]
     if facts.metadata:
         lines.append(f"Details: {shown_json(facts.metadata)}")
     return "\n\n".join(lines)
