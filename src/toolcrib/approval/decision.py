@@ -25,6 +25,8 @@ class ApprovalRequest:
     deadline: float | None = None
     parameters: dict[str, Any] = field(default_factory=dict[str, Any])
     """The tool's JSON Schema, against which edited arguments are checked."""
+    argument_names: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """The keys in that schema by each other name that an argument goes by."""
     metadata: dict[str, Any] | None = None
     changes: tuple[str, ...] = ()
     """What changed in the tool since an earlier decision on the same call or a grant for it, in

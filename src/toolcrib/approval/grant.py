@@ -51,7 +51,7 @@ class Grant:
             and self.tool_digest == subject.tool.digest
             and self.session_id in (None, session_id)
             and self.call_id in (None, call_id)
-            and first_mismatch(self.arguments, subject.arguments, "narrow") is None
+            and first_mismatch(self.arguments, subject.arguments, "narrow", subject.names) is None
         )
 
     def is_live(self, now: float) -> bool:

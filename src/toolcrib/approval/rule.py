@@ -11,6 +11,7 @@ from toolcrib.approval.caller import NOBODY, Caller
 from toolcrib.approval.globs import Stance, has_wildcard, name_matches
 from toolcrib.approval.pattern import Patterns, checked_patterns, first_mismatch
 from toolcrib.errors import InvalidPolicy
+from toolcrib.tools.argument_names import ArgumentNames
 from toolcrib.tools.identity import Place, ToolRef
 
 Effect = Literal["allow", "ask", "deny"]
@@ -44,6 +45,8 @@ class Subject:
     """The hosted kind of the tool, if it has one."""
     provider: str | None = None
     """The provider of that kind."""
+    names: ArgumentNames | None = None
+    """The other names of the tool's arguments, where there are any."""
     caller: Caller = NOBODY
     """Who asks for the call."""
 
@@ -99,7 +102,7 @@ class Rule:
             return "kind"
         if not _is_met(self.provider, subject.provider):
             return "provider"
-        return first_mismatch(self.arguments, subject.arguments, self._stance)
+        return first_mismatch(self.arguments, subject.arguments, self._stance, subject.names)
 
     @property
     def names_one_tool(self) -> bool:

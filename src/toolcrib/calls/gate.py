@@ -17,7 +17,7 @@ from pydantic_core import from_json, to_json
 from toolcrib.approval.approvers import Approver, Reply, read_reply
 from toolcrib.approval.caller import NOBODY
 from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Deny, Expire
-from toolcrib.approval.edit import check_edit, restore_secrets
+from toolcrib.approval.edit import changed_unseen, check_edit, restore_secrets
 from toolcrib.approval.globs import name_matches
 from toolcrib.approval.policy import Explanation, Policy, default_verdict
 from toolcrib.approval.rule import Subject, Verdict
@@ -32,7 +32,7 @@ from toolcrib.calls.request import (
     is_about_doubt,
     request_for,
 )
-from toolcrib.calls.validate import check_depth, parse_arguments
+from toolcrib.calls.validate import check_depth, take
 from toolcrib.errors import CallEnded, InvalidDecision
 from toolcrib.failures import Failure
 from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested, ApprovalSuperseded
@@ -361,13 +361,24 @@ class Gate:
 
     def _edit(self, call: Call, edited: dict[str, Any]) -> None:
         """Put edited arguments in place: they are validated and frozen like any others."""
+        names, shown = call.tool.params.names, from_json(call.arguments)
+        if names is not None:
+            edited = names.respell(edited, names.shape)
         if call.tool.redactor is not None:
-            edited = restore_secrets(edited, from_json(call.arguments))
+            edited = restore_secrets(edited, shown)
         call.arguments = to_json(edited)
+        call.freeze()
         check_depth(call)
-        call.params = parse_arguments(call, call.arguments, after=" after they were edited")
+        take(call, call.arguments, after=" after they were edited")
         call.freeze()
         call.was_edited = True
+        pointer = changed_unseen(shown, edited, from_json(call.arguments))
+        if pointer is not None:
+            raise CallEnded(
+                "invalid_arguments",
+                f"`{call.name}` was not run: with the edit, validation changes {pointer}, which "
+                "the edit left as it was shown. Deny the call, and let the model call again.",
+            )
 
     async def _decide_by_grant(self, call: Call, request: ApprovalRequest) -> Decided | None:
         """Let a grant answer a filed request, unless somebody has: an exact decision comes first.
@@ -426,6 +437,7 @@ def subject_of(call: Call) -> Subject:
     return Subject(
         tool=call.tool.ref,
         arguments=from_json(call.arguments),
+        names=call.tool.params.names,
         is_read_only=tool.is_read_only,
         requires_approval=tool.requires_approval,
         kind=kind_of(tool),

@@ -29,7 +29,7 @@ from toolcrib.calls.records import (
 )
 from toolcrib.calls.redaction import shown_failure
 from toolcrib.calls.shape import shape
-from toolcrib.calls.validate import validate
+from toolcrib.calls.validate import take_again, validate
 from toolcrib.errors import ApprovalRequired, CallEnded, ControlFlow, ModelRetry, ToolTimeout
 from toolcrib.failures import Failure
 from toolcrib.session.turns import CALL_HERE
@@ -138,6 +138,9 @@ class Path:
             if approval is not None:
                 # Out of the slot: whoever takes long to answer holds up no other call.
                 await self._ask(call, approval)
+                if not call.is_settled and not call.was_edited:
+                    # The handler may have changed its params before it asked.
+                    take_again(call)
         # 8. post hooks
         if chain is not None and chain.has_post:
             await run_post_hooks(call, chain)

@@ -50,6 +50,7 @@ def request_for(
     session = call.session
     now = session.clock()
     limit = verdict.deadline_seconds
+    names = call.tool.params.names
     return ApprovalRequest(
         approval_id=f"apr_{uuid.uuid4().hex[:16]}",
         session_id=session.session_id,
@@ -62,6 +63,7 @@ def request_for(
         created_at=now,
         deadline=None if limit is None else now + limit,
         parameters=call.tool.declaration.parameters,
+        argument_names=dict(names.spellings) if names is not None else {},
         metadata=_metadata(call),
         changes=changes,
         supersedes=supersedes,

@@ -9,7 +9,7 @@ from toolcrib.approval.decision import Deny, Expire
 from toolcrib.calls.call import Call, calls_of
 from toolcrib.calls.outcome import run_all
 from toolcrib.calls.recorded_call import request_digest
-from toolcrib.calls.validate import RawArguments, encode_arguments, parse_arguments
+from toolcrib.calls.validate import RawArguments, encode_arguments, take, take_again
 from toolcrib.errors import CallEnded, UsageError
 from toolcrib.ledger.events import ToolUnavailable
 from toolcrib.store.store import ask_store
@@ -135,8 +135,10 @@ class Resumption:
             caller=open_call.caller,
             deadline=deadline,
         )
+        call.submitted = open_call.submitted or open_call.arguments
         call.approval_id = open_call.approval_id
         call.request_digest = open_call.request_digest
+        call.hides_arguments = open_call.has_secrets and open_call.parent_call_id is not None
         call.attempt = open_call.attempt
         call.was_edited = open_call.was_edited
         call.depth = open_call.depth
@@ -162,7 +164,7 @@ class Resumption:
         if call.prepared is None:
             await self._ask_again(call, open_call, tool, filed)
             return
-        call.params = parse_arguments(call, call.arguments)
+        take_again(call)
         is_asked_about_doubt = filed is not None and is_about_doubt(filed.request)
         is_open = filed is not None and filed.state != "used"
         if open_call.decided is not None:
@@ -212,11 +214,11 @@ class Resumption:
         if decided is not None and is_open and isinstance(decided.decision, Deny | Expire):
             await self._gate.get().refuse(call, decided, is_doubt=is_asked_about_doubt)
         self._path.adopt(call, tool)
-        call.digest_cache = None
         try:
-            call.params = parse_arguments(call, call.arguments)
+            take(call, call.submitted)
         except CallEnded:
             await self._end_unavailable(call, open_call, "has changed")
+        call.freeze()
         changes = changes_between(open_call.tool_parts, tool.identity.parts)
         earlier = filed if is_open else None
         await self._gate.get().ask_again(call, changes, earlier, is_doubt=is_doubt)

@@ -50,6 +50,8 @@ class OpenCall:
     was_edited: bool = False
     decided: Decided | None = None
     """The decision that was taken and has not been acted on yet."""
+    submitted: bytes | None = None
+    """The JSON that the frozen arguments were made from, where it is another."""
     caller: Caller = NOBODY
     """Who asked for the call."""
     tool_parts: Mapping[str, str] = field(default_factory=dict[str, str])

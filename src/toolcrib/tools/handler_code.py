@@ -267,6 +267,9 @@ def _spelt(value: object) -> str:
                 f"{field.name}={_spelt(getattr(value, field.name))}" for field in fields(value)
             ]
             return f"{type(value).__qualname__}({', '.join(parts)})"
+        case int() if abs(value) >= 10**4000:
+            # Python spells no such number in decimal.
+            return hex(value)
         case _:
             return repr(value)
 

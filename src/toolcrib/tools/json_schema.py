@@ -41,12 +41,16 @@ def check_output_schema(name: str, schema: object, *, is_foreign: bool = False) 
 def input_parser(
     name: str, schema: Mapping[str, Any], cost: SchemaCost | None = None
 ) -> Callable[[bytes | str], Any]:
-    """Return a function from JSON text to plain input. It raises `ValueError` for invalid input,
-    and with `cost` for input that would take too long to check.
+    """Return a function from JSON text to plain input, with the schema's defaults filled in. It
+    raises `ValueError` for invalid input, and with `cost` for input that would take too long to
+    check.
     """
     from pydantic_core import from_json
 
+    from toolcrib.tools.schema_defaults import filler_of
+
     validator = _compile(name, dict(schema), is_foreign=cost is not None)
+    fill = filler_of(name, schema)
     is_valid, iter_errors = validator.is_valid, validator.iter_errors
 
     def parse(raw: bytes | str) -> Any:
@@ -54,7 +58,8 @@ def input_parser(
             data = from_json(raw, allow_inf_nan=False)
         except ValueError as error:
             raise NotJson(str(error)) from None
-        if is_valid(data):
+        # Checked again with the defaults: the tool gets them as if they had been sent.
+        if is_valid(data) and (fill is None or not fill(data) or is_valid(data)):
             return data
         raise SchemaMismatch(tuple(iter_errors(data)))
 
@@ -66,7 +71,7 @@ def input_parser(
             raise NotJson(str(error)) from None
         if not cost.is_small(raw):
             cost.estimate(data)
-        if is_valid(data):
+        if is_valid(data) and (fill is None or not fill(data) or is_valid(data)):
             return data
         raise cost.explain(validator, data)
 

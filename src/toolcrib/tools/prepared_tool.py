@@ -29,8 +29,8 @@ class Declaration:
 class PreparedTool:
     """A tool in the form that the executor uses.
 
-    `parse` and `invoke` repeat `params.parse` and the call of the handler, so that the hot path has
-    no indirection.
+    `parse`, `dump` and `invoke` repeat those of `params` and the call of the handler, so that the
+    hot path has no indirection.
     """
 
     tool: Tool[Any, Any]
@@ -43,6 +43,7 @@ class PreparedTool:
     """The beginning of every digest of a call: the tool and its digest."""
     params: PreparedParams
     parse: Callable[[bytes | str], Any]
+    dump: Callable[[Any], bytes]
     invoke: Invoke
     is_async: bool
     wants_context: bool
@@ -83,6 +84,7 @@ def prepare(tool: object, *, bind_to: BindTo = "code") -> PreparedTool:
         digest_prefix=digest_prefix,
         params=params,
         parse=params.parse,
+        dump=params.dump,
         invoke=bound.invoke,
         is_async=bound.is_async,
         wants_context=bound.wants_context,
