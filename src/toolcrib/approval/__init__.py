@@ -8,6 +8,7 @@ from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver, CallbackApprover, Reply
+    from toolcrib.approval.caller import Caller
     from toolcrib.approval.decision import (
         Actor,
         Answer,
@@ -34,6 +35,7 @@ __all__ = [
     "Approver",
     "Between",
     "CallbackApprover",
+    "Caller",
     "Caution",
     "Decided",
     "Decision",
@@ -65,6 +67,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "toolcrib.approval.approvers": ("Approver", "CallbackApprover", "Reply"),
+            "toolcrib.approval.caller": ("Caller",),
             "toolcrib.approval.decision": (
                 "Actor",
                 "Answer",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from toolcrib.approval.caller import NOBODY, Caller
 from toolcrib.approval.globs import Stance, has_wildcard, name_matches
 from toolcrib.approval.pattern import Patterns, checked_patterns, first_mismatch
 from toolcrib.errors import InvalidPolicy
@@ -43,6 +44,8 @@ class Subject:
     """The hosted kind of the tool, if it has one."""
     provider: str | None = None
     """The provider of that kind."""
+    caller: Caller = NOBODY
+    """Who asks for the call."""
 
 
 @dataclass(frozen=True, slots=True)

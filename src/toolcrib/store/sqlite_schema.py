@@ -83,6 +83,15 @@ INSERT INTO fence_floor VALUES (0);
 """
 
 _VERSION_2 = """
+ALTER TABLE approvals ADD COLUMN deadline REAL;
+ALTER TABLE approvals ADD COLUMN ballot BLOB;
+UPDATE approvals SET deadline = json_extract(CAST(request AS TEXT), '$.deadline');
+CREATE INDEX approvals_by_deadline ON approvals (deadline)
+    WHERE state = 'pending' AND deadline IS NOT NULL;
+-- Grants of version 1 name nobody and are bound to less than what runs, so people are asked again
+DELETE FROM grants;
+ALTER TABLE grants ADD COLUMN expires_at REAL;
+CREATE INDEX grants_by_expiry ON grants (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX ended_calls ON records (session_id, call_id) WHERE kind = 'tool.invoked';
 """
 
