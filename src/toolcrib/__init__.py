@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from toolcrib._version import __version__
     from toolcrib.adapters.answer import PromptResponse
     from toolcrib.approval.approvers import CallbackApprover, Reply
+    from toolcrib.approval.caller import Caller
     from toolcrib.approval.decision import Actor, Answer, Approve, Deny
     from toolcrib.approval.grant import Grant, NewGrant
     from toolcrib.approval.policy import Policy
     from toolcrib.approval.policy_file import load_policy
     from toolcrib.approval.rule import Rule
     from toolcrib.approval.terminal import TerminalApprover
-    from toolcrib.calls.call import Caller
     from toolcrib.calls.executor import Executor
     from toolcrib.calls.hooks import GlobalHooks, Hooks, Refuse
     from toolcrib.calls.outcome import CallRequest, Limits, Outcome
@@ -118,7 +118,7 @@ if not TYPE_CHECKING:
             "toolcrib.approval.policy_file": ("load_policy",),
             "toolcrib.approval.rule": ("Rule",),
             "toolcrib.approval.terminal": ("TerminalApprover",),
-            "toolcrib.calls.call": ("Caller",),
+            "toolcrib.approval.caller": ("Caller",),
             "toolcrib.calls.executor": ("Executor",),
             "toolcrib.calls.hooks": ("GlobalHooks", "Hooks", "Refuse"),
             "toolcrib.calls.outcome": ("CallRequest", "Limits", "Outcome"),

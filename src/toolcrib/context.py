@@ -23,6 +23,8 @@ class AgentContext:
                 "pass the options to the session"
             )
         self.session = Session(**options) if session is None else session
+        self.bridges: dict[object, Any] = {}
+        """What toolsets keep for the runs of agents in this context."""
         if self.session.deps is None:
             self.session.deps = self
 

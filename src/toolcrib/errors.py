@@ -36,6 +36,7 @@
     ├── BackendFailed               a model backend of the embedded provider could not answer
     ├── WebUnavailable              a web source of the embedded provider cannot be reached
     ├── UnreadableDocument          a document without readable text
+    ├── EgressRefused               an address that a caller chose and the host does not allow
     ├── SandboxUnavailable          nothing here can confine a program
     ├── SandboxFailed               a sandbox was not made; nothing has run
     ├── SandboxedToolFailed         a handler's confined process raised, crashed or met a limit
@@ -334,6 +335,18 @@ class WebUnavailable(ToolcribError):
 
 class UnreadableDocument(ToolcribError):
     """The text of a document cannot be read."""
+
+
+class EgressRefused(ToolcribError):
+    """An address that a caller or a model chose, and that the host does not allow. The message
+    names the host as it was written, not where it leads to. `allow` is what the host would allow.
+    """
+
+    def __init__(self, host: str, reason: str, allow: str | None) -> None:
+        shown = "".join(letter if letter.isprintable() else "?" for letter in host[:255])
+        advice = "" if allow is None else f"; the host can allow it with `--allow-egress {allow}`"
+        super().__init__(f"no connection to {shown!r}: {reason}{advice}")
+        self.host = host
 
 
 class SandboxUnavailable(ToolcribError):

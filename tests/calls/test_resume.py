@@ -11,8 +11,9 @@ import pytest
 from tests.calls.payments import JO, Desk, kind_of
 from tests.helpers.patience import PATIENCE
 from toolcrib.approval.approvers import Reply
+from toolcrib.approval.caller import Caller
 from toolcrib.approval.decision import ApprovalRequest, Approve, Deny
-from toolcrib.calls.call import Caller, calls_of
+from toolcrib.calls.call import calls_of
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks
 from toolcrib.calls.outcome import CallRequest

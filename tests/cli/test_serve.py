@@ -122,7 +122,7 @@ async def test_forms_at_mcp_clients_decide_if_that_is_said(
     """--approve-by-elicitation: with `always` the answer of a client counts whose token may only
     call; with `never` it is not asked.
     """
-    (folder / "token").write_text("owners-token-12345\ncallers-token-1234 ada read,call\n", "utf-8")
+    (folder / "token").write_text("owners-token-12345\ncallers-token-1234 ada caller\n", "utf-8")
     (folder / "token").chmod(0o600)
 
     async def approve(context: Any, params: Any) -> ElicitResult:

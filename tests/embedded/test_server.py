@@ -79,7 +79,7 @@ async def test_a_socket_has_the_same_gate(place: Place) -> None:
 
 async def test_who_may_only_read_has_nothing_run() -> None:
     """A token with the scope `read` lists, and cannot ask."""
-    reader = Token("a-token-that-may-read", Principal("auditor", frozenset({"read"})))
+    reader = Token("a-token-that-may-read", Principal("auditor", frozenset({"auditor"})))
     async with (
         EmbeddedProvider(Puppet(hello)) as provider,
         ProviderServer(provider, port=0, tokens=Tokens([reader])) as server,

@@ -28,8 +28,8 @@ NUMBERS: Json = {
 }
 ANYTHING: Json = {"type": "object"}
 
-CALLER = Principal("bot", frozenset({"read", "call"}))
-BOSS = Principal("ann", frozenset({"read", "approve"}))
+CALLER = Principal("bot", frozenset({"caller"}))
+BOSS = Principal("ann", frozenset({"approver", "auditor"}))
 
 
 async def add(given: Json, context: ToolContext) -> int:

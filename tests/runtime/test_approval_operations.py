@@ -263,5 +263,5 @@ async def test_the_caller_cannot_approve() -> None:
         inbox = await runtime.ask("approvals.list", None, CALLER)
 
     assert refused.kind == "forbidden"
-    assert "'approve'" in refused.message
+    assert "'approver'" in refused.message
     assert len(inbox.approvals) == 1

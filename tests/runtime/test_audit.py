@@ -12,13 +12,13 @@ from toolcrib import Caller, MarkdownSection, Prompt, Session, SqliteStore, Tool
 from toolcrib.adapters.openai import Governance
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.ledger.record import events as told_of
-from toolcrib.runtime.principal import SCOPES, Principal
+from toolcrib.runtime.principal import Principal
 from toolcrib.store.store import Store
 from toolcrib.testing import calls, says
 from toolcrib.tools.web_search import web_search_tool
 
-ANN = Principal("ann", frozenset(SCOPES), "http")
-BOB = Principal("bob", frozenset(SCOPES), "websocket")
+ANN = Principal("ann", frozenset({"admin"}), transport="http")
+BOB = Principal("bob", frozenset({"admin"}), transport="websocket")
 ADD = {"a": 1, "b": 2}
 
 

@@ -120,7 +120,7 @@ async def test_a_listing_says_all_of_a_tool() -> None:
 
 async def test_every_attempt_is_audited() -> None:
     """R46: completed, invalid and unknown calls leave a record with who, over what, and how."""
-    who = Principal("bot", frozenset({"call"}), transport="carrier pigeon")
+    who = Principal("bot", frozenset({"caller"}), transport="carrier pigeon")
     async with serving(host_tool("add")) as runtime:
         session_id = await new_session(runtime)
         for name, arguments in (("add", {"a": 1, "b": 2}), ("add", {}), ("nothing", {})):

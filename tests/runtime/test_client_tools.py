@@ -240,11 +240,11 @@ async def test_what_the_client_raises_is_the_tools_failure() -> None:
     assert "the editor says no" in result.failure.message
 
 
-ANN = Principal("ann", frozenset({"read", "call"}))
-BOB = Principal("bob", frozenset({"read", "call"}))
+ANN = Principal("ann", frozenset({"caller"}))
+BOB = Principal("bob", frozenset({"caller"}))
 ADMIN = Principal("root", frozenset({"admin"}))
-READER = Principal("eve", frozenset({"read"}))
-APPROVER = Principal("lou", frozenset({"approve"}))
+READER = Principal("eve", frozenset({"auditor"}))
+APPROVER = Principal("lou", frozenset({"approver"}))
 
 
 async def brought_by_ann(runtime: Runtime) -> str:
@@ -306,21 +306,21 @@ async def test_who_brings_tools_is_not_answered_by_whoever_was_there_first() -> 
 
 
 @pytest.mark.parametrize("who", [READER, APPROVER])
-async def test_attaching_needs_the_scope_to_call(who: Principal) -> None:
+async def test_attaching_needs_the_role_of_a_caller(who: Principal) -> None:
     """R49: who may not call may not answer calls."""
     async with serving() as runtime:
         session_id = await new_session(runtime)
-        with pytest.raises(Refused, match="requires the scope 'call'") as refused:
+        with pytest.raises(Refused, match="requires the role 'caller'") as refused:
             runtime.service.attach(session_id, Adding(), who)
 
     assert refused.value.kind == "forbidden"
 
 
-async def test_following_needs_the_scope_to_read() -> None:
+async def test_following_needs_a_role_that_reads() -> None:
     """R38: who may not read hears no events either."""
     async with serving() as runtime:
         session_id = await new_session(runtime)
-        with pytest.raises(Refused, match="requires the scope 'read'") as refused:
+        with pytest.raises(Refused, match="requires the role 'caller' or 'auditor'") as refused:
             runtime.service.follow(session_id, who=APPROVER)
 
     assert refused.value.kind == "forbidden"

@@ -92,7 +92,7 @@ async def test_a_decision_is_made_once() -> None:
 
 async def test_keys_are_each_principals_own() -> None:
     """Two principals may use one key; neither gets the other's answer."""
-    other = Principal("bot", OWNER.scopes)
+    other = Principal("bot", OWNER.roles)
     async with serving() as runtime:
         asked = {"idempotency_key": "k"}
         mine = await runtime.ask("session.create", asked)

@@ -13,45 +13,45 @@ from tests.runtime.host_runtime import Json, call, host_tool, new_session, refus
 from toolcrib import Session
 from toolcrib.errors import LeaseLost, Refused
 from toolcrib.runtime.operations import OPERATIONS
-from toolcrib.runtime.principal import OWNER, SCOPES, Principal, Scope
+from toolcrib.runtime.principal import OWNER, ROLES, Principal, Role
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.runtime.service import as_json
 
-NEEDS: dict[str, Scope] = {
-    "runtime.capabilities": "read",
-    "session.create": "call",
-    "session.get": "read",
-    "session.list": "read",
-    "session.resume": "call",
-    "session.fork": "call",
-    "session.close": "call",
-    "session.delete": "admin",
-    "tools.list": "read",
-    "tools.info": "read",
-    "tools.call": "call",
-    "tools.cancel": "call",
-    "prompt.send": "call",
-    "prompt.resume": "call",
-    "prompt.cancel": "call",
-    "approvals.list": "read",
-    "approvals.get": "read",
-    "approvals.decide": "approve",
-    "grants.list": "read",
-    "grants.revoke": "approve",
-    "events.list": "read",
+NEEDS: dict[str, tuple[Role, ...]] = {
+    "runtime.capabilities": ("caller", "approver", "auditor"),
+    "session.create": ("caller",),
+    "session.get": ("caller", "auditor"),
+    "session.list": ("caller", "auditor"),
+    "session.resume": ("caller",),
+    "session.fork": ("caller",),
+    "session.close": ("caller",),
+    "session.delete": ("admin",),
+    "tools.list": ("caller", "auditor"),
+    "tools.info": ("caller", "auditor"),
+    "tools.call": ("caller",),
+    "tools.cancel": ("caller",),
+    "prompt.send": ("caller",),
+    "prompt.resume": ("caller",),
+    "prompt.cancel": ("caller",),
+    "approvals.list": ("caller", "approver", "auditor"),
+    "approvals.get": ("caller", "approver", "auditor"),
+    "approvals.decide": ("approver",),
+    "grants.list": ("approver", "auditor"),
+    "grants.revoke": ("approver",),
+    "events.list": ("caller", "auditor"),
 }
 
 
 def test_the_operations_are_these() -> None:
-    """No operation comes, goes or changes its scope by accident."""
-    assert {name: each.scope for name, each in OPERATIONS.items()} == NEEDS
+    """No operation comes, goes or changes its roles by accident."""
+    assert {name: each.roles for name, each in OPERATIONS.items()} == NEEDS
     assert all(each.about for each in OPERATIONS.values())
 
 
 @pytest.mark.parametrize("name", sorted(NEEDS))
-async def test_who_lacks_the_scope_is_refused(name: str) -> None:
-    """Every scope but the right one, and admin's, is not enough; nobody learns of the params."""
-    others = frozenset[Scope](scope for scope in SCOPES if scope not in (NEEDS[name], "admin"))
+async def test_who_lacks_the_role_is_refused(name: str) -> None:
+    """Every role but the right ones, and admin's, is not enough; nobody learns of the params."""
+    others = frozenset[Role](role for role in ROLES if role not in (*NEEDS[name], "admin"))
     async with serving() as runtime:
         refused = await refusal(runtime, name, {"no": "such"}, Principal("eve", others))
         with pytest.raises(Refused) as let_in:

@@ -67,19 +67,22 @@ def test_a_token_file_is_not_a_link(tmp_path: Path) -> None:
         read_tokens(link)
 
 
-def test_a_token_file_names_principals_and_their_scopes(tmp_path: Path) -> None:
-    """A token alone is the owner's; one with a name has the scopes that stand beside it."""
-    path = _file(tmp_path / "token", f"# who\n{'o' * 20}\n\n{ALICE} alice read,call\n")
+def test_a_token_file_names_principals_with_roles_and_groups(tmp_path: Path) -> None:
+    """A token alone is the owner's; one with a name has the roles and groups beside it."""
+    path = _file(
+        tmp_path / "token", f"# who\n{'o' * 20}\n\n{ALICE} alice caller,approver ops,dev\n"
+    )
     tokens = read_tokens(path)
     alice = tokens.principal_of(ALICE.encode())
 
     assert tokens.principal_of(b"o" * 20) is OWNER
     assert alice is not None
-    assert (alice.name, alice.scopes) == ("alice", {"read", "call"})
+    assert (alice.name, alice.roles) == ("alice", {"caller", "approver"})
+    assert alice.groups == {"ops", "dev"}
     assert tokens.principal_of(b"alice") is None
     assert owner_token(path) == "o" * 20
     with pytest.raises(UsageError, match="no token of the owner"):
-        owner_token(_file(tmp_path / "others", f"{ALICE} alice read\n"))
+        owner_token(_file(tmp_path / "others", f"{ALICE} alice caller\n"))
     assert tokens.principal_of(b"") is None
 
 
@@ -87,10 +90,10 @@ def test_a_token_file_names_principals_and_their_scopes(tmp_path: Path) -> None:
     ("line", "fault"),
     [
         (f"{ALICE} alice", "expected TOKEN"),
-        (f"{ALICE} alice read,everything", "no scope 'everything'"),
+        (f"{ALICE} alice caller,everything", "no role 'everything'"),
         ("short", "at least 16"),
         ("", "no token"),
-        (f"{ALICE}\n{ALICE} alice read", "duplicate token"),
+        (f"{ALICE}\n{ALICE} alice caller", "duplicate token"),
     ],
 )
 def test_a_wrong_token_file_is_refused_without_its_secrets(

@@ -39,6 +39,8 @@ def drawn_from(hint: Any) -> st.SearchStrategy[Any]:
             return st.one_of([drawn_from(each) for each in arguments])
         case origin if origin is tuple:
             return st.lists(drawn_from(arguments[0]), max_size=3).map(tuple)
+        case origin if origin is frozenset:
+            return st.frozensets(drawn_from(arguments[0]), max_size=3)
         case origin if origin is list:
             return st.lists(drawn_from(arguments[0]), max_size=3)
         case origin if origin is dict:

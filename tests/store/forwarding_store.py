@@ -40,9 +40,14 @@ class ForwardingStore:
         return self._is_durable
 
     def acquire(
-        self, session_id: str, *, create: bool = True, settings: dict[str, Any] | None = None
+        self,
+        session_id: str,
+        *,
+        create: bool = True,
+        settings: dict[str, Any] | None = None,
+        owner: str | None = None,
     ) -> Lease:
-        return self._storage.acquire(session_id, create=create, settings=settings)
+        return self._storage.acquire(session_id, create=create, settings=settings, owner=owner)
 
     def release(self, lease: Lease) -> None:
         self._storage.release(lease)
@@ -56,8 +61,10 @@ class ForwardingStore:
     def commit(self, lease: Lease, commit: Commit) -> None:
         self._storage.commit(lease, commit)
 
-    def sessions(self, *, cursor: str | None = None, limit: int = FEW) -> StorePage[SessionInfo]:
-        return self._storage.sessions(cursor=cursor, limit=limit)
+    def sessions(
+        self, *, owner: str | None = None, cursor: str | None = None, limit: int = FEW
+    ) -> StorePage[SessionInfo]:
+        return self._storage.sessions(owner=owner, cursor=cursor, limit=limit)
 
     def session(self, session_id: str) -> SessionInfo:
         return self._storage.session(session_id)
@@ -97,12 +104,13 @@ class ForwardingStore:
         self,
         *,
         session_id: str | None = None,
+        owner: str | None = None,
         state: ApprovalState | None = None,
         cursor: str | None = None,
         limit: int = FEW,
     ) -> StorePage[FiledApproval]:
         return self._storage.approvals(
-            session_id=session_id, state=state, cursor=cursor, limit=limit
+            session_id=session_id, owner=owner, state=state, cursor=cursor, limit=limit
         )
 
     def approval(self, approval_id: str) -> FiledApproval | None:

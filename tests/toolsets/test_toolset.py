@@ -7,10 +7,10 @@ from typing import Any, cast
 import pytest
 
 from tests.toolsets.samples import ReadFile, Shell, WriteFile, toolset_of
-from toolcrib import Approve, CallFailed, Policy, Rule, ToolContext
+from toolcrib import Approve, CallFailed, Policy, Rule, ToolContext, tool
 from toolcrib.context import AgentContext
 from toolcrib.errors import DuplicateTool, InvalidHooks, InvalidTool, UsageError
-from toolcrib.toolsets import BaseTool, GlobalHooks, Toolset
+from toolcrib.toolsets import BaseTool, GlobalHooks, HookableToolsetTool, Toolset
 
 Arguments = dict[str, Any]
 
@@ -95,11 +95,72 @@ class TestConstruction:
 
         assert str(caught.value) == "two tools are named 'read_file'; names must be unique"
 
-    @pytest.mark.parametrize("given", [ReadFile(), "read_file", str])
-    def test_anything_but_a_tool_class_is_refused(self, given: Any) -> None:
-        """T10: an instance or another class is a slip that the message explains."""
-        with pytest.raises(InvalidTool, match="is not a BaseTool class; pass the class itself"):
-            toolset_of(given)
+    @pytest.mark.parametrize("declared", ["read_file", str, len])
+    def test_anything_but_a_tool_is_refused(self, declared: Any) -> None:
+        """T10: a name, another class or a plain function is a slip that the message explains."""
+        with pytest.raises(InvalidTool, match="is not a BaseTool class, an instance of one, or a"):
+            toolset_of(declared)
+
+    async def test_functions_and_instances_are_tools_too(self, tmp_path: Path) -> None:
+        """F2: `@tool` functions, sync and async, and instances run as classes do."""
+
+        @tool
+        async def shout(text: str, ctx: ToolContext) -> str:
+            """Shout."""
+            return f"{text.upper()} {ctx.tool_name}"
+
+        @tool
+        def whisper(text: str, times: int = 2) -> str:
+            """Whisper."""
+            return text.lower() * times
+
+        toolset = Toolset(AgentContext(), [ReadFile(), shout, whisper])
+        (tmp_path / "a").write_text("hi")
+
+        assert await toolset.call_tool("read_file", {"path": str(tmp_path / "a")}) == "hi"
+        assert await toolset.call_tool("shout", {"text": "a"}) == "A shout"
+        assert await toolset.call_tool("whisper", {"text": "A"}) == "aa"
+
+    async def test_an_override_runs_functions(self) -> None:
+        """F2: `_call_tool_func` sees the arguments of a function and runs it."""
+
+        class Doubling(Toolset):
+            async def _call_tool_func(
+                self, args: dict[str, Any], ctx: Any, tool: HookableToolsetTool
+            ) -> Any:
+                return 2 * await tool.call_func(args, ctx)
+
+        @tool
+        def one(add: int) -> int:
+            """Count."""
+            return 1 + add
+
+        assert await Doubling(AgentContext(), [one]).call_tool("one", {"add": 2}) == 6
+
+    def test_an_approval_list_with_a_misspelt_name_is_refused(self) -> None:
+        """A name that is nearly that of a tool would leave the tool ungated."""
+        ctx = AgentContext(need_user_approve_tools=["raed_file"])
+
+        with pytest.raises(UsageError, match="'raed_file', which is no tool here; did you mean"):
+            Toolset(ctx, [ReadFile, WriteFile])
+
+    def test_an_approval_list_may_name_the_tool_of_another_toolset(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A name unlike all others is only logged: the other toolset may come later."""
+        ctx = AgentContext(need_user_approve_tools=["launch"])
+
+        Toolset(ctx, [ReadFile])
+
+        assert "names 'launch', which is no tool here; the tools are: read_file" in caplog.text
+
+    async def test_an_approval_list_knows_wildcards(self) -> None:
+        """F14: "*" asks about every tool, as it does in a policy."""
+        toolset = Toolset(AgentContext(need_user_approve_tools=["read_*"]), [ReadFile])
+
+        outcome = await toolset.call("read_file", {"path": "a"})
+
+        assert outcome.status == "waiting"
 
     @pytest.mark.parametrize("when", ["pre_hooks", "post_hooks"])
     def test_hooks_of_unknown_tools_are_refused(self, when: str) -> None:

@@ -141,7 +141,7 @@ async def test_a_principal_does_only_what_its_scopes_allow(
     runtime: Runtime, method: str, params: Any
 ) -> None:
     """Who may read may neither call nor decide nor run the client's tools."""
-    async with wired(runtime, Principal("reader", frozenset({"read"}))) as wire:
+    async with wired(runtime, Principal("reader", frozenset({"auditor"}))) as wire:
         with pytest.raises(Refused) as told:
             await wire.ask(method, params)
 

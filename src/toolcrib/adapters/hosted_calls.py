@@ -37,7 +37,8 @@ from toolcrib.tools.result import ToolResult
 if TYPE_CHECKING:
     from toolcrib.adapters.credentials import Credentials
     from toolcrib.adapters.tool_calls import ItemFormat
-    from toolcrib.calls.call import Call, Caller
+    from toolcrib.approval.caller import Caller
+    from toolcrib.calls.call import Call
     from toolcrib.ledger.events import ToolInvoked
     from toolcrib.ledger.prompt_events import ModelStatus
     from toolcrib.session.session import Session

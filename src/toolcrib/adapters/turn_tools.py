@@ -24,6 +24,8 @@ from toolcrib.adapters.tool_declarations import (
     declare,
 )
 from toolcrib.adapters.type_fit import check_arguments, check_declared
+from toolcrib.approval.caller import NOBODY, Caller
+from toolcrib.approval.globs import name_matches
 from toolcrib.approval.policy import Policy, default_verdict
 from toolcrib.approval.rule import Rule, Subject, Verdict
 from toolcrib.calls.call import Call
@@ -36,7 +38,6 @@ from toolcrib.tools.provider_tools import HostedTool, ProviderTool, kind_of
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
-    from toolcrib.calls.call import Caller
     from toolcrib.calls.execute import Runner
     from toolcrib.calls.hooks import Hooks
     from toolcrib.calls.outcome import Limits
@@ -251,7 +252,8 @@ def why_withheld(
 ) -> str | None:
     """The reason not to offer a tool that this provider runs; None when it may be offered."""
     asks_each_time = _asks_each_time(tool)
-    if tool.ref.name in session.need_user_approve_tools and not asks_each_time:
+    is_listed = any(name_matches(name, tool.ref.name) for name in session.need_user_approve_tools)
+    if is_listed and not asks_each_time:
         return "the session asks before this tool runs, and nobody can be asked on the provider"
     if governance.policy is None and not tool.tool.requires_approval:
         return None
@@ -262,6 +264,7 @@ def why_withheld(
         requires_approval=tool.tool.requires_approval,
         kind=kind_of(tool.tool),
         provider=provider,
+        caller=governance.caller or NOBODY,
     )
     policy = governance.policy
     if policy is not None and not asks_each_time:

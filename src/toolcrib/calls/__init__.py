@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from toolcrib.calls.call import Caller
     from toolcrib.calls.execute import Runner
     from toolcrib.calls.executor import Executor
     from toolcrib.calls.hooks import (
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CallRequest",
-    "Caller",
     "Executor",
     "GlobalHooks",
     "GlobalPostHook",
@@ -44,7 +42,6 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "toolcrib.calls.call": ("Caller",),
             "toolcrib.calls.execute": ("Runner",),
             "toolcrib.calls.executor": ("Executor",),
             "toolcrib.calls.hooks": (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.session.turns import OpenTurn, turn_here
@@ -12,6 +11,7 @@ from toolcrib.session.turns import OpenTurn, turn_here
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from toolcrib.approval.caller import Caller
     from toolcrib.approval.decision import Actor, ApprovalRequest
     from toolcrib.calls.emitter import Emitter
     from toolcrib.failures import Failure
@@ -61,16 +61,6 @@ def calls_of(session: Session) -> SessionCalls:
         session.executor_state = state
     assert isinstance(state, SessionCalls), "only executors attach their state to a session"
     return state
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who asked for a call, and over what: both end up in the audit."""
-
-    principal: str | None = None
-    transport: str | None = None
-    is_model: bool = False
-    """Whether a model calls, in a prompt of theirs, rather than they themselves."""
 
 
 class CallSuspended(Exception):

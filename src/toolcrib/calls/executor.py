@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.admission import Admission
-from toolcrib.calls.call import Call, Caller, calls_of
+from toolcrib.calls.call import Call, calls_of
 from toolcrib.calls.execute import Execution, Runner, cancel
 from toolcrib.calls.hooks import HookChain, Hooks
 from toolcrib.calls.nested_calls import CallBinding, begin_turn, go_on_with_turn
@@ -25,6 +25,7 @@ from toolcrib.tools.context import ToolContext
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
+    from toolcrib.approval.caller import Caller
     from toolcrib.approval.policy import Explanation, Policy
     from toolcrib.session.session import Session
     from toolcrib.tools.identity import Place

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, assert_never
 from pydantic_core import from_json, to_json
 
 from toolcrib.approval.approvers import Approver, Reply, read_reply
+from toolcrib.approval.caller import NOBODY
 from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Deny, Expire
 from toolcrib.approval.edit import check_edit, restore_secrets
+from toolcrib.approval.globs import name_matches
 from toolcrib.approval.policy import Explanation, Policy, default_verdict
 from toolcrib.approval.rule import Subject, Verdict
 from toolcrib.calls.call import CallSuspended, calls_of
@@ -37,6 +39,8 @@ from toolcrib.store.store import (
 from toolcrib.tools.provider_tools import kind_of, provider_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.approval.grant import Grant
     from toolcrib.calls.call import Call
@@ -48,10 +52,17 @@ logger = logging.getLogger(__name__)
 class Gate:
     """Decides calls of one session."""
 
-    def __init__(self, session: Session, policy: Policy | None, approver: Approver | None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        policy: Policy | None,
+        approver: Approver | None,
+        listed_elsewhere: Callable[[Call], Collection[str]] | None = None,
+    ) -> None:
         self._session = session
         self._policy = policy
         self._approver = approver
+        self._listed_elsewhere = listed_elsewhere
 
     async def decide(self, call: Call) -> None:
         """Return when the call may run (or has been answered); else end or suspend it."""
@@ -73,11 +84,16 @@ class Gate:
         policy = self._policy
         verdict = policy.judge(subject) if policy is not None else default_verdict(subject)
         # Session and tool can turn an allow into a question; they never soften a deny.
-        if verdict.effect == "allow" and call.name in self._session.need_user_approve_tools:
+        if verdict.effect == "allow" and self._is_listed(call):
             return LISTED
         if verdict.effect == "allow" and call.approval_metadata is not None:
             return ASKED_BY_TOOL
         return verdict
+
+    def _is_listed(self, call: Call) -> bool:
+        elsewhere = self._listed_elsewhere(call) if self._listed_elsewhere is not None else ()
+        names = (*self._session.need_user_approve_tools, *elsewhere)
+        return any(name_matches(name, call.name) for name in names)
 
     async def ask(self, call: Call, verdict: Verdict, subject: Subject) -> None:
         """Get a yes from a grant or a person, or end or suspend the call."""
@@ -324,6 +340,7 @@ def subject_of(call: Call) -> Subject:
         requires_approval=tool.requires_approval,
         kind=kind_of(tool),
         provider=provider_of(tool),
+        caller=call.caller or NOBODY,
     )
 
 

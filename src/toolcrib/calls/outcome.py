@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
-from toolcrib.calls.call import Caller
+from toolcrib.approval.caller import Caller
 from toolcrib.calls.validate import RawArguments
 from toolcrib.errors import ApprovalRequired, CallFailed, UsageError
 

@@ -11,7 +11,7 @@ executor.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING
 
 from toolcrib.calls.call import CallSuspended
@@ -237,12 +237,19 @@ def _waiting(call: Call, request: ApprovalRequest) -> Outcome:
 
 
 class LazyGate:
-    """The gate of one executor."""
+    """The gate of one executor. `listed_elsewhere` adds to the approval list of the session."""
 
-    def __init__(self, session: Session, policy: Policy | None, approver: Approver | None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        policy: Policy | None,
+        approver: Approver | None,
+        listed_elsewhere: Callable[[Call], Collection[str]] | None = None,
+    ) -> None:
         self._session = session
         self._policy = policy
         self._approver = approver
+        self._listed_elsewhere = listed_elsewhere
         self._gate: Gate | None = None
 
     def must_decide(self, call: Call) -> bool:
@@ -252,6 +259,7 @@ class LazyGate:
             or call.tool.tool.requires_approval
             or call.approval_metadata is not None
             or bool(self._session.need_user_approve_tools)
+            or (self._listed_elsewhere is not None and bool(self._listed_elsewhere(call)))
         )
 
     def get(self) -> Gate:
@@ -259,5 +267,5 @@ class LazyGate:
         if self._gate is None:
             from toolcrib.calls.gate import Gate
 
-            self._gate = Gate(self._session, self._policy, self._approver)
+            self._gate = Gate(self._session, self._policy, self._approver, self._listed_elsewhere)
         return self._gate

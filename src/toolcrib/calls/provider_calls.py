@@ -17,7 +17,8 @@ from toolcrib.ledger.events import ToolInvoked
 from toolcrib.session.turns import in_call, turn_here
 
 if TYPE_CHECKING:
-    from toolcrib.calls.call import Call, Caller
+    from toolcrib.approval.caller import Caller
+    from toolcrib.calls.call import Call
     from toolcrib.session.session import Session
     from toolcrib.tools.identity import ToolRef
 

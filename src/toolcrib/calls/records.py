@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
+from toolcrib.approval.caller import NOBODY
 from toolcrib.calls.call import calls_of
 from toolcrib.calls.digest import digest
 from toolcrib.calls.redaction import scrub, shown_arguments, shown_value
@@ -221,7 +222,6 @@ def _finish_effects(call: Call) -> tuple[Effect, ...]:
 
 def open_call(call: Call, state: OpenCallState, decided: Decided | None = None) -> OpenCall:
     """The call as it lies beside the ledger while it is open."""
-    caller = call.caller
     if call.created_at is None:
         call.created_at = call.session.clock()
     return OpenCall(
@@ -239,7 +239,5 @@ def open_call(call: Call, state: OpenCallState, decided: Decided | None = None) 
         attempt=call.attempt,
         was_edited=call.was_edited,
         decided=decided,
-        principal=caller.principal if caller else None,
-        transport=caller.transport if caller else None,
-        is_by_model=caller.is_model if caller else False,
+        caller=call.caller or NOBODY,
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
 
+from toolcrib.approval.caller import NOBODY
 from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.approval.rule import Verdict
 from toolcrib.calls.digest import digest
@@ -49,6 +50,7 @@ def request_for(call: Call, verdict: Verdict) -> ApprovalRequest:
         metadata=_metadata(call),
         parent_call_id=call.parent_call_id,
         turn=call.turn,
+        caller=call.caller or NOBODY,
     )
 
 

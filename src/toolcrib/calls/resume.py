@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
-from toolcrib.calls.call import Call, Caller, calls_of
+from toolcrib.calls.call import Call, calls_of
 from toolcrib.calls.outcome import run_all
 from toolcrib.calls.validate import parse_arguments
 from toolcrib.errors import CallEnded, UsageError
@@ -121,7 +121,7 @@ class Resumption:
             open_call.arguments,
             session,
             created_at=open_call.created_at,
-            caller=Caller(open_call.principal, open_call.transport, open_call.is_by_model),
+            caller=open_call.caller,
             deadline=deadline,
         )
         call.approval_id = open_call.approval_id

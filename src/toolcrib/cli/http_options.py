@@ -66,7 +66,7 @@ class HttpOptions:
 
 
 def serve_over_http(
-    options: RuntimeOptions, http: HttpOptions, approval: ElicitedApproval = "scope"
+    options: RuntimeOptions, http: HttpOptions, approval: ElicitedApproval = "role"
 ) -> None:
     """Serve until SIGINT or SIGTERM. A fault in the options ends the command with status 1."""
     from toolcrib.serving.origins import is_loopback
@@ -102,7 +102,7 @@ def serve_over_http(
 
 def _mcp(runtime: Runtime, approval: ElicitedApproval) -> McpServer | None:
     """The server of /mcp; None for one with the defaults, loaded at the first request."""
-    if approval == "scope":
+    if approval == "role":
         return None
     require_extra("mcp", "--approve-by-elicitation")
     from toolcrib.transports.mcp.server import McpServer

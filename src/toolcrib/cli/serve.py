@@ -46,7 +46,7 @@ def serve(
     token_file: ServerTokens = None,
     allow_host: AllowHost = None,
     allow_origin: AllowOrigin = None,
-    approve_by_elicitation: ApproveByElicitation = "scope",
+    approve_by_elicitation: ApproveByElicitation = "role",
 ) -> None:
     """Serve tools to clients, over HTTP or stdio.
 
@@ -81,7 +81,7 @@ def mcp(
         str | None,
         typer.Option("--session", metavar="NAME", help="Work in this session of the store."),
     ] = None,
-    approve_by_elicitation: ApproveByElicitation = "scope",
+    approve_by_elicitation: ApproveByElicitation = "role",
 ) -> None:
     """Serve tools over MCP on stdin and stdout, until the client disconnects.
 

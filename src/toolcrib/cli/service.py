@@ -163,9 +163,11 @@ def current_person(by: str | None = None) -> Principal:
     """The user of the command, or `by`. A user who can write to the store may do anything."""
     import getpass
 
-    from toolcrib.runtime.principal import SCOPES, Principal
+    from toolcrib.runtime.principal import Principal
 
-    return Principal(by or getpass.getuser(), frozenset(SCOPES), "cli")
+    return Principal(
+        by or getpass.getuser(), frozenset({"admin"}), transport="cli", may_approve_own=True
+    )
 
 
 @contextmanager

@@ -86,7 +86,7 @@ async def call_over_transports(
         host_tool_registry=registry, policy=policy, approver=CallbackApprover(as_before)
     )
     secret = secrets.token_urlsafe(32)
-    caller = Principal("demo", frozenset({"read", "call"}))
+    caller = Principal("demo", frozenset({"caller"}))
     async with create_runtime(config) as runtime:
         tokens = Tokens([Token(secret, caller)])
         async with HttpServer(runtime, port=0, tokens=tokens) as server:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from toolcrib.embedded.provider import EmbeddedProvider
+    from toolcrib.runtime.principal import Role
 
 DEFAULT_PORT: Final = 8421
 DRAIN_SECONDS: Final = 5
@@ -90,14 +91,14 @@ async def serve_provider(
 
 
 def _scoped(app: ASGIApp) -> ASGIApp:
-    """Require the scope `call` for every request that is not read-only."""
+    """Require the role `caller` for every request that is not read-only."""
 
     async def scoped(scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if scope["type"] != "lifespan":
                 is_reading = scope["type"] == "http" and scope["method"] in _READING
-                needed = "read" if is_reading else "call"
-                principal_of(scope).check(needed, "this request")
+                roles: tuple[Role, ...] = ("caller", "auditor") if is_reading else ("caller",)
+                principal_of(scope).check(roles, "this request")
         except Refused as refused:
             await refuse(scope, send, refused)
             return

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
     from toolcrib.runtime.event_reader import Envelope
     from toolcrib.runtime.operations import OPERATIONS, Operation
-    from toolcrib.runtime.principal import OWNER, SCOPES, Principal, Scope
+    from toolcrib.runtime.principal import OWNER, ROLES, Principal, Role
     from toolcrib.runtime.runtime import Runtime, create_runtime
     from toolcrib.runtime.service import PROTOCOL, Service, as_json
 
@@ -18,13 +18,13 @@ __all__ = [
     "OPERATIONS",
     "OWNER",
     "PROTOCOL",
-    "SCOPES",
+    "ROLES",
     "Envelope",
     "Operation",
     "Principal",
+    "Role",
     "Runtime",
     "RuntimeConfig",
-    "Scope",
     "Service",
     "WhenBusy",
     "as_json",
@@ -38,7 +38,7 @@ if not TYPE_CHECKING:
             "toolcrib.runtime.config": ("RuntimeConfig", "WhenBusy"),
             "toolcrib.runtime.event_reader": ("Envelope",),
             "toolcrib.runtime.operations": ("OPERATIONS", "Operation"),
-            "toolcrib.runtime.principal": ("OWNER", "Principal", "SCOPES", "Scope"),
+            "toolcrib.runtime.principal": ("OWNER", "Principal", "ROLES", "Role"),
             "toolcrib.runtime.runtime": ("Runtime", "create_runtime"),
             "toolcrib.runtime.service": ("PROTOCOL", "Service", "as_json"),
         },

@@ -16,7 +16,7 @@ from toolcrib.runtime.event_reader import EventReader
 from toolcrib.runtime.idempotency import KeyedCallRecords
 
 if TYPE_CHECKING:
-    from toolcrib.calls.call import Caller
+    from toolcrib.approval.caller import Caller
     from toolcrib.calls.outcome import Outcome
     from toolcrib.host_tools.session_tools import SessionTools
     from toolcrib.runtime.client_tools import ClientCalls

@@ -1,4 +1,4 @@
-"""Every operation by its name, with its parameters, its result and the scope it requires."""
+"""Every operation by its name, with its parameters, its result and the roles that may ask."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolcrib.runtime import messages
 from toolcrib.runtime.service import Service
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.principal import Principal, Scope
+    from toolcrib.runtime.principal import Principal, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,8 @@ class Operation:
     """An operation of a runtime."""
 
     name: str
-    scope: Scope
+    roles: tuple[Role, ...]
+    """A principal needs one of them; `admin` has them all."""
     params: type[Any]
     result: type[Any]
     run: Callable[..., Awaitable[Any]]
@@ -45,87 +46,105 @@ class Operation:
             ) from None
 
     async def ask(self, service: Service, params: object, who: Principal) -> Any:
-        """Check the scope and the parameters, and run the operation."""
-        who.check(self.scope, self.name)
+        """Check the role and the parameters, and run the operation."""
+        who.check(self.roles, self.name)
         return await self.run(service, self.read(params), who)
 
 
 def _operation(
-    name: str, scope: Scope, params: type[Any], result: type[Any], run: Callable[..., Any]
+    name: str,
+    roles: tuple[Role, ...],
+    params: type[Any],
+    result: type[Any],
+    run: Callable[..., Any],
 ) -> Operation:
-    return Operation(name, scope, params, result, run, (run.__doc__ or "").strip())
+    return Operation(name, roles, params, result, run, (run.__doc__ or "").strip())
 
+
+_EVERYBODY: Final[tuple[Role, ...]] = ("caller", "approver", "auditor")
+_READERS: Final[tuple[Role, ...]] = ("caller", "auditor")
+_CALLERS: Final[tuple[Role, ...]] = ("caller",)
+_APPROVERS: Final[tuple[Role, ...]] = ("approver",)
+_ADMINS: Final[tuple[Role, ...]] = ("admin",)
 
 _ALL: Final = (
     _operation(
         "runtime.capabilities",
-        "read",
+        _EVERYBODY,
         messages.Nothing,
         messages.Capabilities,
         Service.capabilities,
     ),
     _operation(
         "session.create",
-        "call",
+        _CALLERS,
         messages.CreateSession,
         messages.SessionFacts,
         Service.create_session,
     ),
     _operation(
-        "session.get", "read", messages.OneSession, messages.SessionFacts, Service.get_session
+        "session.get", _READERS, messages.OneSession, messages.SessionFacts, Service.get_session
     ),
-    _operation("session.list", "read", messages.Nothing, messages.Sessions, Service.list_sessions),
+    _operation(
+        "session.list", _READERS, messages.Nothing, messages.Sessions, Service.list_sessions
+    ),
     _operation(
         "session.resume",
-        "call",
+        _CALLERS,
         messages.ResumeSession,
         messages.SessionFacts,
         Service.resume_session,
     ),
     _operation(
-        "session.fork", "call", messages.ForkSession, messages.SessionFacts, Service.fork_session
+        "session.fork", _CALLERS, messages.ForkSession, messages.SessionFacts, Service.fork_session
     ),
     _operation(
-        "session.close", "call", messages.OneSession, messages.Nothing, Service.close_session
+        "session.close", _CALLERS, messages.OneSession, messages.Nothing, Service.close_session
     ),
     _operation(
-        "session.delete", "admin", messages.OneSession, messages.Nothing, Service.delete_session
+        "session.delete", _ADMINS, messages.OneSession, messages.Nothing, Service.delete_session
     ),
-    _operation("tools.list", "read", messages.ListTools, messages.Tools, Service.list_tools),
-    _operation("tools.info", "read", messages.OneTool, messages.ToolFacts, Service.tool_info),
-    _operation("tools.call", "call", messages.CallTool, messages.CallResult, Service.call_tool),
-    _operation("tools.cancel", "call", messages.OneCall, messages.Cancelled, Service.cancel_call),
+    _operation("tools.list", _READERS, messages.ListTools, messages.Tools, Service.list_tools),
+    _operation("tools.info", _READERS, messages.OneTool, messages.ToolFacts, Service.tool_info),
+    _operation("tools.call", _CALLERS, messages.CallTool, messages.CallResult, Service.call_tool),
+    _operation("tools.cancel", _CALLERS, messages.OneCall, messages.Cancelled, Service.cancel_call),
     _operation(
-        "prompt.send", "call", messages.SendPrompt, messages.PromptResult, Service.send_prompt
+        "prompt.send", _CALLERS, messages.SendPrompt, messages.PromptResult, Service.send_prompt
     ),
     _operation(
         "prompt.resume",
-        "call",
+        _CALLERS,
         messages.ResumePrompt,
         messages.PromptResult,
         Service.resume_prompt,
     ),
     _operation(
-        "prompt.cancel", "call", messages.OneSession, messages.Cancelled, Service.cancel_prompt
+        "prompt.cancel", _CALLERS, messages.OneSession, messages.Cancelled, Service.cancel_prompt
     ),
     _operation(
-        "approvals.list", "read", messages.ListApprovals, messages.Inbox, Service.list_approvals
+        "approvals.list", _EVERYBODY, messages.ListApprovals, messages.Inbox, Service.list_approvals
     ),
     _operation(
         "approvals.get",
-        "read",
+        _EVERYBODY,
         messages.OneApproval,
         messages.ApprovalFacts,
         Service.get_approval,
     ),
     _operation(
-        "approvals.decide", "approve", messages.Decide, messages.ApprovalFacts, Service.decide
+        "approvals.decide", _APPROVERS, messages.Decide, messages.ApprovalFacts, Service.decide
     ),
-    _operation("grants.list", "read", messages.Nothing, messages.Grants, Service.list_grants),
     _operation(
-        "grants.revoke", "approve", messages.OneGrant, messages.Revoked, Service.revoke_grant
+        "grants.list",
+        ("approver", "auditor"),
+        messages.Nothing,
+        messages.Grants,
+        Service.list_grants,
     ),
-    _operation("events.list", "read", messages.ListEvents, messages.Events, Service.list_events),
+    _operation(
+        "grants.revoke", _APPROVERS, messages.OneGrant, messages.Revoked, Service.revoke_grant
+    ),
+    _operation("events.list", _READERS, messages.ListEvents, messages.Events, Service.list_events),
 )
 
 OPERATIONS: Final[dict[str, Operation]] = {operation.name: operation for operation in _ALL}

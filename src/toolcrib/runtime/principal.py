@@ -1,40 +1,62 @@
-"""Principals: who sends a request, and which scopes they have."""
+"""Principals: who sends a request, which roles they have, and to which groups they belong."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
+from toolcrib.approval.caller import Caller
 from toolcrib.errors import Refused
 
-Scope = Literal["read", "call", "approve", "admin"]
+Role = Literal["caller", "approver", "auditor", "admin"]
 
-SCOPES: Final[tuple[Scope, ...]] = ("read", "call", "approve", "admin")
+ROLES: Final[tuple[Role, ...]] = ("caller", "approver", "auditor", "admin")
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """An authenticated person or program. `admin` includes every scope; the other scopes are
-    independent, so a principal that may call need not be allowed to approve.
+    """An authenticated person or program.
+
+    A `caller` makes sessions, and does and reads everything of its own. An `approver` sees and
+    decides the approvals that are routed to it. An `auditor` reads everything and changes nothing.
+    An `admin` has every role, over everybody's objects.
     """
 
     name: str
-    scopes: frozenset[Scope]
+    roles: frozenset[Role]
+    groups: frozenset[str] = frozenset()
     transport: str | None = None
     """The transport of the request, for the audit."""
+    may_approve_own: bool = False
+    """Whether it may decide about its own calls; otherwise somebody else has to."""
 
-    def may(self, scope: Scope) -> bool:
-        """Whether the principal has this scope, or `admin`."""
-        return scope in self.scopes or "admin" in self.scopes
+    def may(self, role: Role) -> bool:
+        """Whether the principal has this role, or `admin`."""
+        return role in self.roles or "admin" in self.roles
 
-    def check(self, scope: Scope, operation: str) -> None:
-        """Raise `Refused` (forbidden) without the scope."""
-        if not self.may(scope):
+    def check(self, roles: Collection[Role], operation: str) -> None:
+        """Raise `Refused` (forbidden) without one of the roles."""
+        if not any(role in self.roles for role in roles) and "admin" not in self.roles:
             raise Refused(
                 "forbidden",
-                f"{operation} requires the scope {scope!r}, which {self.name!r} does not have",
+                f"{operation} requires the role {' or '.join(map(repr, roles))}, "
+                f"which {self.name!r} does not have",
             )
 
+    @property
+    def sees_all(self) -> bool:
+        """Whether it may read what belongs to others."""
+        return "auditor" in self.roles or "admin" in self.roles
 
-OWNER: Final = Principal("owner", frozenset(SCOPES))
+    def caller(self, *, is_model: bool = False) -> Caller:
+        """The principal as the records of its calls name it."""
+        return _caller(self.name, self.transport, is_model, self.groups)
+
+
+# A server has few principals and many calls.
+_caller: Final = lru_cache(maxsize=256)(Caller)
+
+OWNER: Final = Principal("owner", frozenset({"admin"}), may_approve_own=True)
 """The process itself, and the holder of its token."""

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.prompt_adapter import PromptAdapter
+    from toolcrib.approval.caller import Caller
     from toolcrib.approval.decision import ApprovalRequest
-    from toolcrib.calls.call import Caller
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.store.store import OpenCall
 
@@ -114,7 +114,7 @@ async def abandon_prompt(live: LiveSession) -> bool:
 
 def _is_of_prompt(call: OpenCall, turn: int) -> bool:
     """Whether the model made this call in this turn. Clients may call without a model meanwhile."""
-    return call.turn == turn and call.is_by_model and call.state == "waiting"
+    return call.turn == turn and call.caller.is_model and call.state == "waiting"
 
 
 async def turn_of(live: LiveSession) -> int:

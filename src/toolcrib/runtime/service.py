@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import to_json
 
 from toolcrib._version import __version__
-from toolcrib.calls.call import Caller
 from toolcrib.errors import Refused
 from toolcrib.ledger.event_kinds import ALL_EVENTS, PASSING
 from toolcrib.runtime import approval_operations, call_operations
@@ -67,12 +65,8 @@ PROTOCOL: Final = 1
 _EVENTS: Final = sorted([GAP, *(event.kind for event in (*ALL_EVENTS, *PASSING))])
 
 
-# A server has few principals and many calls.
-_caller: Final = lru_cache(maxsize=256)(Caller)
-
-
 class Service:
-    """Every operation. The scope of the principal is checked before; an operation that cannot be
+    """Every operation. The role of the principal is checked before; an operation that cannot be
     done raises `Refused`.
     """
 
@@ -154,7 +148,7 @@ class Service:
     async def call_tool(self, params: CallTool, who: Principal) -> CallResult:
         """Call a tool without a model."""
         live, keyed = self._sessions.get(params.session_id), with_keyed_call_id(params, who.name)
-        caller = _caller(who.name, who.transport)
+        caller = who.caller()
 
         async def call() -> CallResult:
             recorded = await live.keyed_calls.find(keyed)
@@ -206,7 +200,7 @@ class Service:
         adapter, live = self._config.adapter, self._sessions.get(session_id)
         if adapter is None:
             raise Refused("unavailable", "this runtime has no model; set an adapter (--adapter)")
-        caller = Caller(who.name, who.transport, is_model=True)
+        caller = who.caller(is_model=True)
         return PromptRunner(live, adapter, self._config.instructions, caller)
 
     async def list_approvals(self, params: ListApprovals, who: Principal) -> Inbox:
@@ -261,7 +255,7 @@ class Service:
 
     def follow(self, session_id: str, after: int = 0, who: Principal = OWNER) -> EventReader:
         """A reader of the events of a live session. The caller closes it."""
-        who.check("read", "following a session")
+        who.check(("caller", "auditor"), "following a session")
         return self._sessions.get(session_id).follow(after, self._config.event_backlog)
 
     def attach(
@@ -270,7 +264,7 @@ class Service:
         """Let a client run the client tools of a session; returns the function that detaches it.
         Raises `Refused` (forbidden) when they belong to another principal and `who` is no admin.
         """
-        who.check("call", "running a session's client tools")
+        who.check(("caller",), "running a session's client tools")
         return self._sessions.get(session_id).client.attach(link, who)
 
     async def remount_servers(self, servers: Sequence[McpServerConfig]) -> None:

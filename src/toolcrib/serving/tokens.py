@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from toolcrib.errors import UsageError
-from toolcrib.runtime.principal import OWNER, SCOPES, Principal, Scope
+from toolcrib.runtime.principal import OWNER, ROLES, Principal, Role
 
 SHORTEST_TOKEN: Final = 16
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
@@ -87,7 +87,8 @@ def read_or_create_tokens(path: Path) -> Tokens:
 
 def read_tokens(path: Path) -> Tokens:
     """The tokens of a file, one per line: a token alone is the owner's, otherwise
-    `TOKEN NAME SCOPE[,SCOPE...]`. Raises `UsageError` when other users may read the file.
+    `TOKEN NAME ROLE[,ROLE...] [GROUP[,GROUP...]]`. Raises `UsageError` when other users may read
+    the file.
     """
     lines = enumerate(_private_text(path).splitlines(), start=1)
     return Tokens(_token(line, f"{path}:{number}") for number, line in lines if _counts(line))
@@ -109,21 +110,25 @@ def _token(line: str, where: str) -> Token:
     match line.split():
         case [secret]:
             principal = OWNER
-        case [secret, name, scopes]:
-            principal = Principal(name, _scopes(scopes.split(","), where))
+        case [secret, name, roles]:
+            principal = Principal(name, _roles(roles.split(","), where))
+        case [secret, name, roles, groups]:
+            principal = Principal(
+                name, _roles(roles.split(","), where), frozenset(groups.split(","))
+            )
         case _:
-            raise UsageError(f"{where}: expected TOKEN, or TOKEN NAME SCOPE[,SCOPE...]")
+            raise UsageError(f"{where}: expected TOKEN, or TOKEN NAME ROLE[,ROLE...] [GROUP,...]")
     try:
         return Token(secret, principal)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
 
 
-def _scopes(named: list[str], where: str) -> frozenset[Scope]:
-    for scope in named:
-        if scope not in SCOPES:
-            raise UsageError(f"{where}: no scope {scope[:20]!r}; use {', '.join(SCOPES)}")
-    return frozenset(cast("list[Scope]", named))
+def _roles(named: list[str], where: str) -> frozenset[Role]:
+    for role in named:
+        if role not in ROLES:
+            raise UsageError(f"{where}: no role {role[:20]!r}; use {', '.join(ROLES)}")
+    return frozenset(cast("list[Role]", named))
 
 
 def _private_text(path: Path) -> str:

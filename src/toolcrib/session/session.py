@@ -77,6 +77,7 @@ class Session:
         deps: Any = None,
         need_user_approve_tools: Iterable[str] = (),
         unanswered: Unanswered = "wait",
+        owner: str | None = None,
     ) -> None:
         self.store: Store = MemoryStore(clock=clock) if store is None else store
         self.session_id = check_session_id(session_id or f"ses_{os.urandom(8).hex()}")
@@ -90,9 +91,12 @@ class Session:
         self.reducers = Reducers()
         self._is_closed = False
         self._has_unwritten = False
-        lease = self.store.acquire(self.session_id)
+        lease = self.store.acquire(self.session_id, owner=owner)
         self.ledger: Ledger = self.store.open_ledger(lease)
-        self._saved = self.store.session(self.session_id).settings
+        stored = self.store.session(self.session_id)
+        self.owner = stored.owner
+        """The principal that made the session; None when the process itself did."""
+        self._saved = stored.settings
         self._host_settings: dict[str, Any] = dict(self._saved.get("host", {}))
         self._last_turn: int = self._saved.get("turn", 0)
         self._calls_made = 0
@@ -304,7 +308,7 @@ class Session:
         """Become the session of a checked state; for `restore_state`."""
         from toolcrib.session.state import replace_session
 
-        self.ledger = replace_session(self.store, self.lease, state)
+        self.ledger = replace_session(self.store, self.lease, state, owner=self.owner)
         self.session_id = state.session_id
         self._last_turn = state.turn
         self._calls_made = state.calls_made

@@ -165,13 +165,15 @@ def restore_state(session: Session, state: ResumableState, *, key: bytes | None 
     )
 
 
-def replace_session(store: Store, lease: Lease, state: ResumableState) -> Ledger:
+def replace_session(
+    store: Store, lease: Lease, state: ResumableState, *, owner: str | None
+) -> Ledger:
     """Put the session of `state` into the store, in place of the fresh one that `lease` writes."""
     store.release(lease)
     store.delete_session(lease.session_id)
     with suppress(SessionNotFound):
         store.delete_session(state.session_id)
-    lease = store.acquire(state.session_id)
+    lease = store.acquire(state.session_id, owner=owner)
     requests = [ApprovalFiled(filed.request) for filed in state.approvals]
     calls = [CallOpened(call) for call in state.open_calls]
     artifacts = [ArtifactKept(artifact) for artifact in state.artifacts]

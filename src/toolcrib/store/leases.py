@@ -124,6 +124,7 @@ class Leases:
         settings: dict[str, Any] | None,
         *,
         create: bool,
+        owner: str | None = None,
     ) -> Lease:
         """Take the lease unless a live process has it; make the session if there is none."""
         row = connection.execute(
@@ -134,7 +135,7 @@ class Leases:
         if row is None and not create:
             raise SessionNotFound(f"there is no session {session_id!r}")
         if row is None:
-            lease = self._create(connection, session_id, settings or {})
+            lease = self._create(connection, session_id, settings or {}, owner)
         else:
             fence, holder, expires_at, seq, digest = row
             check_free(session_id, holder, expires_at, self.clock())
@@ -171,14 +172,18 @@ class Leases:
                 del self._leases[lease.session_id]
 
     def _create(
-        self, connection: sqlite3.Connection, session_id: str, settings: dict[str, Any]
+        self,
+        connection: sqlite3.Connection,
+        session_id: str,
+        settings: dict[str, Any],
+        owner: str | None,
     ) -> Lease:
         # Above the fence of every deleted session, so that no lease on one of them is honoured.
         (floor,) = connection.execute("SELECT fence FROM fence_floor").fetchone()
         lease = Lease(session_id, str(this_process()), floor + 1)
         connection.execute(
             "INSERT INTO sessions (session_id, created_at, settings, head_seq, head_hash, fence,"
-            " holder, expires_at) VALUES (?, ?, ?, 0, ?, ?, ?, ?)",
+            " holder, expires_at, owner) VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?)",
             (
                 session_id,
                 self.clock(),
@@ -187,6 +192,7 @@ class Leases:
                 lease.fence,
                 lease.holder,
                 self._expiry(),
+                owner,
             ),
         )
         return lease

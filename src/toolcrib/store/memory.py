@@ -93,6 +93,7 @@ class MemoryInbox:
         self,
         *,
         session_id: str | None = None,
+        owner: str | None = None,
         state: ApprovalState | None = None,
         cursor: str | None = None,
         limit: int = PAGE_SIZE,
@@ -101,7 +102,8 @@ class MemoryInbox:
 
         def is_wanted(filed: FiledApproval) -> bool:
             of_session = session_id in (None, filed.request.session_id)
-            return of_session and state in (None, filed.state)
+            of_owner = owner is None or owner == self._owner_of(filed.request.session_id)
+            return of_session and of_owner and state in (None, filed.state)
 
         with self._lock:
             return self._approvals.page(cursor, limit, is_wanted)
@@ -181,6 +183,9 @@ class MemoryInbox:
             self._grants.put(grant_id, grant.revoke(now, by))
             return True
 
+    def _owner_of(self, session_id: str) -> str | None:
+        raise NotImplementedError
+
     def _check_new(self, requests: Sequence[ApprovalRequest]) -> None:
         for request in requests:
             if self._approvals.get(request.approval_id) is not None:
@@ -216,6 +221,7 @@ class _Session:
     settings: dict[str, Any]
     fence: int
     records: MemoryRecords
+    owner: str | None
     is_open: bool = True
     open_calls: dict[str, OpenCall] = field(default_factory=dict[str, OpenCall])
     artifacts: dict[str, Artifact] = field(default_factory=dict[str, Artifact])
@@ -227,6 +233,7 @@ class _Session:
             self.records.head(),
             dict(self.settings),
             self.is_open,
+            self.owner,
         )
 
 
@@ -246,9 +253,14 @@ class MemoryStore(MemoryInbox):
         return False
 
     def acquire(
-        self, session_id: str, *, create: bool = True, settings: dict[str, Any] | None = None
+        self,
+        session_id: str,
+        *,
+        create: bool = True,
+        settings: dict[str, Any] | None = None,
+        owner: str | None = None,
     ) -> Lease:
-        """Become the writer. `settings` are kept only when the session is new."""
+        """Become the writer. `settings` and `owner` are kept only when the session is new."""
         with self._lock:
             session = self._sessions.get(session_id)
             if session is None:
@@ -260,6 +272,7 @@ class MemoryStore(MemoryInbox):
                     dict(settings or {}),
                     self._fence_floor + 1,
                     MemoryRecords(session_id),
+                    owner,
                 )
                 self._sessions.put(session_id, session)
             elif session.is_open:
@@ -301,11 +314,13 @@ class MemoryStore(MemoryInbox):
             session.records.extend(commit.records)
 
     def sessions(
-        self, *, cursor: str | None = None, limit: int = PAGE_SIZE
+        self, *, owner: str | None = None, cursor: str | None = None, limit: int = PAGE_SIZE
     ) -> StorePage[SessionInfo]:
-        """Every session, oldest first."""
+        """The sessions of a principal, or every session; oldest first."""
         with self._lock:
-            page = self._sessions.page(cursor, limit)
+            page = self._sessions.page(
+                cursor, limit, lambda session: owner in (None, session.owner)
+            )
             return StorePage(tuple(session.info() for session in page.items), page.cursor)
 
     def session(self, session_id: str) -> SessionInfo:
@@ -371,6 +386,10 @@ class MemoryStore(MemoryInbox):
 
     def close(self) -> None:
         """Nothing to close."""
+
+    def _owner_of(self, session_id: str) -> str | None:
+        session = self._sessions.get(session_id)
+        return session.owner if session else None
 
     def _known(self, session_id: str) -> _Session:
         session = self._sessions.get(session_id)

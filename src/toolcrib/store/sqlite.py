@@ -83,11 +83,18 @@ class SqliteStore:
         return self._writer.transactions
 
     def acquire(
-        self, session_id: str, *, create: bool = True, settings: dict[str, Any] | None = None
+        self,
+        session_id: str,
+        *,
+        create: bool = True,
+        settings: dict[str, Any] | None = None,
+        owner: str | None = None,
     ) -> Lease:
-        """Become the writer. `settings` are kept only when the session is new."""
+        """Become the writer. `settings` and `owner` are kept only when the session is new."""
         return self._write().run(
-            lambda conn: self._leases.acquire(conn, session_id, settings, create=create)
+            lambda conn: self._leases.acquire(
+                conn, session_id, settings, create=create, owner=owner
+            )
         )
 
     def release(self, lease: Lease) -> None:
@@ -108,10 +115,10 @@ class SqliteStore:
         self._with_vault(lambda conn, vault: write_commits(conn, [(lease, commit)], vault))
 
     def sessions(
-        self, *, cursor: str | None = None, limit: int = PAGE_SIZE
+        self, *, owner: str | None = None, cursor: str | None = None, limit: int = PAGE_SIZE
     ) -> StorePage[SessionInfo]:
-        """Every session, oldest first."""
-        return self._read().sessions(cursor, limit)
+        """The sessions of a principal, or every session; oldest first."""
+        return self._read().sessions(owner, cursor, limit)
 
     def session(self, session_id: str) -> SessionInfo:
         """One session. Raises `SessionNotFound`."""
@@ -156,13 +163,14 @@ class SqliteStore:
         self,
         *,
         session_id: str | None = None,
+        owner: str | None = None,
         state: ApprovalState | None = None,
         cursor: str | None = None,
         limit: int = PAGE_SIZE,
     ) -> StorePage[FiledApproval]:
         """The inbox, oldest first."""
         rows, end = self._read().numbered_page(
-            sqlite_rows.APPROVALS, (session_id, state), cursor, limit
+            sqlite_rows.APPROVALS, (session_id, owner, owner, state), cursor, limit
         )
         return StorePage(tuple(sqlite_rows.filed_approval(row, self._vault) for row in rows), end)
 

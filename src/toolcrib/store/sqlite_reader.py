@@ -21,10 +21,12 @@ Row = tuple[Any, ...]
 
 _ROWS_AT_ONCE = 500
 _SESSIONS = (
-    "SELECT session_id, created_at, settings, head_seq, head_hash, holder, expires_at, rowid"
+    "SELECT session_id, created_at, settings, head_seq, head_hash, holder, expires_at, owner, rowid"
     " FROM sessions"
 )
-_SESSION_PAGE = f"{_SESSIONS} WHERE (created_at, rowid) > (?, ?) ORDER BY created_at, rowid LIMIT ?"
+_NEXT_SESSIONS = "(created_at, rowid) > (?, ?) ORDER BY created_at, rowid LIMIT ?"
+_SESSION_PAGE = f"{_SESSIONS} WHERE {_NEXT_SESSIONS}"
+_OWN_SESSION_PAGE = f"{_SESSIONS} WHERE owner = ? AND {_NEXT_SESSIONS}"
 _RECORDS = (
     "SELECT r.session_id, r.seq, r.kind, r.at, r.call_id, p.payload, r.payload_digest, r.previous,"
     " r.hash FROM records r LEFT JOIN payloads p ON p.id = r.id"
@@ -59,10 +61,14 @@ class Reader:
             except sqlite3.Error as error:
                 raise self._file.explain(error) from error
 
-    def sessions(self, cursor: str | None, limit: int) -> StorePage[SessionInfo]:
-        """Every session, oldest first."""
+    def sessions(self, owner: str | None, cursor: str | None, limit: int) -> StorePage[SessionInfo]:
+        """The sessions of a principal, or every session; oldest first."""
         created_at, row_id = (cursor or "-inf 0").split()
-        rows = self.rows(_SESSION_PAGE, float(created_at), int(row_id), limit + 1)
+        next_page = (float(created_at), int(row_id), limit + 1)
+        if owner is None:
+            rows = self.rows(_SESSION_PAGE, *next_page)
+        else:
+            rows = self.rows(_OWN_SESSION_PAGE, owner, *next_page)
         end = f"{rows[limit - 1][1]!r} {rows[limit - 1][-1]}" if len(rows) > limit else None
         return StorePage(tuple(self._info(row) for row in rows[:limit]), end)
 
@@ -138,13 +144,14 @@ class Reader:
         ]
 
     def _info(self, row: Row) -> SessionInfo:
-        session_id, created_at, settings, seq, digest, holder, expires_at, _ = row
+        session_id, created_at, settings, seq, digest, holder, expires_at, owner, _ = row
         return SessionInfo(
             session_id,
             created_at,
             Head(session_id, seq, digest) if seq else None,
             decode_settings(settings),
             is_held(holder, expires_at, self._clock()),
+            owner,
         )
 
 

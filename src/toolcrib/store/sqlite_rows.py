@@ -265,8 +265,9 @@ def _vault_names(connection: sqlite3.Connection, session_id: str | None) -> set[
 
 _FILED = "SELECT filed, request, state, decided, vault, ballot FROM approvals"
 APPROVALS = (
-    f"{_FILED} WHERE session_id = ifnull(?, session_id) AND state = ifnull(?, state)"
-    " AND filed > ? ORDER BY filed LIMIT ?"
+    f"{_FILED} WHERE session_id = ifnull(?, session_id)"
+    " AND (? IS NULL OR session_id IN (SELECT session_id FROM sessions WHERE owner = ?))"
+    " AND state = ifnull(?, state) AND filed > ? ORDER BY filed LIMIT ?"
 )
 APPROVAL = f"{_FILED} WHERE approval_id = ?"
 _PENDING = (

@@ -83,6 +83,12 @@ INSERT INTO fence_floor VALUES (0);
 """
 
 _VERSION_2 = """
+ALTER TABLE sessions ADD COLUMN owner TEXT;
+CREATE INDEX sessions_by_owner ON sessions (owner, created_at);
+UPDATE open_calls SET fact = CAST(json_set(CAST(fact AS TEXT), '$.caller', json_object(
+    'principal', json_extract(CAST(fact AS TEXT), '$.principal'),
+    'transport', json_extract(CAST(fact AS TEXT), '$.transport')
+)) AS BLOB) WHERE fact IS NOT NULL;
 ALTER TABLE approvals ADD COLUMN deadline REAL;
 ALTER TABLE approvals ADD COLUMN ballot BLOB;
 UPDATE approvals SET deadline = json_extract(CAST(request AS TEXT), '$.deadline');

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
+from toolcrib.approval.caller import NOBODY, Caller
 from toolcrib.approval.decision import Actor, ApprovalRequest, Ballot, Decided
 from toolcrib.errors import LedgerBroken
 from toolcrib.ledger.record import GENESIS, Head, Record
@@ -49,10 +50,8 @@ class OpenCall:
     was_edited: bool = False
     decided: Decided | None = None
     """The decision that was taken and has not been acted on yet."""
-    principal: str | None = None
-    transport: str | None = None
-    is_by_model: bool = False
-    """Whether a model made the call, in a prompt of the principal's."""
+    caller: Caller = NOBODY
+    """Who asked for the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +140,8 @@ class SessionInfo:
     settings: dict[str, Any]
     is_open: bool
     """True while a live process holds the lease."""
+    owner: str | None = None
+    """The principal that made it; None when the process itself did."""
 
 
 class CommitSource(Protocol):
@@ -192,9 +193,14 @@ class LedgerStore(Protocol):
     """Sessions, who writes them, and their ledgers."""
 
     def acquire(
-        self, session_id: str, *, create: bool = True, settings: dict[str, Any] | None = None
+        self,
+        session_id: str,
+        *,
+        create: bool = True,
+        settings: dict[str, Any] | None = None,
+        owner: str | None = None,
     ) -> Lease:
-        """Become the writer. `settings` are saved only when the session is new.
+        """Become the writer. `settings` and `owner` are saved only when the session is new.
 
         Raises `LeaseHeld` while another live process is the writer, and `SessionNotFound` when
         there is no such session and `create` is false.
@@ -225,9 +231,9 @@ class LedgerStore(Protocol):
         ...
 
     def sessions(
-        self, *, cursor: str | None = None, limit: int = PAGE_SIZE
+        self, *, owner: str | None = None, cursor: str | None = None, limit: int = PAGE_SIZE
     ) -> StorePage[SessionInfo]:
-        """Every session, oldest first."""
+        """The sessions of a principal, or every session; oldest first."""
         ...
 
     def session(self, session_id: str) -> SessionInfo:
@@ -292,11 +298,14 @@ class ApprovalStore(Protocol):
         self,
         *,
         session_id: str | None = None,
+        owner: str | None = None,
         state: ApprovalState | None = None,
         cursor: str | None = None,
         limit: int = PAGE_SIZE,
     ) -> StorePage[FiledApproval]:
-        """The inbox, oldest first; across all sessions when `session_id` is None."""
+        """The inbox, oldest first; across all sessions, or those of a principal, when
+        `session_id` is None.
+        """
         ...
 
     def approval(self, approval_id: str) -> FiledApproval | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, get_args, get_origin, overload
 
@@ -17,7 +18,11 @@ R = TypeVar("R")
 
 
 class FunctionTool(Generic[P, R]):
-    """A function that is also a tool: call it as before, or register it with a session."""
+    """A function that is also a tool: call it as before, or register it with a session.
+
+    A framework that takes a plain function reads its signature and then calls it past the gate. A
+    tool that requires approval has no signature, so that no framework takes it.
+    """
 
     __wrapped__: Callable[P, R]
     __name__: str
@@ -29,6 +34,16 @@ class FunctionTool(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself; no stage of a tool call is involved."""
         return self.__wrapped__(*args, **kwargs)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        if self.tool.requires_approval:
+            raise ValueError(
+                f"tool {self.tool.name!r} requires approval, which a plain function call would "
+                "not ask for; in a pydantic-ai agent write "
+                f"Agent(toolsets=[Toolset(AgentContext(), [{self.__name__}])])"
+            )
+        return inspect.signature(self.__wrapped__)
 
     def __repr__(self) -> str:
         return f"<tool {self.tool.name!r}: {self.__wrapped__!r}>"

@@ -6,10 +6,13 @@ import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from inspect import Parameter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
+from toolcrib.calls.threads import WorkerThreads
 from toolcrib.errors import InvalidTool
+from toolcrib.tools.decorator import FunctionTool
 from toolcrib.tools.signature import find_context
 from toolcrib.tools.tool import Tool
 
@@ -105,3 +108,48 @@ def _context_first(name: str, handler: AsyncHandler) -> AsyncHandler:
     parameters[0] = parameters[0].replace(annotation="ToolContext")
     call.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore[reportAttributeAccessIssue]
     return call
+
+
+class GovernedFunction(BaseTool):
+    """A function under `@tool`, as a toolset runs it."""
+
+    def __init__(self, function: FunctionTool[..., Any]) -> None:
+        self._tool = function.tool
+        self._call = _call_of(cast("Callable[..., Any]", self._tool.handler))
+        # With the parameters of this function: the schema is read from them.
+        self.call = self._call  # pyright: ignore[reportAttributeAccessIssue]
+        self.name = self._tool.name  # pyright: ignore[reportAttributeAccessIssue]
+        self.description = self._tool.description  # pyright: ignore[reportAttributeAccessIssue]
+
+    async def call(self, ctx: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Run the function."""
+        return await self._call(ctx, *args, **kwargs)
+
+    def to_tool(self, handler: AsyncHandler | None = None) -> Tool[Any, Any]:
+        """The tool of the function; `handler` replaces `call`."""
+        return replace(self._tool, handler=handler or self.call)
+
+
+def _call_of(function: Callable[..., Any]) -> AsyncHandler:
+    """The function as an async handler that takes the context first, and its arguments by name."""
+    parameters = list(inspect.signature(function).parameters.values())
+    context = find_context(parameters)
+    threads = WorkerThreads()
+
+    @functools.wraps(function)
+    async def call(ctx: Any, /, **args: Any) -> Any:
+        if context is not None:
+            args[context.name] = ctx
+        if inspect.iscoroutinefunction(function):
+            return await function(**args)
+        return await threads.submit(functools.partial(function, **args))
+
+    first = Parameter("ctx", Parameter.POSITIONAL_ONLY, annotation=_context_type(context))
+    arguments = [parameter for parameter in parameters if parameter is not context]
+    call.__signature__ = inspect.Signature([first, *arguments])  # pyright: ignore[reportAttributeAccessIssue]
+    return call
+
+
+def _context_type(context: Parameter | None) -> Any:
+    is_typed = context is not None and context.annotation is not Parameter.empty
+    return context.annotation if context is not None and is_typed else "ToolContext"

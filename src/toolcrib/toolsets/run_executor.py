@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.calls.executor import Executor
+from toolcrib.calls.path import LazyGate
+from toolcrib.errors import UsageError
 
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
 
-    from toolcrib.calls.call import Call, Caller
+    from toolcrib.approval.caller import Caller
+    from toolcrib.calls.call import Call
     from toolcrib.calls.outcome import Outcome
+    from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
 
 
@@ -37,10 +42,15 @@ def unpack(value: Any) -> Any:
 
 
 class RunExecutor(Executor):
-    """Puts the run context of an agent into the contexts of its calls."""
+    """Puts the run context of an agent into the contexts of its calls.
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    Besides the approval list of the session, those of `host_session`, which belongs to the toolset,
+    and of the run's deps apply.
+    """
+
+    def __init__(self, *args: Any, host_session: Session | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
+        self._host_session = host_session
         self._runs: dict[str, RunContext[Any]] = {}
 
     async def call_in_run(
@@ -63,6 +73,15 @@ class RunExecutor(Executor):
         chain = self._chains.get(name)
         return chain is not None and chain.has_pre
 
+    @cached_property
+    def _gate(self) -> LazyGate:
+        return LazyGate(self.session, self._policy, self._approver, self._listed_elsewhere)
+
+    def _listed_elsewhere(self, call: Call) -> Collection[str]:
+        host, run = self._host_session, self._run_of(call)
+        listed = () if host is None else tuple(host.need_user_approve_tools)
+        return listed if run is None else (*listed, *_approval_list(run.deps))
+
     def _context(self, call: Call) -> ToolContext:
         context = super()._context(call)
         run = self._run_of(call)
@@ -79,3 +98,11 @@ class RunExecutor(Executor):
         outer = self._run_of(call.parent)
         # The nested call has a call id and a tool name of its own in the run context.
         return outer and replace(outer, tool_call_id=call.call_id, tool_name=call.name)
+
+
+def _approval_list(deps: Any) -> Collection[str]:
+    """The approval list of the deps of a run, whatever their class is."""
+    names: object = getattr(deps, "need_user_approve_tools", ())
+    if isinstance(names, str):
+        raise UsageError(f"need_user_approve_tools is a list of names; write [{names!r}]")
+    return tuple(cast("Iterable[str]", names))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Awaitable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
+from toolcrib.approval.tool_names import check_approval_list
 from toolcrib.calls.hooks import GlobalHooks, Hooks, PostHook, PreHook
 from toolcrib.calls.outcome import Limits
+from toolcrib.context import AgentContext
 from toolcrib.errors import DuplicateTool, InvalidTool
 from toolcrib.tools.context import ToolContext
-from toolcrib.toolsets.base_tool import AsyncHandler, BaseTool
+from toolcrib.tools.decorator import FunctionTool
+from toolcrib.toolsets.base_tool import AsyncHandler, BaseTool, GovernedFunction
 from toolcrib.toolsets.base_toolset import BaseToolset, HookableToolsetTool, SignalRecorder
 from toolcrib.toolsets.run_executor import RunExecutor
 from toolcrib.toolsets.user_code import (
@@ -30,13 +33,17 @@ if TYPE_CHECKING:
     from toolcrib.approval.policy import Policy
     from toolcrib.calls.outcome import Outcome
     from toolcrib.calls.validate import RawArguments
-    from toolcrib.context import AgentContext
+    from toolcrib.session.session import Session
     from toolcrib.toolsets.agent_bridge.calls import AgentCalls
     from toolcrib.toolsets.agent_bridge.tools import AgentTools
 
 
 class Toolset(BaseToolset):
-    """Runs `BaseTool`s through the executor, for programs and for pydantic-ai agents.
+    """Runs tools through the executor, for programs and for pydantic-ai agents.
+
+    A tool is a `BaseTool` class, an instance of one, or a function under `@tool`. A run of an agent
+    whose deps are another `AgentContext` is a run of that context: its calls are in the ledger of
+    its session. The approval lists of both contexts apply.
 
     Order around a call: global pre hook, the tool's pre hook, the tool, its post hook, global post
     hook. Subclasses may override `_call_tool_func` to change how the tool itself is run.
@@ -47,7 +54,7 @@ class Toolset(BaseToolset):
     def __init__(
         self,
         ctx: AgentContext,
-        tools: Iterable[type[BaseTool]],
+        tools: Iterable[type[BaseTool] | BaseTool | FunctionTool[..., Any]],
         *,
         pre_hooks: Mapping[str, PreHook] | None = None,
         post_hooks: Mapping[str, PostHook] | None = None,
@@ -72,14 +79,18 @@ class Toolset(BaseToolset):
         hooks = self._hooks(hook_timeout)
         hooks.check(self._instances)
         self._hookable_tools: dict[str, HookableToolsetTool] = {}
+        self._options: dict[str, Any] = {
+            "hooks": hooks.only(self._tools),
+            "policy": policy,
+            "approver": approver,
+            "limits": Limits(timeout=timeout),
+        }
         self._executor = RunExecutor(
             ctx.session,
             [tool.to_tool(self._handler(tool)) for tool in self._tools.values()],
-            hooks=hooks.only(self._tools),
-            policy=policy,
-            approver=approver,
-            limits=Limits(timeout=timeout),
+            **self._options,
         )
+        check_approval_list(ctx.need_user_approve_tools, self._instances)
         for name, prepared in self._executor.tools.items():
             self._hookable_tools[name] = HookableToolsetTool(
                 self._tools[name], prepared.tool.timeout or timeout, prepared.declaration
@@ -89,7 +100,6 @@ class Toolset(BaseToolset):
             for name, tool in self._tools.items()
             if type(tool).get_instruction is not BaseTool.get_instruction
         }
-        self._agent_parts: tuple[AgentCalls, AgentTools] | None = None
 
     @property
     def id(self) -> str | None:
@@ -110,7 +120,7 @@ class Toolset(BaseToolset):
                 for name, tool in self._hookable_tools.items()
                 if self._is_shown(tool.tool)
             }
-        calls, tools = self._bridge()
+        calls, tools = self._bridge(ctx)
         await calls.settle(ctx)
         return {
             name: tools.tool(self._executor.tools[name], hookable, ctx)
@@ -141,7 +151,7 @@ class Toolset(BaseToolset):
         run context of an agent, values and exceptions are pydantic-ai's.
         """
         if isinstance(tool_args, dict) and _is_run_context(ctx):
-            return await self._bridge()[0].call(name, tool_args, ctx)
+            return await self._bridge(ctx)[0].call(name, tool_args, ctx)
         return (await self.call(name, tool_args, ctx)).unwrap()
 
     async def call(self, name: str, tool_args: RawArguments, ctx: Any = None) -> Outcome:
@@ -195,19 +205,39 @@ class Toolset(BaseToolset):
 
         return wrap_handler(handler, tool.call)
 
-    def _bridge(self) -> tuple[AgentCalls, AgentTools]:
-        if self._agent_parts is None:
+    def _bridge(self, run: RunContext[Any]) -> tuple[AgentCalls, AgentTools]:
+        """The toolset as agents use it, in the context of a run."""
+        context = self._context_of(run)
+        # Kept by the context and not by the toolset, which outlives the contexts of its runs.
+        bridge = context.bridges.get(self)
+        if bridge is None:
             from toolcrib.toolsets.agent_bridge.calls import AgentCalls
             from toolcrib.toolsets.agent_bridge.tools import AgentTools
 
-            calls = AgentCalls(self._executor)
-            self._agent_parts = calls, AgentTools(self.for_agent(), calls, self.max_retries)
-        return self._agent_parts
+            calls = AgentCalls(self._executor_in(context))
+            bridge = calls, AgentTools(self.for_agent(), calls, self.max_retries)
+            context.bridges[self] = bridge
+        return bridge
+
+    def _context_of(self, run: RunContext[Any] | None) -> AgentContext:
+        deps: Any = None if run is None else run.deps
+        return deps if isinstance(deps, AgentContext) else self.ctx
+
+    def _executor_in(self, context: AgentContext) -> RunExecutor:
+        if context.session is self.ctx.session:
+            return self._executor
+        check_approval_list(context.need_user_approve_tools, self._instances)
+        return RunExecutor(
+            context.session,
+            self._executor.tools.values(),
+            host_session=self.ctx.session,
+            **self._options,
+        )
 
     def _instruction_context(self, tool: BaseTool, ctx: Any) -> Any:
         if ctx is not None and not _is_run_context(ctx):
             return ctx
-        context = self._context()
+        context = self._context(self._context_of(ctx).session)
         if ctx is None:
             return context
         from toolcrib.toolsets.agent_bridge.values import with_tool_context
@@ -216,8 +246,7 @@ class Toolset(BaseToolset):
         context.deps = context.deps if ctx.deps is None else ctx.deps
         return context if self._instructing[tool.name] else with_tool_context(ctx, context)
 
-    def _context(self) -> ToolContext:
-        session = self.ctx.session
+    def _context(self, session: Session) -> ToolContext:
         return ToolContext(
             session_id=session.session_id,
             cwd=session.cwd,
@@ -242,14 +271,29 @@ async def _value_or_error(work: Awaitable[Any]) -> Any:
         return error
 
 
-def _instantiate(tools: Iterable[type[BaseTool]]) -> dict[str, BaseTool]:
+def _instantiate(
+    tools: Iterable[type[BaseTool] | BaseTool | FunctionTool[..., Any]],
+) -> dict[str, BaseTool]:
     instances: dict[str, BaseTool] = {}
-    for tool_class in tools:
-        if not (isinstance(tool_class, type) and issubclass(tool_class, BaseTool)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidTool(f"{tool_class!r} is not a BaseTool class; pass the class itself")
-        tool = tool_class()
+    for declared in tools:
+        tool = _instance(declared)
         tool.to_tool()
         if tool.name in instances:
             raise DuplicateTool(f"two tools are named {tool.name!r}; names must be unique")
         instances[tool.name] = tool
     return instances
+
+
+def _instance(declared: object) -> BaseTool:
+    match declared:
+        case BaseTool():
+            return declared
+        case FunctionTool():
+            return GovernedFunction(cast("FunctionTool[..., Any]", declared))
+        case type() if issubclass(declared, BaseTool):
+            return declared()
+        case _:
+            raise InvalidTool(
+                f"{declared!r} is not a BaseTool class, an instance of one, or a function under "
+                "@tool"
+            )

@@ -39,7 +39,7 @@ from toolcrib.transports.subscriptions import Outbox, Subscriptions
 
 if TYPE_CHECKING:
     from toolcrib.runtime.config import WhenBusy
-    from toolcrib.runtime.principal import Principal
+    from toolcrib.runtime.principal import Principal, Role
     from toolcrib.runtime.runtime import Runtime
 
 
@@ -108,23 +108,36 @@ async def _cancel(peer: Peer, params: OneRequest) -> RequestCancelled:
     return RequestCancelled(was_running=await peer.cancel(params.id))
 
 
+_EVERYBODY: Final[tuple[Role, ...]] = ("caller", "approver", "auditor")
+_READERS: Final[tuple[Role, ...]] = ("caller", "auditor")
+
 _ALL: Final = (
-    Operation("ping", "read", Nothing, Nothing, _ping, "Answer a ping."),
+    Operation("ping", _EVERYBODY, Nothing, Nothing, _ping, "Answer a ping."),
     Operation(
         "events.subscribe",
-        "read",
+        _READERS,
         Subscribe,
         Subscribed,
         _subscribe,
         "Subscribe to the events of a session.",
     ),
     Operation(
-        "events.unsubscribe", "read", OneSession, Unsubscribed, _unsubscribe, "End a subscription."
+        "events.unsubscribe",
+        _READERS,
+        OneSession,
+        Unsubscribed,
+        _unsubscribe,
+        "End a subscription.",
     ),
     Operation(
-        "client.attach", "call", OneSession, Nothing, _attach, "Run the client tools of a session."
+        "client.attach",
+        ("caller",),
+        OneSession,
+        Nothing,
+        _attach,
+        "Run the client tools of a session.",
     ),
-    Operation("$/cancel", "read", OneRequest, RequestCancelled, _cancel, "Cancel a request."),
+    Operation("$/cancel", _EVERYBODY, OneRequest, RequestCancelled, _cancel, "Cancel a request."),
 )
 
 PEER_METHODS: Final[dict[str, Operation]] = {method.name: method for method in _ALL}
@@ -307,7 +320,7 @@ class Peer:
         name, params = message.method, message.params
         own = PEER_METHODS.get(name)
         if own is not None:
-            self.who.check(own.scope, name)
+            self.who.check(own.roles, name)
             return await own.run(self, own.read(params))
         # In this task, which is never cancelled, not even when the client disconnects.
         result = await self.runtime.ask_inline(name, params, self.who)

@@ -47,7 +47,7 @@ async def test_the_tools_of_a_server_are_in_the_session_it_was_given_to() -> Non
 
 async def test_a_client_that_may_only_call_tools_starts_no_programs() -> None:
     """A session of such a client opens without its servers."""
-    caller = Principal("caller", frozenset({"read", "call"}))
+    caller = Principal("caller", frozenset({"caller"}))
     async with wired_desk(shop(), who=caller) as at:
         session = await at.agent.new_session(cwd="/", mcp_servers=[SERVER])
 

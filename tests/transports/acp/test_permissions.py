@@ -186,7 +186,7 @@ async def test_a_decision_made_elsewhere_ends_the_question() -> None:
 
 async def test_a_client_that_may_not_approve_is_not_asked() -> None:
     """A principal without the scope sees that a call waits, and cannot allow it."""
-    caller = Principal("caller", frozenset({"read", "call"}), "acp")
+    caller = Principal("caller", frozenset({"caller"}), transport="acp")
     async with wired_desk(shop(), who=caller) as at:
         session_id = await at.open()
         await at.ask("events.subscribe", session_id=session_id)

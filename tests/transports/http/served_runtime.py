@@ -25,8 +25,8 @@ READERS = "reader-token-0123456789"
 TOKENS = Tokens(
     [
         Token(OWNERS, OWNER),
-        Token(CALLERS, Principal("caller", frozenset({"read", "call"}))),
-        Token(READERS, Principal("reader", frozenset({"read"}))),
+        Token(CALLERS, Principal("caller", frozenset({"caller"}))),
+        Token(READERS, Principal("reader", frozenset({"auditor"}))),
     ]
 )
 TEXT = {

@@ -129,9 +129,9 @@ async def test_the_gate_lets_in_who_holds_a_token() -> None:
 
 
 @pytest.mark.parametrize("token", [CALLERS, READERS])
-async def test_a_principal_does_only_what_its_scopes_say(token: str) -> None:
-    """Who may call cannot approve, who may read cannot call: each route asks for its own scope."""
-    scopes = {"read", "call"} if token == CALLERS else {"read"}
+async def test_a_principal_does_only_what_its_roles_say(token: str) -> None:
+    """Who may call cannot approve, who may audit cannot call: each route asks for its own role."""
+    role = "caller" if token == CALLERS else "auditor"
     async with served() as crib:
         await crib.session()
         for route in ROUTES:
@@ -141,13 +141,13 @@ async def test_a_principal_does_only_what_its_scopes_say(token: str) -> None:
             )
 
             is_refused = answer.status_code == 403
-            assert is_refused == (route.operation.scope not in scopes), route.name
+            assert is_refused == (role not in route.operation.roles), route.name
 
 
 @pytest.mark.parametrize("token", [CALLERS, READERS])
-async def test_a_principal_does_only_what_its_scopes_say_over_a_socket(token: str) -> None:
+async def test_a_principal_does_only_what_its_roles_say_over_a_socket(token: str) -> None:
     """R42: the same for every operation and every method of a connection, approving among them."""
-    scopes = {"read", "call"} if token == CALLERS else {"read"}
+    role = "caller" if token == CALLERS else "auditor"
     methods = {**OPERATIONS, **PEER_METHODS}
     refused: dict[str, bool] = {}
     async with served() as crib:
@@ -166,7 +166,7 @@ async def test_a_principal_does_only_what_its_scopes_say_over_a_socket(token: st
                     error = told.get("error", {}).get("data", {})
                     refused[told["id"]] = error.get("kind") == "forbidden"
 
-    assert refused == {name: each.scope not in scopes for name, each in methods.items()}
+    assert refused == {name: role not in each.roles for name, each in methods.items()}
 
 
 async def test_who_called_and_over_what_is_on_record() -> None:

@@ -20,8 +20,8 @@ from toolcrib.transports.mcp import McpOptions, McpServer
 HANDSHAKE = "legacy"
 STATELESS = "2026-07-28"
 ERAS = (HANDSHAKE, STATELESS)
-CALLER = Principal("ada", frozenset({"read", "call"}), "mcp")
-APPROVER = Principal("ada", frozenset({"read", "call", "approve"}), "mcp")
+CALLER = Principal("ada", frozenset({"caller"}), transport="mcp")
+APPROVER = Principal("ada", frozenset({"caller", "approver"}), transport="mcp")
 
 TEXT: dict[str, Any] = {
     "type": "object",

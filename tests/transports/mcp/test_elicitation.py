@@ -130,8 +130,8 @@ class TestAsking:
 
 @each_era
 class TestWhoMayDecide:
-    async def test_a_caller_without_the_scope_is_not_asked(self, era: str) -> None:
-        """R42: the caller of a tool cannot approve it unless its scope says so; a client could
+    async def test_a_caller_without_the_role_is_not_asked(self, era: str) -> None:
+        """R42: the caller of a tool cannot approve it unless its role says so; a client could
         answer the form by itself.
         """
         person = Person(says("approve"))
@@ -390,7 +390,7 @@ class TestComingBack:
             async with Client(bench.server.sdk, mode=HANDSHAKE) as first:
                 waiting = facts_of(await first.call_tool("careful", {"text": "a tree"}))
             await bench.decide(waiting["approval_id"], "approve")
-            eve = Principal("eve", frozenset({"read", "call"}), "mcp")
+            eve = Principal("eve", frozenset({"caller"}), transport="mcp")
             other = McpServer(bench.runtime, who=eve)
             async with Client(other.sdk, mode=HANDSHAKE) as second:
                 result = facts_of(await second.call_tool("careful", {"text": "a tree"}))
@@ -401,7 +401,7 @@ class TestComingBack:
 
 
 class TestForms:
-    @pytest.mark.parametrize("mode", ["scope", "always"])
+    @pytest.mark.parametrize("mode", ["role", "always"])
     async def test_a_client_that_breaks_off_leaves_the_call_waiting(
         self, mode: ElicitedApproval
     ) -> None:

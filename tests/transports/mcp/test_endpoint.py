@@ -110,15 +110,15 @@ class TestTheGate:
         """R46: what a token may do is its own, also where another of the same name began."""
         tokens = Tokens(
             [
-                Token(OWNERS, Principal("ada", frozenset({"read", "call"}))),
-                Token(READERS, Principal("ada", frozenset({"read"}))),
+                Token(OWNERS, Principal("ada", frozenset({"caller"}))),
+                Token(READERS, Principal("ada", frozenset({"auditor"}))),
             ]
         )
         async with shop() as runtime, HttpServer(runtime, port=0, tokens=tokens) as server:
             async with mcp_client(server, STATELESS, OWNERS) as may:
                 assert not (await may.call_tool("greet", {"name": "Ada"})).is_error
             async with mcp_client(server, STATELESS, READERS) as may_not:
-                with pytest.raises(MCPError, match="scope 'call'"):
+                with pytest.raises(MCPError, match="role 'caller'"):
                     await may_not.call_tool("greet", {"name": "Ada"})
             async with httpx2.AsyncClient(base_url=server.url) as http:
                 owner, reader = ({"Authorization": f"Bearer {each}"} for each in (OWNERS, READERS))
@@ -155,11 +155,11 @@ class TestTheGate:
 class TestScopes:
     @pytest.mark.parametrize("era", ERAS)
     async def test_who_may_only_read_has_no_session_and_so_no_tools(self, era: str) -> None:
-        """R46: the token's scopes hold, and to open a session takes `call`."""
+        """R46: the token's roles hold, and to open a session takes `caller`."""
         async with served() as bench, mcp_client(bench.server, era, READERS) as client:
-            with pytest.raises(MCPError, match="scope 'call'"):
+            with pytest.raises(MCPError, match="role 'caller'"):
                 await client.list_tools()
-            with pytest.raises(MCPError, match="scope 'call'"):
+            with pytest.raises(MCPError, match="role 'caller'"):
                 await client.call_tool("echo", {"text": "x"})
 
         assert bench.gates.calls == []

@@ -77,7 +77,7 @@ class TestOutcomes:
 
     async def test_who_may_not_call_is_refused(self, era: str) -> None:
         """R46: a principal that may only read gets nothing run."""
-        who = Principal("reader", frozenset({"read"}), "mcp")
+        who = Principal("reader", frozenset({"auditor"}), transport="mcp")
         async with connected(era, who=who) as bench:
             with pytest.raises(MCPError, match="scope 'call'") as caught:
                 await bench.call("write")

@@ -139,10 +139,10 @@ class TestListing:
                 await bench.client.list_tools(cursor="2")
 
     async def test_who_may_not_read_is_not_told(self, era: str) -> None:
-        """R46: scopes hold here as on every transport."""
-        who = Principal("mute", frozenset({"call"}), "mcp")
+        """R46: roles hold here as on every transport."""
+        who = Principal("mute", frozenset({"approver"}), transport="mcp")
         async with connected(era, who=who) as bench:
-            with pytest.raises(MCPError, match="scope 'read'"):
+            with pytest.raises(MCPError, match="role 'caller'"):
                 await bench.client.list_tools()
 
 

@@ -16,7 +16,8 @@ from weakref import WeakKeyDictionary
 
 from pydantic_ai.exceptions import ApprovalRequired
 
-from toolcrib.calls.call import Caller, calls_of
+from toolcrib.approval.caller import Caller
+from toolcrib.calls.call import calls_of
 from toolcrib.calls.executor import MAX_ID_CHARS, begin_turn
 from toolcrib.errors import InvalidDecision
 from toolcrib.session.turns import OpenTurn, in_turn
@@ -73,7 +74,7 @@ async def waiting_calls(
 
 def is_of(call: OpenCall, run: RunContext[Any], arguments: bytes | None = None) -> bool:
     """Whether an open call was made in this conversation or with these arguments."""
-    return call.principal == caller_of(run).principal or call.arguments == arguments
+    return call.caller.principal == caller_of(run).principal or call.arguments == arguments
 
 
 def free_id(session: Session, run: RunContext[Any]) -> str:

@@ -61,9 +61,7 @@ class ClientServers:
         """
         if not self._who.may("admin"):
             # Mounting a server starts a program, which is more than calling tools.
-            return {
-                server.name: "mounting servers requires the scope 'admin'" for server in servers
-            }
+            return {server.name: "mounting servers requires the role 'admin'" for server in servers}
         wanted: list[McpServerConfig] = []
         unfit: dict[str, str] = {}
         have = self._mounted.setdefault(session_id, set())

@@ -75,7 +75,7 @@ class Permissions:
 
     def ask(self, approval_id: str, kind: ToolKind) -> None:
         """Request permission, unless that is under way or this principal may not approve."""
-        if approval_id in self._asking or not self._who.may("approve"):
+        if approval_id in self._asking or not self._who.may("approver"):
             return
         task = asyncio.ensure_future(self._ask(approval_id, kind))
         self._asking[approval_id] = task

@@ -127,7 +127,7 @@ class OperationEndpoint:
             await stream_events(self._connections, response, receive, send)
 
     def _follow(self, params: dict[str, Any], headers: Headers, who: Principal) -> EventReader:
-        who.check(self._route.operation.scope, self._route.name)
+        who.check(self._route.operation.roles, self._route.name)
         if (last := header_text(headers, b"last-event-id")) is not None:
             # A browser that reconnects sends it with the URL that it started with.
             params["after"] = _sequence_number(last)

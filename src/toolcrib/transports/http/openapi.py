@@ -55,7 +55,7 @@ def _operation(route: OperationRoute, schemas: dict[str, Any]) -> dict[str, Any]
         "tags": [route.name.partition(".")[0]],
         "parameters": _parameters(route, params_schema),
         "responses": _responses(route),
-        "x-scope": route.operation.scope,
+        "x-roles": list(route.operation.roles),
     }
     if route.verb == "POST":
         document["requestBody"] = _body(route, params_schema)

@@ -117,9 +117,9 @@ class ClientSessions:
         if named is None and not is_stateless:
             return connection_of(ctx).state, _CLIENT_SESSION
         who = self.principal_of_request(ctx)
-        # Two tokens may have one name and different scopes; they do not share a session.
-        scopes, capabilities = " ".join(sorted(who.scopes)), " ".join(_capabilities(ctx))
-        return self._shared, f"{named or ''}\n{who.name}\n{scopes}\n{capabilities}"
+        # Two tokens may have one name and different roles; they do not share a session.
+        roles, capabilities = " ".join(sorted(who.roles)), " ".join(_capabilities(ctx))
+        return self._shared, f"{named or ''}\n{who.name}\n{roles}\n{capabilities}"
 
     def _named(self, ctx: ServerRequestContext[Any, Any]) -> str | None:
         named = None if ctx.request is None else ctx.request.headers.get(SESSION_HEADER)

@@ -78,7 +78,7 @@ class ElicitedApprovals:
 
     def may_ask(self, ctx: ServerRequestContext[Any, Any], client: ClientSession) -> bool:
         """Whether the client is trusted with decisions and can show a form."""
-        trusted = self._mode == "always" or (self._mode == "scope" and client.who.may("approve"))
+        trusted = self._mode == "always" or (self._mode == "role" and client.who.may("approver"))
         capabilities = ctx.session.client_capabilities
         elicitation = capabilities.elicitation if capabilities else None
         # A client that names no mode can show forms: modes were added to the protocol later.
@@ -149,7 +149,7 @@ def answer_in(params: CallToolRequestParams) -> object:
 
 def _decider(who: Principal) -> Principal:
     """The person at the client as a principal; the record shows how they were asked."""
-    return Principal(f"{who.name} (asked by MCP)", frozenset({"read", "approve"}), who.transport)
+    return Principal(f"{who.name} (asked by MCP)", frozenset({"approver"}), transport=who.transport)
 
 
 def _decision(answer: object) -> dict[str, Any] | None:

@@ -112,10 +112,10 @@ class McpEndpoint:
     def _user(self, who: Principal) -> AuthenticatedUser:
         known = self._users.get(who)
         if known is None:
-            # The SDK compares name and subject; tokens of one name may have different scopes.
-            scopes = sorted(who.scopes)
+            # The SDK compares name and subject; tokens of one name may have different roles.
+            roles = sorted(who.roles)
             token = AccessToken(
-                token="", client_id=who.name, subject=" ".join(scopes), scopes=[*scopes]
+                token="", client_id=who.name, subject=" ".join(roles), scopes=[*roles]
             )
             known = self._users[who] = AuthenticatedUser(token)
         return known

@@ -8,9 +8,9 @@ from typing import Literal
 from toolcrib._version import __version__
 from toolcrib.errors import UsageError
 
-ElicitedApproval = Literal["scope", "always", "never"]
+ElicitedApproval = Literal["role", "always", "never"]
 """Whose answer to a form at the client decides a call: that of a client whose principal has the
-scope `approve`, that of every client, or nobody's.
+role `approver`, that of every client, or nobody's.
 
 A form is answered by the person at the client only if the client shows it to one. A program can
 answer it by itself, and so approve its own calls: `always` trusts every client not to.
@@ -25,7 +25,7 @@ class McpOptions:
     version: str = __version__
     title: str | None = None
     instructions: str | None = None
-    approve_by_elicitation: ElicitedApproval = "scope"
+    approve_by_elicitation: ElicitedApproval = "role"
     session: str | None = None
     """The session that every call runs in. Without it each connection has its own, and the
     stateless protocol one for each principal."""
@@ -38,7 +38,7 @@ class McpOptions:
     """When a session of Streamable HTTP that nobody uses is closed."""
 
     def __post_init__(self) -> None:
-        if self.approve_by_elicitation not in ("scope", "always", "never"):
-            raise UsageError("approve_by_elicitation is 'scope', 'always' or 'never'")
+        if self.approve_by_elicitation not in ("role", "always", "never"):
+            raise UsageError("approve_by_elicitation is 'role', 'always' or 'never'")
         if self.list_ttl_ms < 0 or self.idle_seconds <= 0:
             raise UsageError("list_ttl_ms must not be negative, and idle_seconds be more than 0")

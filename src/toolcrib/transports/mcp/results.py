@@ -187,7 +187,7 @@ class ArtifactReader:
 
     async def _read(self, ctx: ServerRequestContext[Any, Any], artifact_id: str) -> str | None:
         store, client = self._runtime.store, await self._clients.of(ctx)
-        client.who.check("read", "resources/read")
+        client.who.check(("caller", "auditor"), "resources/read")
         return await ask_store(store, store.artifact, client.session_id, artifact_id)
 
 

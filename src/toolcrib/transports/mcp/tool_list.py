@@ -130,7 +130,7 @@ class ToolListHandler:
         """Answer one request."""
         if params is not None and params.cursor is not None:
             raise MCPError(INVALID_PARAMS, "tools/list has one page; leave the cursor out")
-        self._clients.principal_of_request(ctx).check("read", "tools/list")
+        self._clients.principal_of_request(ctx).check(("caller", "auditor"), "tools/list")
         self._notifications.subscribe(ctx)
         tool_list = await self.of(await self._clients.of(ctx))
         return {"resultType": "complete", "tools": tool_list.tools}
