@@ -133,7 +133,11 @@ async def every_answer(runtime: Runtime) -> list[Any]:
     session_id = await new_session(runtime)
     one: Json = {"session_id": session_id}
     waiting = await call(runtime, session_id, "risky", a=1, b=2)
-    decision = {"approval_id": waiting.approval_id, "decision": "approve", "grant": "session"}
+    decision = {
+        "approval_id": waiting.approval_id,
+        "decision": "approve",
+        "grant": {"scope": "session"},
+    }
     asked: list[tuple[str, Json]] = [
         ("runtime.capabilities", {}),
         ("session.get", one),

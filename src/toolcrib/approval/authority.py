@@ -135,8 +135,8 @@ def _is_counted(request: ApprovalRequest, decided: Decided) -> bool:
 
 
 def bounded(grant: NewGrant, authority: Authority) -> NewGrant:
-    """The grant with the bounds that it needs. Raises `DecisionForbidden` for one that goes beyond the
-    authority of who gives it.
+    """The grant with the bounds that it needs. Raises `DecisionForbidden` for one that goes beyond
+    the authority of who gives it.
     """
     if not authority.is_admin and (grant.scope == "everyone" or grant.unlimited):
         raise DecisionForbidden(
@@ -147,4 +147,3 @@ def bounded(grant: NewGrant, authority: Authority) -> NewGrant:
     if grant.scope == "principal" and not is_limited and not grant.unlimited:
         return replace(grant, expires_in_seconds=DEFAULT_GRANT_SECONDS)
     return grant
-

@@ -77,9 +77,7 @@ class Grant:
         """Whether the yes of its giver is enough: never where several people have to approve, nor
         for a group that the giver was not in.
         """
-        return all(
-            quorum.count == 1 and counts_for(quorum, self.authority) for quorum in approvers
-        )
+        return all(quorum.count == 1 and counts_for(quorum, self.authority) for quorum in approvers)
 
     def is_live(self, now: float) -> bool:
         """Whether the grant is neither revoked, expired nor used up."""
@@ -133,9 +131,7 @@ class NewGrant:
         scopes = get_args(GrantScope)
         if self.scope not in scopes:
             raise InvalidDecision(f"{self.scope!r} is no scope; write one of {', '.join(scopes)}")
-        if self.expires_in_seconds is not None and not (
-            0 < self.expires_in_seconds < float("inf")
-        ):
+        if self.expires_in_seconds is not None and not (0 < self.expires_in_seconds < float("inf")):
             raise InvalidDecision(
                 f"a grant for {self.expires_in_seconds} seconds; write a finite number above 0"
             )

@@ -51,6 +51,7 @@ def request_for(call: Call, verdict: Verdict) -> ApprovalRequest:
         parent_call_id=call.parent_call_id,
         turn=call.turn,
         caller=call.caller or NOBODY,
+        approvers=verdict.approvers,
     )
 
 

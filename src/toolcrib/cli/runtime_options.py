@@ -132,6 +132,10 @@ Instructions = Annotated[
         "--instructions", metavar="TEXT", help="Instructions for the model before each prompt."
     ),
 ]
+ApproveOwnCalls = Annotated[
+    bool,
+    typer.Option("--approve-own-calls", help="Let approvers approve calls that they asked for."),
+]
 ReloadOption = Annotated[
     bool, typer.Option("--reload", help="Reload the files of --host-tools when they change.")
 ]
@@ -149,6 +153,7 @@ class RuntimeOptions:
     adapter: str | None = None
     instructions: str = ""
     reload: bool = False
+    approve_own_calls: bool = False
     approver: Approver | None = None
     """Who decides while a call waits; None leaves the request in the store."""
     drain_seconds: float | None = None
@@ -174,6 +179,7 @@ _OPTIONS: Final[Mapping[str, tuple[Any, object]]] = {
     "adapter": (AdapterName, None),
     "instructions": (Instructions, ""),
     "reload": (ReloadOption, False),
+    "approve_own_calls": (ApproveOwnCalls, False),
 }
 """The type and the default of each shared option."""
 
@@ -293,6 +299,7 @@ def _runtime(
         adapter=adapter,
         instructions=options.instructions,
         approver=options.approver,
+        approve_own_calls=options.approve_own_calls,
         # Last, so that no error after it leaves it open.
         store=None if options.store is None else SqliteStore(options.store),
     )

@@ -32,7 +32,7 @@ from toolcrib.cli.runtime_options import (
 from toolcrib.transports.mcp.options import McpOptions
 
 
-@takes_runtime_options(*HOST_OPTIONS, "adapter", "instructions", "reload")
+@takes_runtime_options(*HOST_OPTIONS, "adapter", "instructions", "reload", "approve_own_calls")
 def serve(
     options: RuntimeOptions,
     http: Annotated[
@@ -74,7 +74,7 @@ def _serve_stdio(options: RuntimeOptions) -> None:
     run_hosted(options, lambda runtime: serve_stdio(runtime, pipes))
 
 
-@takes_runtime_options(*HOST_OPTIONS, "reload")
+@takes_runtime_options(*HOST_OPTIONS, "reload", "approve_own_calls")
 def mcp(
     options: RuntimeOptions,
     session: Annotated[

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from toolcrib.ledger.events import (
         ApprovalDecided,
         ApprovalRequested,
+        ApprovalVoted,
         CallInDoubt,
         CallStarted,
         CallUnrecorded,
@@ -44,6 +45,7 @@ __all__ = [
     "GENESIS",
     "ApprovalDecided",
     "ApprovalRequested",
+    "ApprovalVoted",
     "CallInDoubt",
     "CallStarted",
     "CallUnrecorded",
@@ -81,6 +83,7 @@ if not TYPE_CHECKING:
             "toolcrib.ledger.events": (
                 "ApprovalDecided",
                 "ApprovalRequested",
+                "ApprovalVoted",
                 "CallInDoubt",
                 "CallStarted",
                 "CallUnrecorded",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
+    ApprovalVoted,
     CallInDoubt,
     CallStarted,
     CallUnrecorded,
@@ -42,6 +43,7 @@ ALL_EVENTS: tuple[type[Event], ...] = (
     ToolsChanged,
     ToolUnavailable,
     ApprovalRequested,
+    ApprovalVoted,
     ApprovalDecided,
     GrantChanged,
     CallStarted,

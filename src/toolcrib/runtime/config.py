@@ -39,6 +39,8 @@ class RuntimeConfig:
     """Text that precedes every prompt."""
     policy: Policy | None = None
     approver: Approver | None = None
+    approve_own_calls: bool = False
+    """Whether approvers may approve the calls that they asked for themselves. The owner may."""
     hooks: Hooks | None = None
     limits: Limits | None = None
     cwd: str = field(default_factory=os.getcwd)

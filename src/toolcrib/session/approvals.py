@@ -22,8 +22,10 @@ from toolcrib.approval.decision import (
     Expire,
     Vote,
 )
+from toolcrib.approval.grant_preview import GrantPreview, preview_grant
 from toolcrib.errors import DecisionForbidden, InvalidDecision, StoreError
 from toolcrib.ledger.events import ApprovalVoted, GrantChanged
+from toolcrib.session.transcript import past_calls
 from toolcrib.store.codec import decode_decided
 from toolcrib.store.store import FiledApproval, Store, ask_store, every
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from toolcrib.approval.grant import Grant, NewGrant
     from toolcrib.session.session import Session
 
+PREVIEW_CALLS = 1_000
+"""How many past calls a preview looks at."""
 _VOTE_ATTEMPTS = 100
 """How often a vote is tried again because others voted at the same time."""
 
@@ -138,6 +142,15 @@ class Approvals:
             for grant in every(lambda cursor: session.store.grants(cursor=cursor))
             if grant.is_live(now) and grant.session_id in (None, session.session_id)
         ]
+
+    def preview(
+        self, request: ApprovalRequest, new: NewGrant, *, by: str = "preview", limit: int = 20
+    ) -> GrantPreview:
+        """Which past calls of this session the grant would have covered, newest first."""
+        session = self._session
+        grant = self._issue(request, new, Actor("person", by), HOST)
+        calls = past_calls(session.store, session.session_id, PREVIEW_CALLS)
+        return preview_grant(grant, calls, parameters=request.parameters, limit=limit)
 
     async def revoke(self, grant_id: str, *, by: str) -> bool:
         """Take a grant back, at once; False when it was not live."""

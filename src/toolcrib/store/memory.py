@@ -124,9 +124,7 @@ class MemoryInbox:
             )
             return True
 
-    def vote(
-        self, approval_id: str, digest: str, ballot: Ballot, *, after: Ballot | None
-    ) -> bool:
+    def vote(self, approval_id: str, digest: str, ballot: Ballot, *, after: Ballot | None) -> bool:
         """Record votes if nobody has voted since `after`."""
         with self._lock:
             filed = self._approvals.get(approval_id)

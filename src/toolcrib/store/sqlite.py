@@ -183,9 +183,7 @@ class SqliteStore:
         """Record the first decision that fits; later ones get False."""
         return self._with_vault(lambda conn, vault: sqlite_rows.decide(conn, decided, vault))
 
-    def vote(
-        self, approval_id: str, digest: str, ballot: Ballot, *, after: Ballot | None
-    ) -> bool:
+    def vote(self, approval_id: str, digest: str, ballot: Ballot, *, after: Ballot | None) -> bool:
         """Record votes if nobody has voted since `after`."""
         return self._with_vault(
             lambda conn, vault: sqlite_rows.vote(conn, (approval_id, digest), ballot, after, vault)

@@ -306,9 +306,7 @@ def filed_approval(row: tuple[Any, ...], vault: Vault) -> FiledApproval:
     return FiledApproval(decode_request(request), state, decided, ballot)
 
 
-def _ballot(
-    votes: bytes | None, name: str | None, vault: Vault | VaultChanges
-) -> Ballot | None:
+def _ballot(votes: bytes | None, name: str | None, vault: Vault | VaultChanges) -> Ballot | None:
     """The votes of a pending request. Those for an edit that was lost with its file do not count:
     nobody could say any more what they are for.
     """

@@ -320,9 +320,7 @@ class ApprovalStore(Protocol):
         """
         ...
 
-    def vote(
-        self, approval_id: str, digest: str, ballot: Ballot, *, after: Ballot | None
-    ) -> bool:
+    def vote(self, approval_id: str, digest: str, ballot: Ballot, *, after: Ballot | None) -> bool:
         """Record the votes for a pending request of this digest if its ballot is still `after`.
 
         Compare-and-swap: of several voters at once exactly one gets True.

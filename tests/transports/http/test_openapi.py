@@ -89,7 +89,7 @@ async def _fill(crib: Served) -> dict[str, str]:
     ]
     await crib.client.post(
         f"/v1/approvals/{waits[0]['approval_id']}/decide",
-        json={"decision": "approve", "grant": "session"},
+        json={"decision": "approve", "grant": {"scope": "session"}},
     )
     grants = (await crib.client.get("/v1/grants")).json()["grants"]
     return {
