@@ -5,6 +5,8 @@ import json
 import pytest
 
 from tests.approval.samples import request, tool_ref
+from toolcrib.approval.caller import Caller
+from toolcrib.approval.decision import Quorum
 from toolcrib.approval.panel import draw_panel, showable, shown_json
 from toolcrib.tools.identity import Place
 

@@ -1,5 +1,6 @@
 """What the model sees of a result, and what the application gets."""
 
+import json
 import logging
 from dataclasses import dataclass
 from datetime import date
@@ -272,6 +273,22 @@ class TestEditNote:
         assert '{"a":2,"b":3}' in ended.outcome.text
         assert ended.record.message == ended.outcome.text
         assert ended.record.was_edited
+
+    async def test_a_json_object_stays_one(self) -> None:
+        """A model or a program that parses the result still can, and finds what ran in it."""
+
+        @tool(requires_approval=True)
+        async def order(kilos: int) -> dict[str, int]:
+            """Order."""
+            return {"kilos": kilos}
+
+        async def edit(_: ApprovalRequest) -> Approve:
+            return Approve({"kilos": 3})
+
+        ended = await run(order, {"kilos": 1}, approver=CallbackApprover(edit))
+
+        assert json.loads(ended.outcome.text) == {"kilos": 3, "_ran_with": {"kilos": 3}}
+        assert ended.outcome.value == {"kilos": 3}
 
 
 async def test_a_limit_of_results_is_the_executors_unless_the_tool_has_one() -> None:

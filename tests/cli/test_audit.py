@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from tests.cli.command import MAIN
 from tests.helpers.child_process import child_process
-from tests.store.facts import open_call, request, write
+from tests.store.facts import delete_payloads, open_call, request, write
 from toolcrib.cli.app import app
 from toolcrib.store import SqliteStore
 from toolcrib.store.store import ApprovalFiled, CallOpened
@@ -97,7 +97,8 @@ class TestVerify:
         """R46: every session is checked, and its head is printed."""
         done = invoke("audit", "verify", "--store", crib)
 
-        assert (done.exit_code, done.stderr) == (0, "")
+        counts = "2 sessions, 8 records, 0 deleted payloads, 0 artifacts, 0 faults"
+        assert (done.exit_code, done.stderr) == (0, f"checked: {counts}\n")
         assert [line.split()[:2] for line in done.stdout.splitlines()] == [
             ["one", "5"],
             ["two", "3"],
@@ -117,8 +118,34 @@ class TestVerify:
         done = invoke("audit", "verify", "--store", crib)
 
         assert done.exit_code == 1
-        assert done.stderr == "one: record 4 was changed\n"
+        assert done.stderr.startswith("one: record 4 was changed\nchecked: 2 sessions")
         assert done.stdout.startswith("two 3 ")
+
+    @pytest.mark.parametrize("which", ["seq = 4", "seq > 0"])
+    def test_a_payload_that_was_taken_away_is_named(self, crib: Path, which: str) -> None:
+        """Security 8: a record without its payload fails, also against a kept head, unless a
+        deletion is on record.
+        """
+        head = invoke("audit", "head", "--store", crib, "--session", "one").stdout.strip()
+        ids = f"SELECT id FROM records WHERE session_id = 'one' AND {which}"
+        edit(crib, f"DELETE FROM payloads WHERE id IN ({ids})")
+
+        for extra in ((), ("--head", head)):
+            done = invoke("audit", "verify", "--store", crib, *extra)
+
+            assert done.exit_code == 1
+            assert "one: the payload of record" in done.stderr
+            assert "of session 'one' is missing" in done.stderr
+
+    def test_deleted_payloads_are_counted(self, crib: Path) -> None:
+        """Security 8: what was deleted on record is whole, and the auditor sees how much it was."""
+        with SqliteStore(crib) as store:
+            delete_payloads(store, store.acquire("one"))
+
+        done = invoke("audit", "verify", "--store", crib)
+
+        assert done.exit_code == 0
+        assert "9 records, 5 deleted payloads" in done.stderr
 
     def test_a_cut_end_is_found_without_a_kept_head(self, crib: Path) -> None:
         """The session's own row says how long its ledger was."""
@@ -196,9 +223,9 @@ class TestTail:
     def test_deleted_payloads_are_said_to_be_deleted(self, crib: Path) -> None:
         """A reader sees that something was there."""
         with SqliteStore(crib) as store:
-            store.delete_payloads(store.acquire("one"))
+            delete_payloads(store, store.acquire("one"))
 
-        done = invoke("audit", "tail", "--store", crib, "--session", "one", "-n", "1")
+        done = invoke("audit", "tail", "--store", crib, "--session", "one", "-n", "2")
 
         assert "(payload deleted)" in done.stdout
 

@@ -157,3 +157,37 @@ def test_the_documentation_shows_the_real_output(
     )
 
     assert f"```text\n{done.stdout}```" in page
+
+
+TOOLS = """\
+from toolcrib import tool
+
+
+@tool
+def drop_table(name: str) -> str:
+    \"\"\"Drop a table.\"\"\"
+    return name
+"""
+
+
+def test_rules_are_compared_with_the_real_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With tools, a deny of a misspelt name is an error with its line and the name meant."""
+    (tmp_path / "shop_tools.py").write_text(TOOLS, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "policy.yaml"
+    file.write_text("version: 1\nrules:\n  - deny: drop_tabel\n  - deny: drop_*\n", "utf-8")
+
+    alone = invoke("check", file)
+    done = invoke("check", file, "--host-tools-module", "shop_tools")
+    report = json.loads(invoke("check", file, "--host-tools-module", "shop_tools", "--json").stdout)
+
+    assert alone.exit_code == 0
+    assert done.exit_code == 1
+    assert done.stderr == (
+        f"{file}:3: error: rule \"rule 1\": no tool is named 'drop_tabel'; "
+        "did you mean 'drop_table'?\n"
+    )
+    assert done.stdout == f"{file}: 2 rules, 1 errors, 0 warnings\n"
+    assert [error["rule"] for error in report["errors"]] == ["rule 1"]

@@ -83,6 +83,10 @@ def test_the_token_is_printed_for_whoever_asks(tmp_path: Path) -> None:
             ["--backend", "chat", "--base-url", "u", "--model", "m", "--host", "0.0.0.0"],
             "other machines",
         ),
+        (
+            ["--backend", "chat", "--base-url", "u", "--model", "m", "--allow-egress", "a b"],
+            "cannot allow egress to 'a b'",
+        ),
     ],
 )
 def test_what_cannot_be_served_is_said_at_once(

@@ -114,6 +114,48 @@ async def test_a_person_who_says_no_orders_nothing(tmp_path: Path) -> None:
     assert orders(folder) == []
 
 
+async def test_an_answer_in_the_tools_place_places_no_order(tmp_path: Path) -> None:
+    """Who answers instead said that it shall not run: not here, not over HTTP, not over MCP."""
+    folder = tmp_path / "demo"
+    with at_terminal("demo", "--folder", folder, cwd=tmp_path, OPENAI_API_KEY="") as demo:
+        await demo.answer("r", '{"order": "PO-9"}')
+        shown = await demo.see("see what changes")
+        assert "stock_level, over HTTP and MCP" in shown
+        assert await demo.exit_code() == 0
+    assert orders(folder) == []
+
+
+async def test_an_edited_order_is_the_one_that_is_told(tmp_path: Path) -> None:
+    """The answer speaks of the order that was placed, with the kilos of the person."""
+    folder, editor = tmp_path / "demo", tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i s/480/300/ "$1"\n')
+    editor.chmod(0o755)
+    variables = {"OPENAI_API_KEY": "", "EDITOR": str(editor), "VISUAL": str(editor)}
+    with at_terminal("demo", "--folder", folder, cwd=tmp_path, **variables) as demo:
+        await demo.answer("e", "a")
+        shown = await demo.see("see what changes")
+        assert "order           PO-0001" in shown
+        assert "kilos           300" in shown
+        assert "Nothing was ordered" not in shown
+        assert await demo.exit_code() == 0
+    assert [order["kilos"] for order in orders(folder)] == [300]
+
+
+async def test_nobody_decides_and_the_order_waits(tmp_path: Path) -> None:
+    """Ctrl-D leaves the question open: nothing is ordered, and the commands to go on are shown."""
+    folder = tmp_path / "demo"
+    with at_terminal("demo", "--folder", folder, cwd=tmp_path, OPENAI_API_KEY="") as demo:
+        await demo.see()
+        demo.terminal.type("\x04")
+        shown = await demo.see("approvals deny ID")
+        assert "Nothing was ordered" in shown
+        assert "Traceback" not in shown
+        assert await demo.exit_code() == 4
+    assert orders(folder) == []
+    waiting = run("approvals", "list", "--store", folder / "ledger.sqlite3")
+    assert "place_order" in waiting.stdout
+
+
 def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
     """Nothing is written among things of others."""
     (tmp_path / "mine.txt").write_text("mine")

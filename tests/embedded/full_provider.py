@@ -125,7 +125,10 @@ async def workshop(folder: Path, *, approval: str = "never") -> AsyncGenerator[W
     (site / "hours.html").write_text(PAGE)
     web = [WebFolder(site, "https://shop.example")]
     puppet = Puppet(uses_everything)
-    async with web_peer() as peer, EmbeddedProvider(puppet, web=web) as provider:
+    async with (
+        web_peer() as peer,
+        EmbeddedProvider(puppet, web=web, allow_egress=["127.0.0.1"]) as provider,
+    ):
         client: AsyncOpenAI = provider.client()
         store = await client.vector_stores.create(name="notes")
         await client.vector_stores.files.upload_and_poll(

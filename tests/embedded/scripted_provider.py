@@ -39,8 +39,9 @@ class Puppet:
 
 @asynccontextmanager
 async def served(script: Script, **options: Any) -> AsyncGenerator[tuple[AsyncOpenAI, Puppet]]:
-    """A started provider: its client, and its backend."""
+    """A started provider that may connect to this machine: its client, and its backend."""
     puppet = Puppet(script)
+    options = {"allow_egress": ["127.0.0.1"], **options}
     async with EmbeddedProvider(puppet, **options) as provider:
         yield provider.client(), puppet
 

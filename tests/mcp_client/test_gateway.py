@@ -25,6 +25,7 @@ from toolcrib.approval.policy import Policy, Rule
 from toolcrib.ledger.record import verify
 from toolcrib.mcp_client import MountTerms, StdioServerConfig
 from toolcrib.mcp_client.config import client_server, client_source
+from toolcrib.runtime.principal import OWNER
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.testing import calls, says
 
@@ -248,7 +249,7 @@ class TestServersOfOneSession:
         theirs = client_server("My Files", command=raw("read").command, args=raw("read").args)
         async with serving() as runtime:
             session, other = await new_session(runtime), await new_session(runtime)
-            await runtime.service.mount_servers(session, [theirs])
+            await runtime.service.mount_servers(session, [theirs], OWNER)
 
             assert await tools(runtime, session) == {"My_Files_read": client_source(theirs)}
             assert client_source(theirs).startswith("client-mcp:My_Files@")
@@ -263,7 +264,7 @@ class TestServersOfOneSession:
         policy = Policy((Rule("allow", "raw_read", source="mcp:raw"),))
         async with serving(policy=policy) as runtime:
             session = await new_session(runtime)
-            await runtime.service.mount_servers(session, [namesake])
+            await runtime.service.mount_servers(session, [namesake], OWNER)
 
             assert (await call(runtime, session, "raw_read")).status == "waiting"
 
@@ -286,7 +287,7 @@ class TestServersOfOneSession:
         policy = Policy(unmatched="allow")
         async with serving(policy=policy) as runtime:
             session = await new_session(runtime)
-            await runtime.service.mount_servers(session, [theirs])
+            await runtime.service.mount_servers(session, [theirs], OWNER)
             waiting = await call(runtime, session, "raw_complain")
             await decide(runtime, waiting.approval_id)
             params = {"session_id": session, "name": "raw_complain", "call_id": waiting.call_id}
@@ -304,7 +305,7 @@ class TestServersOfOneSession:
         async with serving() as runtime:
             session = await new_session(runtime)
             before = children()
-            await runtime.service.mount_servers(session, [theirs])
+            await runtime.service.mount_servers(session, [theirs], OWNER)
             assert children() > before
             await runtime.ask("session.close", {"session_id": session})
 

@@ -40,16 +40,16 @@ async def test_events_come_after_a_place(store: Store) -> None:
     async with serving(host_tool("add"), store=store) as runtime:
         session_id = await new_session(runtime)
         await call(runtime, session_id, "add", a=1, b=2)
-        asked = {"session_id": session_id, "after": 1, "limit": 1}
+        asked = {"session_id": session_id, "after": 2, "limit": 1}
         some = await runtime.ask("events.list", asked)
         rest = await runtime.ask("events.list", {"session_id": session_id, "after": some.last_seq})
         none = await runtime.ask("events.list", {"session_id": session_id, "after": rest.last_seq})
         wrong = await refusal(runtime, "events.list", {**asked, "after": -1})
 
-    assert [(each["seq"], each["kind"]) for each in some.events] == [(2, "call.started")]
-    assert [(each["seq"], each["kind"]) for each in rest.events] == [(3, "tool.invoked")]
+    assert [(each["seq"], each["kind"]) for each in some.events] == [(3, "call.started")]
+    assert [(each["seq"], each["kind"]) for each in rest.events] == [(4, "tool.invoked")]
     assert rest.events[0]["data"]["message"] == "3"
-    assert (none.events, none.last_seq) == ([], 3)
+    assert (none.events, none.last_seq) == ([], 4)
     assert wrong.kind == "invalid"
 
 
@@ -59,7 +59,7 @@ async def test_closed_sessions_can_be_read(store: Store) -> None:
         session_id = await new_session(runtime)
         await runtime.ask("session.close", {"session_id": session_id})
 
-        assert await kinds(runtime, session_id) == ["session.opened"]
+        assert await kinds(runtime, session_id) == ["session.opened", "session.settings_saved"]
 
 
 async def test_no_event_is_lost_or_doubled_under_load(store: Store) -> None:
@@ -178,7 +178,7 @@ async def test_readers_end_with_their_session(store: Store) -> None:
         async with asyncio.timeout(PATIENCE):
             told = await reading
 
-    assert told == ["session.opened", "call.started", "tool.invoked"]
+    assert told == ["session.opened", "session.settings_saved", "call.started", "tool.invoked"]
 
 
 async def test_only_open_sessions_are_followed() -> None:

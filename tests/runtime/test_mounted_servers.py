@@ -118,7 +118,7 @@ async def test_a_tool_of_one_session_is_nowhere_else() -> None:
 
     assert listed.scope == "session"
     assert result.failure.kind == "not_found"
-    assert theirs == ([], ["session.opened", "tool.invoked"])
+    assert theirs == ([], ["session.opened", "session.settings_saved", "tool.invoked"])
     assert left is None
 
 
@@ -208,8 +208,8 @@ async def test_categories_are_listed_and_filtered() -> None:
 async def test_a_session_has_no_tool_that_was_not_wanted() -> None:
     """`allowed_tools` and `denied_tools` hold for tools that come later as well."""
     async with serving(host_tool("a"), host_tool("b")) as runtime:
-        some = await new_session(runtime, allowed_tools=["a", "late"])
-        most = await new_session(runtime, denied_tools=["a", "late"])
+        some = await new_session(runtime, allowed_tools=["a", "late"], expected_tools=["late"])
+        most = await new_session(runtime, denied_tools=["a", "late"], expected_tools=["l*"])
         await runtime.registry.register(host_tool("late"))
         found = [await names(runtime, each) for each in (some, most)]
 
@@ -257,12 +257,13 @@ async def test_a_tool_added_in_a_turn_shows_in_the_next() -> None:
 
 
 async def test_hooks_hold_for_tools_that_come_later() -> None:
-    """A hook of a tool that no session has yet is no error, and holds once the tool is there."""
+    """A hook of an expected tool is no error, and holds once the tool is there."""
 
     async def refuse(context: object, arguments: Json) -> Refuse:
         return Refuse("not today")
 
-    async with serving(host_tool("add"), hooks=Hooks(pre={"late": refuse})) as runtime:
+    config: Json = {"hooks": Hooks(pre={"late": refuse}), "expected_tools": ["late"]}
+    async with serving(host_tool("add"), **config) as runtime:
         session_id = await new_session(runtime)
         await runtime.registry.register(host_tool("late"))
         result = await call(runtime, session_id, "late", a=1, b=2)

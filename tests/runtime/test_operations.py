@@ -37,6 +37,8 @@ NEEDS: dict[str, tuple[Role, ...]] = {
     "approvals.get": ("caller", "approver", "auditor"),
     "approvals.decide": ("approver",),
     "grants.list": ("approver", "auditor"),
+    "grants.get": ("approver", "auditor"),
+    "grants.preview": ("caller", "approver", "auditor"),
     "grants.revoke": ("approver",),
     "events.list": ("caller", "auditor"),
 }

@@ -125,8 +125,9 @@ async def test_a_fork_begins_with_what_happened(store: Store) -> None:
     async def long(given: Json, context: ToolContext) -> str:
         return "x" * 200_000
 
+    asked = {"session_id": "s", "denied_tools": ["rm"], "expected_tools": ["rm"]}
     async with serving(host_tool("add"), host_tool("long", long), store=store) as runtime:
-        await runtime.ask("session.create", {"session_id": "s", "denied_tools": ["rm"]})
+        await runtime.ask("session.create", asked)
         await call(runtime, "s", "add", a=1, b=2)
         artifact = (await call(runtime, "s", "long")).artifact_id
         forked = await runtime.ask("session.fork", {"session_id": "s", "new_session_id": "t"})
@@ -272,6 +273,6 @@ async def test_whoever_watches_sees_every_session_open() -> None:
     seen: list[Any] = []
     async with serving(on_session=seen.append) as runtime:
         session_id = await new_session(runtime)
-        assert await kinds(runtime, session_id) == ["session.opened"]
+        assert await kinds(runtime, session_id) == ["session.opened", "session.settings_saved"]
 
     assert [each.session_id for each in seen] == [session_id]

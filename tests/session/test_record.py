@@ -9,9 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.session.event_strategies import all_events, facts
+from toolcrib.approval.decision import Actor
 from toolcrib.errors import LedgerBroken
 from toolcrib.ledger.event_kinds import ALL_EVENTS
-from toolcrib.ledger.events import Event, SessionOpened, ToolOutput
+from toolcrib.ledger.events import Event, PayloadsDeleted, SessionOpened, ToolOutput
 from toolcrib.ledger.record import GENESIS, Head, Record, events, link, seal, verify
 
 
@@ -172,15 +173,30 @@ class TestChain:
     def test_deleted_payloads_keep_the_chain(
         self, records: list[Record], data: st.DataObject
     ) -> None:
-        """Payloads can go, any of them, and the rest still verifies and can be read."""
+        """Security 8: payloads can go, any of them up to the one that a later record names, and the
+        rest still verifies and can be read.
+        """
         gone = data.draw(st.sets(st.integers(0, len(records) - 1)))
+        up_to = data.draw(st.integers(0, len(records)))
+        last = records[-1]
+        deleted = PayloadsDeleted(
+            session_id=last.session_id, at=1.0, actor=Actor("person", "ann"), up_to=up_to
+        )
+        whole = [*records, seal(deleted, last.seq + 1, last.hash)]
         left = [
             replace(record, payload=None) if index in gone else record
-            for index, record in enumerate(records)
+            for index, record in enumerate(whole)
         ]
 
-        assert verify(left, head_of(records)) == head_of(records)
-        assert len(list(events(left))) == len(records) - len(gone)
+        unaccounted = [index + 1 for index in gone if index + 1 > up_to]
+        if unaccounted:
+            with pytest.raises(LedgerBroken, match=f"record {min(unaccounted)} .* is missing"):
+                verify(left, head_of(whole))
+            with pytest.raises(LedgerBroken, match="is missing"):
+                list(events(left, lambda: up_to))
+        else:
+            assert verify(left, head_of(whole)) == head_of(whole)
+            assert len(list(events(left, lambda: up_to))) == len(whole) - len(gone)
         for index in gone:
             with pytest.raises(LedgerBroken, match="was deleted"):
                 _ = left[index].event

@@ -357,4 +357,4 @@ class TestAnnouncing:
         assert isinstance(last.event, PayloadsDeleted)
         assert last.event.actor.name == "ann"
         session.verify(head)
-        assert session.transcript() == ()
+        assert [entry.what for entry in session.transcript()] == ["deleted"]

@@ -96,11 +96,13 @@ def test_a_providers_call_reads_like_any_other() -> None:
     assert entry.value == {"text": "Oslo is a city."}
 
 
-async def test_what_was_deleted_is_not_told() -> None:
-    """Deleted payloads leave the chain and no entry."""
+async def test_what_was_deleted_is_said_to_be_deleted() -> None:
+    """Deleted payloads leave the chain, and one entry in the place of all of them."""
     session = Session()
     await executor(session).call("add", {"a": 1, "b": 2})
     await session.delete_payloads("ann")
     await executor(session).call("fail")
 
-    assert [entry.tool for entry in session.transcript()] == ["fail"]
+    gap, failed = session.transcript()
+    assert (gap.what, gap.text) == ("deleted", "What records 1 to 3 said was deleted")
+    assert failed.tool == "fail"

@@ -8,9 +8,9 @@ from typing import TypeVar
 from tests.helpers.patience import PATIENCE
 from toolcrib.approval.decision import Actor, ApprovalRequest
 from toolcrib.approval.grant import Grant
-from toolcrib.ledger.events import CallInDoubt, Event
+from toolcrib.ledger.events import CallInDoubt, Event, PayloadsDeleted
 from toolcrib.ledger.record import GENESIS, Head, Record, seal
-from toolcrib.store.store import Commit, Effect, Lease, OpenCall, Store
+from toolcrib.store.store import Commit, Effect, Lease, OpenCall, Store, end_of
 from toolcrib.tools.identity import ToolRef
 
 T = TypeVar("T")
@@ -47,6 +47,15 @@ def write(store: Store, lease: Lease, count: int = 1, effects: Sequence[Effect] 
     """Commit `count` new records at the end of the lease's session."""
     records = chain(count, store.head(lease.session_id), lease.session_id)
     store.commit(lease, Commit(records, effects))
+
+
+def delete_payloads(store: Store, lease: Lease) -> None:
+    """Delete the payloads of the session's records, as a session does: on record, then in fact."""
+    head = store.head(lease.session_id)
+    seq, previous = end_of(head)
+    deleted = PayloadsDeleted(session_id=lease.session_id, at=1.0, actor=PERSON, up_to=seq)
+    store.commit(lease, Commit([seal(deleted, seq + 1, previous)], ()))
+    store.delete_payloads(lease, seq)
 
 
 def open_call(

@@ -69,9 +69,6 @@ class ForwardingStore:
     def session(self, session_id: str) -> SessionInfo:
         return self._storage.session(session_id)
 
-    def save_settings(self, lease: Lease, settings: dict[str, Any]) -> None:
-        self._storage.save_settings(lease, settings)
-
     def records(
         self,
         session_id: str,
@@ -88,8 +85,8 @@ class ForwardingStore:
     def head(self, session_id: str) -> Head | None:
         return self._storage.head(session_id)
 
-    def delete_payloads(self, lease: Lease) -> None:
-        self._storage.delete_payloads(lease)
+    def delete_payloads(self, lease: Lease, up_to: int) -> None:
+        self._storage.delete_payloads(lease, up_to)
 
     def delete_session(self, session_id: str) -> None:
         self._storage.delete_session(session_id)

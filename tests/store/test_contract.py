@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 
-from tests.store.facts import FakeClock, Source, at_once, chain, event, open_call, request, write
+from tests.store.facts import (
+    FakeClock,
+    Source,
+    at_once,
+    chain,
+    delete_payloads,
+    event,
+    open_call,
+    request,
+    write,
+)
 from toolcrib.errors import LeaseHeld, LeaseLost, LedgerBroken, SessionNotFound
 from toolcrib.ledger.events import CallInDoubt, SessionOpened
 from toolcrib.ledger.record import Record, seal, verify
@@ -21,6 +31,7 @@ from toolcrib.store.store import (
     Commit,
     Effect,
     Lease,
+    SettingsKept,
     every,
 )
 
@@ -81,9 +92,9 @@ class TestLeases:
         with pytest.raises(LeaseLost):
             write(store, lease)
         with pytest.raises(LeaseLost):
-            store.save_settings(lease, {})
+            store.commit(lease, Commit((), (SettingsKept({}),)))
         with pytest.raises(LeaseLost):
-            store.delete_payloads(lease)
+            store.delete_payloads(lease, 1)
 
     def test_releasing_a_void_lease_does_nothing(self, store: Store) -> None:
         """A late release by an old writer does not take the lease from the new one."""
@@ -114,7 +125,7 @@ class TestSessions:
     def test_settings_are_those_last_saved(self, store: Store) -> None:
         """Settings given when an old session is opened do not replace what was saved."""
         lease = store.acquire("s", settings={"tools": ["a"]})
-        store.save_settings(lease, {"tools": ["a", "b"]})
+        store.commit(lease, Commit((), (SettingsKept({"tools": ["a", "b"]}),)))
         store.release(lease)
         store.acquire("s", settings={"tools": []})
 
@@ -220,15 +231,17 @@ class TestLedger:
         lease = store.acquire("s")
         write(store, lease, 3, every_effect("s"))
 
-        store.delete_payloads(lease)
+        delete_payloads(store, lease)
 
-        assert [record.payload for record in store.records("s")] == [None] * 3
+        *emptied, deletion = store.records("s")
+        assert [record.payload for record in emptied] == [None] * 3
+        assert deletion.payload is not None
         assert verify(store.records("s"), store.head("s")) == store.head("s")
         assert store.artifact("s", "art1") is None
         assert len(store.open_calls("s")) == 1
         assert len(store.approvals(state="pending").items) == 1
         write(store, lease)
-        assert [record.payload is None for record in store.records("s")] == [True] * 3 + [False]
+        assert [record.payload is None for record in store.records("s")] == [True] * 3 + [False] * 2
 
 
 class TestEffects:
@@ -392,9 +405,9 @@ class TestLedgers:
         ledger.note(entry_of(event()))
         await ledger.flush()
 
-        store.delete_payloads(lease)
+        delete_payloads(store, lease)
 
-        assert [record.payload for record in store.records("s")] == [None]
+        assert [record.payload is None for record in store.records("s")] == [True, False]
         assert verify(store.records("s")) == store.head("s")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.facts import PERSON, FakeClock, open_call, request, write
+from tests.store.facts import PERSON, FakeClock, delete_payloads, open_call, request, write
 from tests.store.processes import child
 from toolcrib.approval.decision import Approve, Decided
 from toolcrib.errors import LedgerBroken, StoreError
@@ -186,7 +186,7 @@ os.kill(os.getpid(), signal.SIGKILL)
             write(store, lease, 50)
             assert files_with('"name":"read_file"', tmp_path) != []
 
-            store.delete_payloads(lease)
+            delete_payloads(store, lease)
 
             assert files_with('"name":"read_file"', tmp_path) == []
             assert verify(store.records("s")) == store.head("s")

@@ -132,7 +132,7 @@ class TestApprovals:
         filed = [ApprovalFiled(request("a1")), ApprovalFiled(request("a2"))]
         write(store, lease, 1, [*filed, ApprovalUsed("a1")])
 
-        store.delete_payloads(lease)
+        store.delete_payloads(lease, 1)
 
         assert [each.request.approval_id for each in store.approvals().items] == ["a2"]
 

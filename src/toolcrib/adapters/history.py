@@ -22,7 +22,6 @@ from toolcrib.adapters.options import Usage
 from toolcrib.errors import InvalidState
 from toolcrib.ledger.events import Event, ToolInvoked
 from toolcrib.ledger.prompt_events import ModelResponded, PromptAnswered, PromptStarted
-from toolcrib.ledger.record import events
 
 if TYPE_CHECKING:
     from toolcrib.adapters.tool_calls import ItemClassifier
@@ -155,7 +154,7 @@ def read_open_prompt(
     kinds = (PromptStarted.kind, PromptAnswered.kind)
     for record in session.records(kinds=kinds, newest_first=True):
         if record.payload is None:
-            continue
+            break
         match event := record.event:
             case PromptAnswered():
                 answered.add(event.turn)
@@ -164,12 +163,12 @@ def read_open_prompt(
                 parent,
                 event.digest,
             ) == (prompt_name, parent_call_id, digest) and event.turn not in answered:
-                return event, list(events(session.records(record.seq - 1)))
+                return event, list(session.events(record.seq - 1))
             case _:
                 pass
         prompts.append(event)
     started = open_prompt(reversed(prompts), prompt_name, digest, parent_call_id)
-    return started, list(events(session.records()))
+    return started, list(session.events())
 
 
 def read_earlier_turns(session: Session, provider: str, history: History, turn: int) -> list[Event]:
@@ -181,7 +180,7 @@ def read_earlier_turns(session: Session, provider: str, history: History, turn: 
     newest: list[Event] = []
     answered: set[int] = set()
     last_ids: dict[int, str | None] = {}
-    for event in events(session.records(kinds=_CONVERSATION, newest_first=True)):
+    for event in session.events(kinds=_CONVERSATION, newest_first=True):
         if getattr(event, "turn", 0) >= turn:
             continue
         newest.append(event)

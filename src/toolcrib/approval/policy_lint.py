@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from toolcrib.approval.globs import is_plain_path
 from toolcrib.approval.pattern import Glob, Not, Pattern
 from toolcrib.approval.policy import Policy
 from toolcrib.approval.rule import Rule
+from toolcrib.approval.tool_names import unknown_names
 
 _COMMANDS = frozenset({"command", "cmd", "sql", "script"})
 _BRACKETS = re.compile(r"[\[\]{}]")
@@ -31,6 +32,26 @@ def cautions(policy: Policy) -> tuple[Caution, ...]:
         for rule in policy.rules
         for message in (*_about_globs(rule), *_about_shadows(rule, policy))
     )
+
+
+def unknown_tools(policy: Policy, known: Collection[str]) -> tuple[Caution, ...]:
+    """The rules that name a tool which is not `known`, and so decide about nothing."""
+    return tuple(
+        Caution(rule.id, f"no tool is named {unknown.name!r}{unknown.hint}", rule.line)
+        for rule in rules_of_one_tool(policy)
+        for unknown in unknown_names((rule.tool,), known)
+    )
+
+
+def rules_of_one_tool(policy: Policy) -> Iterator[Rule]:
+    """The rules that name their tool in full, and one that a host can list: tools of a client, and
+    those of a kind or a provider, come with a session or a prompt.
+    """
+    for rule in policy.rules:
+        is_for_host = rule.place in (None, "local", "sandbox")
+        is_for_host = is_for_host and rule.kind == "*" and rule.provider == "*"
+        if is_for_host and rule.names_one_tool:
+            yield rule
 
 
 def _about_globs(rule: Rule) -> Iterator[str]:

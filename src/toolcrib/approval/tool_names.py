@@ -16,6 +16,10 @@ from toolcrib.errors import UsageError
 
 logger = logging.getLogger(__name__)
 
+_MISSPELT = 0.8
+"""How like a tool's name a wrong one is: "shel" is like "shell", "write_file" not like
+"read_file"."""
+
 
 @dataclass(frozen=True, slots=True)
 class UnknownName:
@@ -39,24 +43,51 @@ def unknown_names(names: Iterable[str], known: Collection[str]) -> tuple[Unknown
     )
 
 
-def similar_name(name: str, known: Collection[str]) -> str | None:
-    """The tool whose name is nearest to `name`; None when none is near."""
+def similar_name(name: str, known: Collection[str], likeness: float = 0.6) -> str | None:
+    """The tool whose name is nearest to `name`; None when none is as near as `likeness`, from 0
+    to 1.
+    """
     folded = {tool.lower(): tool for tool in known}
-    nearest = difflib.get_close_matches(name.lower(), folded, n=1)
+    nearest = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=likeness)
     return folded[nearest[0]] if nearest else None
+
+
+def check_names(
+    setting: str,
+    names: Iterable[str],
+    known: Collection[str],
+    *,
+    expected: Collection[str] = (),
+    more_may_come: bool = False,
+) -> None:
+    """Check the names in `setting` against the tools of a runtime.
+
+    `expected` holds names and globs of tools that come later; they need not be known. Raises
+    `UsageError` for another unknown name, or logs a warning where more tools may come.
+    """
+    for unknown in unknown_names(names, known):
+        if any(name_matches(glob, unknown.name) for glob in expected):
+            continue
+        if not more_may_come:
+            raise UsageError(
+                f"{setting} names {unknown.name!r}, which no tool has{unknown.hint or '.'} "
+                "Write the name of a tool, or name tools that come later in expected_tools"
+            )
+        logger.warning("%s names %r, which no tool has yet%s", setting, unknown.name, unknown.hint)
 
 
 def check_approval_list(names: Collection[str], known: Collection[str]) -> None:
     """Check an approval list against the tools of one toolset or executor.
 
     Another toolset may bring a tool that is not `known`, so a name like no other only logs a
-    warning. Raises `UsageError` for a name that is nearly that of a known tool.
+    warning. Raises `UsageError` for a misspelt name of a known tool.
     """
     for unknown in unknown_names(names, known):
-        if unknown.similar is not None and unknown.similar not in names:
+        meant = similar_name(unknown.name, known, _MISSPELT)
+        if meant is not None and meant not in names:
             raise UsageError(
-                f"need_user_approve_tools names {unknown.name!r}, which is no tool here"
-                f"{unknown.hint} If another toolset of this context brings it, set the list when "
+                f"need_user_approve_tools names {unknown.name!r}, which is no tool here; did you "
+                f"mean {meant!r}? If another toolset of this context brings it, set the list when "
                 "both toolsets are there"
             )
         logger.warning(

@@ -26,6 +26,7 @@ from toolcrib.store.store import (
     OpenCall,
     OpenCallState,
 )
+from toolcrib.store.verification import artifact_digest
 
 if TYPE_CHECKING:
     from toolcrib.approval.decision import Decided
@@ -118,6 +119,7 @@ def _end_facts(call: Call) -> dict[str, Any]:
         facts.update(principal=call.caller.principal, transport=call.caller.transport)
     if call.artifact_id is not None:
         facts["artifact_id"] = call.artifact_id
+        facts["artifact_digest"] = artifact_digest(_kept_text(call))
     return facts
 
 
@@ -215,9 +217,14 @@ def _finish_effects(call: Call) -> tuple[Effect, ...]:
     if call.approval_id is not None:
         effects.append(ApprovalUsed(call.approval_id))
     if call.whole_text is not None and call.artifact_id is not None:
-        text = scrub(call, call.whole_text)
-        effects.append(ArtifactKept(Artifact(call.artifact_id, call.call_id, text)))
+        artifact = Artifact(call.artifact_id, call.call_id, _kept_text(call))
+        effects.append(ArtifactKept(artifact))
     return tuple(effects)
+
+
+def _kept_text(call: Call) -> str:
+    """The whole result as it is kept."""
+    return scrub(call, call.whole_text or "")
 
 
 def open_call(call: Call, state: OpenCallState, decided: Decided | None = None) -> OpenCall:

@@ -48,7 +48,7 @@ def shape(call: Call, default_max_chars: int, table: ToolTable) -> None:
         _hide_secrets(call)
     if call.was_edited:
         call.is_plain_text = False
-        call.text += _edit_note(call)
+        call.text = _with_edit(call)
     limit = call.tool.tool.max_result_chars or default_max_chars
     if len(call.text) > limit:
         call.is_plain_text = False
@@ -187,10 +187,28 @@ def _type_name(value: Any) -> str:
     return type(value).__name__
 
 
-def _edit_note(call: Call) -> str:
-    """The model must know what ran, or it repeats the call it thinks was ignored."""
-    ran = to_json(shown_arguments(call)).decode()
-    return f"\n\n[The arguments were edited before the call ran. It ran with: {ran}]"
+RAN_WITH = "_ran_with"
+"""The key of a result that holds the arguments that a person put in place of the model's."""
+
+
+def _with_edit(call: Call) -> str:
+    """The result with the arguments that ran. The model must know them, or it repeats the call
+    that it thinks was ignored. A JSON object stays one: programs read it, too.
+    """
+    ran = shown_arguments(call)
+    result: object = from_json(call.text) if call.text.startswith("{") and _is_json(call) else None
+    if isinstance(result, dict):
+        return to_json({**cast("dict[str, Any]", result), RAN_WITH: ran}).decode()
+    note = "The arguments were edited before the call ran. It ran with:"
+    return f"{call.text}\n\n[{note} {to_json(ran).decode()}]"
+
+
+def _is_json(call: Call) -> bool:
+    try:
+        from_json(call.text)
+    except ValueError:
+        return False
+    return True
 
 
 def cut(text: str, limit: int, keep: str, artifact_id: str, reader: str | None) -> str:

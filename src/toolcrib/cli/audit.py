@@ -21,7 +21,7 @@ from toolcrib.cli.store_options import (
     time_text,
 )
 from toolcrib.errors import LedgerBroken, SessionNotFound
-from toolcrib.ledger.record import Head, Record, verify
+from toolcrib.ledger.record import Head, Record
 
 if TYPE_CHECKING:
     from toolcrib.store.sqlite import SqliteStore
@@ -65,8 +65,9 @@ def verify_command(
 ) -> None:
     """Check hash chains, of all sessions or of one; status 1 names the first record that is wrong.
 
-    A chain alone shows edits, deletions and insertions. That no end was cut off, and that the
-    whole was not made anew, shows only against a head that was kept elsewhere.
+    Artifacts and settings are checked with the records that name them. A chain alone shows edits,
+    deletions and insertions. That no end was cut off, and that the whole was not made anew, shows
+    only against a head that was kept elsewhere.
 
     Example: toolcrib audit verify --store crib.sqlite3 --head-file heads.txt
     """
@@ -82,6 +83,8 @@ def verify_command(
             show(str(result.head) if result.head else f"{result.session_id} 0 -")
     if json:
         show_json(results)
+    else:
+        show_note(_summary(results))
     if any(result.fault is not None for result in results):
         raise typer.Exit(Exit.FAILED)
 
@@ -145,20 +148,40 @@ def _heads(head_line: str | None, file: Path | None) -> list[Head]:
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """The check of a ledger's chain: its head, or its fault."""
+    """The check of a session: its head and how much there is of it, or its fault."""
 
     session_id: str
     head: Head | None = None
     fault: str | None = None
+    records: int = 0
+    deleted_payloads: int = 0
+    artifacts: int = 0
+
+
+def _summary(results: list[_Checked]) -> str:
+    counts = {
+        "sessions": len(results),
+        "records": sum(result.records for result in results),
+        "deleted payloads": sum(result.deleted_payloads for result in results),
+        "artifacts": sum(result.artifacts for result in results),
+        "faults": sum(result.fault is not None for result in results),
+    }
+    return "checked: " + ", ".join(f"{count} {what}" for what, count in counts.items())
 
 
 def _checked(crib: SqliteStore, session_id: str, heads: list[Head]) -> _Checked:
+    from toolcrib.store.verification import verify_session
+
+    kept = [head for head in heads if head.session_id == session_id]
     try:
-        end = crib.head(session_id)
-        for head in heads:
-            if head.session_id == session_id:
-                verify(crib.records(session_id), head)
-        return _Checked(session_id, verify(crib.records(session_id), end))
+        whole = verify_session(crib, session_id, kept)
+        return _Checked(
+            session_id,
+            whole.head,
+            records=whole.records,
+            deleted_payloads=whole.deleted_payloads,
+            artifacts=whole.artifacts,
+        )
     except SessionNotFound:
         return _Checked(session_id, fault="this session is not in the store")
     except LedgerBroken as error:

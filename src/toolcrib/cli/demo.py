@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from toolcrib.cli.output import Exit, fail
+from toolcrib.cli.output import Exit, fail, require_extra
+
+if TYPE_CHECKING:
+    from toolcrib.demo.play import End
+
+_EXITS: Final[dict[End, Exit]] = {
+    "equal": Exit.OK,
+    "different": Exit.FAILED,
+    "waiting": Exit.WAITING,
+}
 
 
 def demo(
@@ -51,6 +60,8 @@ def demo(
     from toolcrib.demo.story import DATA
     from toolcrib.errors import ToolcribError
 
+    for extra in ("openai", "server", "mcp", "search", "code", "sandbox"):
+        require_extra(extra, "demo")
     place = folder or Path(tempfile.mkdtemp(prefix="toolcrib-demo-"))
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -58,8 +69,7 @@ def demo(
             fail(f"{place} is not empty; name a folder that is, or one that is not there")
         choice = choose_backend(backend, model, base_url)
         source = inputs.resolve() if inputs else DATA
-        is_equal = asyncio.run(play(choice, place.resolve(), source=source, opens=open_chart))
+        end = asyncio.run(play(choice, place.resolve(), source=source, opens=open_chart))
     except (ToolcribError, OSError) as error:
         fail(str(error))
-    if not is_equal:
-        raise typer.Exit(Exit.FAILED)
+    raise typer.Exit(_EXITS[end])

@@ -10,10 +10,13 @@ import typer
 from toolcrib.approval.caller import Caller
 from toolcrib.approval.policy import Policy
 from toolcrib.approval.policy_file import load_policy
-from toolcrib.approval.policy_lint import Caution, cautions
+from toolcrib.approval.policy_lint import Caution, cautions, unknown_tools
 from toolcrib.approval.rule import Effect, Subject
 from toolcrib.cli.arguments import read_arguments
 from toolcrib.cli.output import fail, show, show_json, show_note
+from toolcrib.cli.runtime_options import TOOL_OPTIONS, RuntimeOptions, takes_runtime_options
+from toolcrib.cli.service import TokenFile, Url, open_hosted_service
+from toolcrib.cli.tools import session_of
 from toolcrib.errors import InvalidPolicy
 from toolcrib.tools.identity import Place, ToolRef
 
@@ -26,25 +29,43 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 
 
 @app.command()
+@takes_runtime_options(*TOOL_OPTIONS)
 def check(
+    options: RuntimeOptions,
     file: File,
+    url: Url = None,
+    token_file: TokenFile = None,
     json: Json = False,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
 ) -> None:
     """Say whether FILE is a valid policy, and warn about rules that may surprise.
 
-    Example: toolcrib policy check policy.yaml
+    With tools, of this machine or of a server, a rule for a tool that is not there is an error.
+
+    Example: toolcrib policy check policy.yaml --host-tools host-tools.yaml
     """
     policy = _load(file)
     warnings = cautions(policy)
+    has_tools = options.has_tools or url is not None
+    errors = unknown_tools(policy, _tool_names(options, url, token_file)) if has_tools else ()
+    for caution in errors:
+        show_note(_caution_text(file, caution, "error"), "red")
     for caution in warnings:
-        show_note(_caution_text(file, caution), "yellow")
+        show_note(_caution_text(file, caution, "warning"), "yellow")
     if json:
-        show_json({"file": str(file), "rules": len(policy.rules), "warnings": warnings})
+        report = {"file": str(file), "rules": len(policy.rules), "warnings": warnings}
+        show_json({**report, "errors": errors} if has_tools else report)
     else:
-        show(f"{file}: {len(policy.rules)} rules, {len(warnings)} warnings")
-    if strict and warnings:
+        counted = f"{len(errors)} errors, " if has_tools else ""
+        show(f"{file}: {len(policy.rules)} rules, {counted}{len(warnings)} warnings")
+    if errors or (strict and warnings):
         raise typer.Exit(1)
+
+
+def _tool_names(options: RuntimeOptions, url: str | None, token_file: Path | None) -> set[str]:
+    with open_hosted_service(options, url, token_file) as service, session_of(service) as session:
+        listed = service.ask("tools.list", {"session_id": session})
+    return {tool["name"] for tool in listed["tools"]} | set(listed["unavailable"])
 
 
 @app.command()
@@ -106,6 +127,6 @@ def _load(file: Path) -> Policy:
         fail(str(error))
 
 
-def _caution_text(file: Path, caution: Caution) -> str:
+def _caution_text(file: Path, caution: Caution, level: str) -> str:
     where = f"{file}:{caution.line}" if caution.line else str(file)
-    return f'{where}: warning: rule "{caution.rule}": {caution.message}'
+    return f'{where}: {level}: rule "{caution.rule}": {caution.message}'

@@ -131,6 +131,14 @@ AllowNetwork = Annotated[
 AllowUnconfined = Annotated[
     bool, typer.Option("--allow-unconfined", help="Run code even where no sandbox is.")
 ]
+AllowEgress = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-egress",
+        metavar="HOST",
+        help="An internal host, host:port or network that requests may name; may be repeated.",
+    ),
+]
 ShowToken = Annotated[bool, typer.Option("--show-token", help="Print the token on stdout.")]
 
 
@@ -144,6 +152,7 @@ def provider(
     searxng: SearxngUrl = None,
     allow_network: AllowNetwork = False,
     allow_unconfined: AllowUnconfined = False,
+    allow_egress: AllowEgress = None,
     host: Host = "127.0.0.1",
     port: Port = DEFAULT_PORT,
     token_file: ServerTokens = None,
@@ -168,7 +177,14 @@ def provider(
     server_options = _ServerOptions(host, port, token_file, allow_host, allow_origin)
     try:
         model_backend, sources = backend_of(options), web_of(web or (), searxng)
-        embedded = _create(model_backend, data, sources, allow_network, allow_unconfined)
+        embedded = _create(
+            model_backend,
+            data,
+            sources,
+            allow_network=allow_network,
+            allow_unconfined=allow_unconfined,
+            allow_egress=allow_egress or (),
+        )
         if show_token:
             show(_secret(server_options))
         with redirected_stdout():
@@ -181,8 +197,10 @@ def _create(
     model_backend: ModelBackend,
     data: Path | None,
     web: list[WebSearchSource],
+    *,
     allow_network: bool,
     allow_unconfined: bool,
+    allow_egress: Sequence[str],
 ) -> EmbeddedProvider:
     from toolcrib.embedded.provider import EmbeddedProvider
     from toolcrib.embedded.search.embedder import MiniLmEmbedder
@@ -194,6 +212,7 @@ def _create(
         embedder=MiniLmEmbedder() if MiniLmEmbedder.is_installed() else None,
         allow_network=allow_network,
         allow_unconfined=allow_unconfined,
+        allow_egress=allow_egress,
     )
 
 

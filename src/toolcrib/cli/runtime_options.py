@@ -122,6 +122,14 @@ SessionStore = Annotated[
 PolicyFile = Annotated[
     Path | None, typer.Option("--policy", metavar="FILE", help="The policy, a YAML file.")
 ]
+ExpectedTools = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--expect-tool",
+        metavar="NAME",
+        help="A tool that comes later, such as a client's; the policy may name it. A glob, too.",
+    ),
+]
 AdapterName = Annotated[
     str | None,
     typer.Option("--adapter", metavar="MODULE:NAME", help="The adapter of the model."),
@@ -135,6 +143,15 @@ Instructions = Annotated[
 ApproveOwnCalls = Annotated[
     bool,
     typer.Option("--approve-own-calls", help="Let approvers approve calls that they asked for."),
+]
+AllowEgress = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-egress",
+        metavar="HOST|NETWORK",
+        help="An internal host, HOST:PORT or network (10.0.0.0/8) that callers may name as an "
+        "address; may be repeated.",
+    ),
 ]
 ReloadOption = Annotated[
     bool, typer.Option("--reload", help="Reload the files of --host-tools when they change.")
@@ -150,8 +167,10 @@ class RuntimeOptions:
     plugins: bool = False
     store: Path | None = None
     policy: Path | None = None
+    expect_tool: Sequence[str] | None = None
     adapter: str | None = None
     instructions: str = ""
+    allow_egress: Sequence[str] | None = None
     reload: bool = False
     approve_own_calls: bool = False
     approver: Approver | None = None
@@ -176,8 +195,10 @@ _OPTIONS: Final[Mapping[str, tuple[Any, object]]] = {
     "plugins": (Plugins, False),
     "store": (SessionStore, None),
     "policy": (PolicyFile, None),
+    "expect_tool": (ExpectedTools, None),
     "adapter": (AdapterName, None),
     "instructions": (Instructions, ""),
+    "allow_egress": (AllowEgress, None),
     "reload": (ReloadOption, False),
     "approve_own_calls": (ApproveOwnCalls, False),
 }
@@ -185,7 +206,7 @@ _OPTIONS: Final[Mapping[str, tuple[Any, object]]] = {
 
 TOOL_OPTIONS: Final = ("host_tools", "host_tools_module", "plugins")
 """The options that name the tools of a runtime."""
-HOST_OPTIONS: Final = (*TOOL_OPTIONS, "store", "policy")
+HOST_OPTIONS: Final = (*TOOL_OPTIONS, "store", "policy", "expect_tool")
 """The options of a runtime without a model."""
 
 
@@ -286,6 +307,7 @@ def _runtime(
     options: RuntimeOptions, registry: HostToolRegistry, mcp_servers: Sequence[McpServerConfig]
 ) -> Runtime:
     from toolcrib.approval.policy_file import load_policy
+    from toolcrib.egress import EgressPolicy
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.runtime import create_runtime
     from toolcrib.store.sqlite import SqliteStore
@@ -296,10 +318,12 @@ def _runtime(
         host_tool_registry=registry,
         mcp_servers=mcp_servers,
         policy=policy,
+        expected_tools=options.expect_tool or (),
         adapter=adapter,
         instructions=options.instructions,
         approver=options.approver,
         approve_own_calls=options.approve_own_calls,
+        egress=EgressPolicy.of(options.allow_egress or ()),
         # Last, so that no error after it leaves it open.
         store=None if options.store is None else SqliteStore(options.store),
     )

@@ -32,7 +32,9 @@ from toolcrib.cli.runtime_options import (
 from toolcrib.transports.mcp.options import McpOptions
 
 
-@takes_runtime_options(*HOST_OPTIONS, "adapter", "instructions", "reload", "approve_own_calls")
+@takes_runtime_options(
+    *HOST_OPTIONS, "adapter", "instructions", "allow_egress", "reload", "approve_own_calls"
+)
 def serve(
     options: RuntimeOptions,
     http: Annotated[

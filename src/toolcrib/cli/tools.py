@@ -49,7 +49,10 @@ def list_command(
 
     Example: toolcrib tools list --host-tools host-tools.yaml
     """
-    with open_hosted_service(options, url, token_file) as service, _session(service) as session_id:
+    with (
+        open_hosted_service(options, url, token_file) as service,
+        session_of(service) as session_id,
+    ):
         listed = service.ask("tools.list", {"session_id": session_id, "category": category})
     if json:
         show_json(listed)
@@ -75,7 +78,10 @@ def show_command(
 
     Example: toolcrib tools show stock_level --host-tools host-tools.yaml
     """
-    with open_hosted_service(options, url, token_file) as service, _session(service) as session_id:
+    with (
+        open_hosted_service(options, url, token_file) as service,
+        session_of(service) as session_id,
+    ):
         facts = service.ask("tools.info", {"session_id": session_id, "name": tool})
     if json:
         show_json(facts)
@@ -125,7 +131,7 @@ def call(
     options = replace(options, approver=approver_for(approve, has_store=options.store is not None))
     with (
         open_hosted_service(options, url, token_file) as service,
-        _session(service, session) as session_id,
+        session_of(service, session) as session_id,
     ):
         facts = service.ask("tools.info", {"session_id": session_id, "name": tool})
         call_arguments = parse_arguments(words or [], arguments, facts["parameters"])
@@ -140,7 +146,7 @@ def call(
 
 
 @contextmanager
-def _session(service: ServiceConnection, session_id: str | None = None) -> Generator[str]:
+def session_of(service: ServiceConnection, session_id: str | None = None) -> Generator[str]:
     """The session of the command. A new one is closed afterwards; it stays in the store, where a
     waiting call can be continued.
     """

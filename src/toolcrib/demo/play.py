@@ -13,7 +13,7 @@ import webbrowser
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolcrib.adapters.openai import OpenAIAdapter, download_files
 from toolcrib.adapters.turn_tools import Governance
@@ -35,7 +35,8 @@ from toolcrib.demo.story import (
 )
 from toolcrib.host_tools import HostToolRegistry
 from toolcrib.host_tools.loader import load_host_tools
-from toolcrib.ledger.events import ToolInvoked
+from toolcrib.ledger.events import ApprovalDecided, ToolInvoked
+from toolcrib.ledger.record import events
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.principal import Principal
 from toolcrib.runtime.runtime import create_runtime
@@ -126,13 +127,16 @@ async def _over_mcp(url: str, headers: dict[str, str], call: SessionCall, sessio
 
 SESSION = "demo"
 
+End = Literal["equal", "different", "waiting"]
+"""How the demo ends: a tool gives the same value over every transport, it does not, or a call waits
+for approval.
+"""
+
 
 async def play(
     choice: BackendChoice, folder: Path, *, source: Path = DATA, opens: bool = False
-) -> bool:
-    """Play the demo in a folder, which keeps its files and a copy of the inputs in `source`.
-    Returns whether a tool of the session gives the same value over HTTP and MCP.
-    """
+) -> End:
+    """Play the demo in a folder, which keeps its files and a copy of the inputs in `source`."""
     inputs = copy_inputs(source, folder)
     screen, registry, policy = DemoScreen(), HostToolRegistry(), load_policy(POLICY)
     await load_host_tools(registry, files=[HOST_TOOLS])
@@ -146,14 +150,26 @@ async def play(
             async with open_model(choice, folder / "provider", inputs / "site") as line:
                 office = await upload_inputs(line.client, inputs)
                 answer = await _ask(line, office, registry, policy, session, screen)
+                if answer.output is None:
+                    _show_waiting(folder, screen)
+                    return "waiting"
                 await _show_answer(answer, line, folder, screen, opens=opens)
             screen.step(f"The timeline ({seconds_since(began)} in all)")
             screen.timeline(calls, began, choice.provider)
             _show_ledger(session, folder, screen)
-            is_equal = await _prove(calls, registry, policy, folder, screen)
+            is_equal = await _prove(session, calls, registry, policy, folder, screen)
     screen.say("")
     screen.say(f"Change a file in {inputs} and see what changes: toolcrib demo --inputs {inputs}")
-    return is_equal
+    return "equal" if is_equal else "different"
+
+
+def _show_waiting(folder: Path, screen: DemoScreen) -> None:
+    """Nobody decided: say that nothing was ordered, and where the question waits."""
+    store = folder / "ledger.sqlite3"
+    screen.step("Nothing was ordered")
+    screen.say("   The order waits for approval. See it, and say no to it:")
+    screen.say(f"   toolcrib approvals list --store {store}")
+    screen.say(f"   toolcrib approvals deny ID --store {store}")
 
 
 async def _ask(
@@ -201,10 +217,8 @@ async def _show_answer(
     opens: bool,
 ) -> None:
     screen.step("The answer, as a typed value")
-    output = answer.output
-    assert output is not None, "a prompt that is done has its answer"
-    for field in fields(output):
-        screen.say(f"   {field.name:15} {shown_value(getattr(output, field.name))}")
+    for field in fields(cast("OrderDecision", answer.output)):
+        screen.say(f"   {field.name:15} {shown_value(getattr(answer.output, field.name))}")
     run: Any = answer.hosted_outputs.get("code_interpreter")
     search: Any = answer.hosted_outputs.get("web_search")
     for citation in getattr(search, "citations", ()):
@@ -225,6 +239,7 @@ def _show_ledger(session: Session, folder: Path, screen: DemoScreen) -> None:
 
 
 async def _prove(
+    session: Session,
     calls: list[ToolInvoked],
     registry: HostToolRegistry,
     policy: Policy,
@@ -234,12 +249,26 @@ async def _prove(
     ours = [event for event in calls if event.origin == "local" and event.success]
     if not ours:
         return True
-    event = next((event for event in ours if event.name == ORDER_TOOL), ours[0])
+    approved = _approved_calls(session)
+    event = next((event for event in ours if event.call_id in approved), None)
+    # Of the others, one that needs no approval: an answer in a tool's place is no yes to it.
+    event = event or next((event for event in ours if event.name != ORDER_TOOL), None)
+    if event is None:
+        return True
     screen.step(f"The same tool, {event.name}, over HTTP and MCP")
-    call = SessionCall(event.name, event.params, was_approved=event.name == ORDER_TOOL)
+    call = SessionCall(event.name, event.params, was_approved=event.call_id in approved)
     there = await call_over_transports(registry, policy, call, str(folder))
     for way, value in (("here", event.value), ("HTTP", there.http), ("MCP", there.mcp)):
         screen.say(f"   {way:5} {shown_value(value)}")
     is_equal = event.value == there.http == there.mcp
     screen.say("   equal" if is_equal else "   NOT equal", "green" if is_equal else "red")
     return is_equal
+
+
+def _approved_calls(session: Session) -> set[str]:
+    """The calls that somebody let run, with the arguments as they are or edited."""
+    return {
+        event.call_id
+        for event in events(session.records())
+        if isinstance(event, ApprovalDecided) and isinstance(event.decided.decision, Approve)
+    }

@@ -20,8 +20,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-VERSION: Final = 1
+VERSION: Final = 2
+"""The schema that this version of the program writes."""
+
+MIGRATIONS: Final = {
+    2: tuple(
+        (table, f"alter table {table} add column owner text not null default 'owner'")
+        for table in ("responses", "files", "containers", "vector_stores")
+    ),
+}
+"""By the version that they lead to: the statements for each table that an older file has.
+
+In version 1 nobody owned anything; what it left belongs to the owner of the process.
+"""
+
 _BUSY_SECONDS: Final = 10.0
+_TABLE_NAMES: Final = "select name from sqlite_master where type = 'table'"
 
 SCHEMA: Final = """
 create table if not exists responses (
@@ -31,8 +45,10 @@ create table if not exists responses (
     is_background integer not null,
     request text not null,
     body text not null,
-    previous_id text
+    previous_id text,
+    owner text not null
 );
+create index if not exists responses_by_owner on responses (owner);
 create index if not exists responses_by_status on responses (status);
 create table if not exists items (
     response_id text not null references responses (id) on delete cascade,
@@ -56,8 +72,10 @@ create table if not exists files (
     purpose text not null,
     bytes integer not null,
     created_at integer not null,
-    expires_at integer
+    expires_at integer,
+    owner text not null
 );
+create index if not exists files_by_owner on files (owner);
 create table if not exists containers (
     id text primary key,
     name text not null,
@@ -66,7 +84,8 @@ create table if not exists containers (
     last_active_at integer not null,
     expires_minutes integer not null,
     memory_limit text not null,
-    network_policy text not null
+    network_policy text not null,
+    owner text not null
 );
 create table if not exists container_files (
     id text primary key,
@@ -98,12 +117,31 @@ class Database:
         self._connection.execute("pragma foreign_keys = on")
         self._connection.execute("pragma journal_mode = wal")
         self._connection.execute("pragma synchronous = normal")
+        self._migrate()
         self.extend(SCHEMA)
 
     def extend(self, schema: str) -> None:
         """Create the tables of another part if they are missing."""
         with self._lock:
             self._connection.executescript(schema)
+
+    def _migrate(self) -> None:
+        [version] = self._connection.execute("pragma user_version").fetchone()
+        if version > VERSION:
+            self._connection.close()
+            raise UsageError(
+                f"the provider's data has version {version}, this program knows {VERSION}; use the "
+                "newer program, or another folder"
+            )
+        with self._lock:
+            self._connection.execute("begin immediate")
+            tables = {row["name"] for row in self._connection.execute(_TABLE_NAMES)}
+            for number in range(version + 1, VERSION + 1):
+                for table, statement in MIGRATIONS.get(number, ()):
+                    if table in tables:
+                        self._connection.execute(statement)
+            self._connection.execute(f"pragma user_version = {VERSION}")
+            self._connection.execute("commit")
 
     async def ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in one transaction. Cancelling the wait does not cancel the work."""

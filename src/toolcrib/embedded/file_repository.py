@@ -18,6 +18,7 @@ from toolcrib.vfs.names import safe_name
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
+    from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.database import Database
 
 MAX_BYTES: Final = 512 * 1024 * 1024
@@ -38,6 +39,7 @@ class StoredFile:
     bytes: int
     created_at: int
     expires_at: int | None
+    owner: str
 
     @property
     def resource(self) -> dict[str, Any]:
@@ -55,7 +57,10 @@ class StoredFile:
 
 
 class FileRepository:
-    """Stores uploaded files. An expired file counts as deleted, also before a sweep removes it."""
+    """Stores uploaded files. An expired file counts as deleted, also before a sweep removes it.
+
+    A file that the principal of a request may not see counts as missing.
+    """
 
     def __init__(self, database: Database, folder: Path, clock: Clock) -> None:
         self._database = database
@@ -70,9 +75,15 @@ class FileRepository:
         self._deletion_listeners.append(tell)
 
     async def add(
-        self, filename: str, data: bytes, purpose: str, *, seconds: int | None = None
+        self,
+        filename: str,
+        data: bytes,
+        purpose: str,
+        access: ResourceAccess,
+        *,
+        seconds: int | None = None,
     ) -> StoredFile:
-        """Store a file. Raises `ApiFault`."""
+        """Store a file for the principal. Raises `ApiFault`."""
         if self._sweeps.has_elapsed():
             await self.sweep()
         if purpose not in PURPOSES:
@@ -82,14 +93,27 @@ class FileRepository:
         now = int(self._clock())
         expires_at = None if seconds is None else now + seconds
         stored = StoredFile(
-            new_id("file"), safe_name(filename), purpose, len(data), now, expires_at
+            new_id("file"),
+            safe_name(filename),
+            purpose,
+            len(data),
+            now,
+            expires_at,
+            access.owner,
         )
         await asyncio.to_thread(_write_whole, self._path(stored.id), data)
         await self._database.ask(lambda connection: _insert(connection, stored))
         return stored
 
-    async def get(self, file_id: str, param: str | None = None) -> StoredFile:
+    async def get(
+        self, file_id: str, access: ResourceAccess, param: str | None = None
+    ) -> StoredFile:
         """The record of a file. Raises `ApiFault`."""
+        stored = await self._stored(file_id, param)
+        access.check(stored.owner, missing("File", file_id, param))
+        return stored
+
+    async def _stored(self, file_id: str, param: str | None = None) -> StoredFile:
         row = await self._database.ask(
             lambda connection: connection.execute(
                 "select * from files where id = ?", (file_id,)
@@ -100,24 +124,27 @@ class FileRepository:
         return StoredFile(**dict(row))
 
     async def read(self, file_id: str, param: str | None = None) -> bytes:
-        """The bytes of a file. Raises `ApiFault`."""
-        stored = await self.get(file_id, param)
+        """The bytes of a file whose use was checked before: by `get`, or when it was added to a
+        vector store. Raises `ApiFault` for one that is gone.
+        """
+        stored = await self._stored(file_id, param)
         return await asyncio.to_thread(self._path(stored.id).read_bytes)
 
-    async def list(self, purpose: str | None = None) -> list[StoredFile]:
-        """All files, the oldest first."""
+    async def list(self, owner: str | None, purpose: str | None = None) -> list[StoredFile]:
+        """The files of an owner, or without one all of them; the oldest first."""
         rows = await self._database.ask(
             lambda connection: connection.execute(
-                "select * from files order by created_at, rowid"
+                "select * from files where ? is null or owner = ? order by created_at, rowid",
+                (owner, owner),
             ).fetchall()
         )
         now = self._clock()
         files = [StoredFile(**dict(row)) for row in rows if not _is_over(row, now)]
         return [file for file in files if purpose in (None, file.purpose)]
 
-    async def delete(self, file_id: str) -> None:
+    async def delete(self, file_id: str, access: ResourceAccess) -> None:
         """Delete a file. Raises `ApiFault`."""
-        await self.get(file_id)
+        await self.get(file_id, access)
         await self._remove(file_id)
 
     async def sweep(self) -> None:
@@ -151,7 +178,7 @@ def _is_over(row: sqlite3.Row, now: float) -> bool:
 
 def _insert(connection: sqlite3.Connection, stored: StoredFile) -> None:
     connection.execute(
-        "insert into files values (?, ?, ?, ?, ?, ?)",
+        "insert into files values (?, ?, ?, ?, ?, ?, ?)",
         (
             stored.id,
             stored.filename,
@@ -159,6 +186,7 @@ def _insert(connection: sqlite3.Connection, stored: StoredFile) -> None:
             stored.bytes,
             stored.created_at,
             stored.expires_at,
+            stored.owner,
         ),
     )
 

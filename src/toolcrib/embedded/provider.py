@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from toolcrib.clock import SYSTEM_CLOCK
+from toolcrib.egress import EgressPolicy
 from toolcrib.embedded.containers.repository import ContainerRepository
 from toolcrib.embedded.database import Database, claim_folder
 from toolcrib.embedded.file_repository import FileRepository
@@ -45,7 +46,8 @@ class EmbeddedProvider:
     its own. State is stored in the folder `data`, or in a temporary folder that is deleted on
     close. `kinds` adds hosted tools, `web` lists the sources of web search, and `embedder` adds
     vector search. Containers get a network only with `allow_network`, and code runs without a
-    sandbox only with `allow_unconfined`.
+    sandbox only with `allow_unconfined`. What a request chooses to connect to must be a public
+    address or in `allow_egress`: hosts, `host:port` or networks.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class EmbeddedProvider:
         embedder: Embedder | None = None,
         allow_network: bool = False,
         allow_unconfined: bool = False,
+        allow_egress: Iterable[str] = (),
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         listed = list(backends) if isinstance(backends, Sequence) else [backends]
@@ -70,6 +73,7 @@ class EmbeddedProvider:
         self._embedder = embedder
         self._allow_network = allow_network
         self._allow_unconfined = allow_unconfined
+        self._egress = EgressPolicy.of(allow_egress)
         self._clock = clock
         self._started_at = int(clock())
         self._stack = AsyncExitStack()
@@ -147,12 +151,12 @@ class EmbeddedProvider:
                 ShellKind(self.containers),
                 FileSearchKind(self.vector_stores),
                 WebSearchKind(self._web),
-                McpKind(),
+                McpKind(self._egress),
                 *self._kinds,
             ]
         )
         responses = ResponseService(
-            self._backends, kinds, ResponseRepository(database), self._clock
+            self._backends, kinds, ResponseRepository(database), self._clock, self._egress
         )
         self._stack.push_async_callback(responses.close)
         await responses.recover()
@@ -179,7 +183,9 @@ class EmbeddedProvider:
 
     @cached_property
     def app(self) -> Any:
-        """The provider as an ASGI application, without authentication."""
+        """The provider as an ASGI application, without authentication: every request is the
+        owner's.
+        """
         from toolcrib.embedded.http.app import create_provider_app
 
         return create_provider_app(self)

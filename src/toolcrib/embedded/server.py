@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from toolcrib.embedded.http.bodies import MAX_BODY
+from toolcrib.embedded.http.bodies import MAX_BODY, PRINCIPAL, READ_METHODS
 from toolcrib.errors import Refused
 from toolcrib.serving.auth import AuthMiddleware, principal_of, refuse
 from toolcrib.serving.listener import STALL_SECONDS, Listener
@@ -23,14 +23,16 @@ DEFAULT_PORT: Final = 8421
 DRAIN_SECONDS: Final = 5
 """How long active responses may continue when the server stops."""
 
-_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_CALLERS: Final[tuple[Role, ...]] = ("caller",)
+_READERS: Final[tuple[Role, ...]] = ("caller", "auditor")
 
 
 class ProviderServer(Listener):
     """Serves a started provider from `async with` on. The caller closes the provider.
 
     Without `tokens` the server reads `token_file`, creates it if it is missing, and requires a
-    loopback `host`. A token that may only `read` cannot change anything.
+    loopback `host`. A principal reaches what it has made itself; an auditor reads everything and
+    changes nothing, an admin may do everything.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class ProviderServer(Listener):
     ) -> None:
         check_bind(host, has_explicit_token=tokens is not None)
         app = AuthMiddleware(
-            _scoped(provider.app),
+            _with_principal(provider.app),
             tokens=tokens or read_or_create_tokens(token_file or default_token_file()),
             allowed=AllowedOrigins.of(allowed_hosts or own_hosts(host), allowed_origins),
         )
@@ -90,18 +92,19 @@ async def serve_provider(
     await server.until_stopped(on_ready)
 
 
-def _scoped(app: ASGIApp) -> ASGIApp:
-    """Require the role `caller` for every request that is not read-only."""
+def _with_principal(app: ASGIApp) -> ASGIApp:
+    """Require the role `caller`, or `auditor` for a request that only reads; pass on who asks."""
 
-    async def scoped(scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            if scope["type"] != "lifespan":
-                is_reading = scope["type"] == "http" and scope["method"] in _READING
-                roles: tuple[Role, ...] = ("caller", "auditor") if is_reading else ("caller",)
-                principal_of(scope).check(roles, "this request")
-        except Refused as refused:
-            await refuse(scope, send, refused)
-            return
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            principal = principal_of(scope)
+            is_reading = scope["type"] == "http" and scope["method"] in READ_METHODS
+            try:
+                principal.check(_READERS if is_reading else _CALLERS, "this request")
+            except Refused as refused:
+                await refuse(scope, send, refused)
+                return
+            scope[PRINCIPAL] = principal
         await app(scope, receive, send)
 
-    return scoped
+    return checked

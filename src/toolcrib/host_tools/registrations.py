@@ -112,6 +112,10 @@ class RegistrationTable:
         rows = self._shared if session_id is None else self._shared | self._row(session_id)
         return sorted(rows.values(), key=lambda registration: registration.number)
 
+    def names(self) -> set[str]:
+        """The names of all registrations, those of single sessions included."""
+        return {name for row in (self._shared, *self._own.values()) for name in row}
+
     def of_group(self, group: str) -> list[Registration]:
         """The registrations loaded from one file, module or plugin."""
         return [

@@ -133,6 +133,11 @@ class HostToolRegistry:
         definitions = [registration.definition for registration in self._visible(session_id)]
         return [definition for definition in definitions if category in (None, definition.category)]
 
+    def names(self) -> set[str]:
+        """The names of all tools, those of single sessions included."""
+        with self._registrations.reading() as table:
+            return table.names()
+
     def get_tools(
         self, *, category: str | None = None, session_id: str | None = None
     ) -> list[HostToolDefinition]:

@@ -14,6 +14,7 @@ from toolcrib.ledger.events import (
     PayloadsDeleted,
     SessionOpened,
     SessionRestored,
+    SettingsSaved,
     ToolEmitted,
     ToolInvoked,
     ToolOutput,
@@ -38,6 +39,7 @@ from toolcrib.ledger.prompt_events import (
 ALL_EVENTS: tuple[type[Event], ...] = (
     SessionOpened,
     SessionRestored,
+    SettingsSaved,
     PayloadsDeleted,
     TurnStarted,
     ToolsChanged,

@@ -37,6 +37,8 @@ class SessionOpened(Event):
 
     kind: ClassVar[str] = "session.opened"
     fence: int
+    settings_digest: str | None = None
+    """Of the settings that the writer found; None in ledgers of versions that did not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +47,26 @@ class SessionRestored(Event):
 
     kind: ClassVar[str] = "session.restored"
     head: str
+    settings_digest: str | None = None
+    """Of the settings that it has from now on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsSaved(Event):
+    """The settings of the session changed: the tools to ask about, and those of its host."""
+
+    kind: ClassVar[str] = "session.settings_saved"
+    digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayloadsDeleted(Event):
-    """The payloads of all records before this one were deleted; their digests stay."""
+    """The payloads of records up to a number were deleted; their digests stay."""
 
     kind: ClassVar[str] = "session.payloads_deleted"
     actor: Actor
+    up_to: int | None = None
+    """The last of them; None, in ledgers of versions that did not say, is all before this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +247,8 @@ class ToolInvoked(Event):
     principal: str | None = None
     transport: str | None = None
     artifact_id: str | None = None
+    artifact_digest: str | None = None
+    """SHA-256 of the whole result, which is kept beside the ledger."""
     origin: Origin = "local"
     provider: str | None = None
     capability: str | None = None

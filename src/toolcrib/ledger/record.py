@@ -6,14 +6,14 @@ itself, so payloads can be deleted and the chain still verifies.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from struct import Struct
 
 from toolcrib.errors import LedgerBroken
 from toolcrib.ledger.encoding import decode_event, encode_event
-from toolcrib.ledger.events import Event
+from toolcrib.ledger.events import Event, PayloadsDeleted
 
 GENESIS = "0" * 64
 """The hash that precedes the first record of every session."""
@@ -117,25 +117,92 @@ def link(
 def verify(records: Iterable[Record], head: Head | None = None) -> Head | None:
     """Check a whole chain from its first record; returns its head (None when it is empty).
 
-    Raises `LedgerBroken` at the first edit, deletion, insertion or reorder, and, given a `head`
-    kept elsewhere, when the chain does not contain it (a cut tail or a rewritten ledger).
+    Raises `LedgerBroken` at the first edit, deletion, insertion or reorder, at a payload that is
+    missing though no record says that it was deleted, and, given a `head` kept elsewhere, when the
+    chain does not contain it (a cut tail or a rewritten ledger).
     """
-    last: Record | None = None
-    seen_head = head is None
+    chain = ChainCheck(() if head is None else (head,))
     for record in records:
-        _check_link(record, last)
-        last = record
-        if head is not None and record.seq == head.seq:
-            _check_head(record, head)
-            seen_head = True
-    if not seen_head and head is not None:
-        end = last.seq if last else 0
-        raise LedgerBroken(
-            f"the ledger ends at record {end}, but record {head.seq} once existed: "
-            "its tail was cut off",
-            seq=end + 1,
-        )
-    return Head(last.session_id, last.seq, last.hash) if last else None
+        chain.take(record)
+    return chain.end()
+
+
+class ChainCheck:
+    """Checks a whole chain, record by record, against any number of heads."""
+
+    def __init__(self, heads: Iterable[Head] = ()) -> None:
+        self.missing = MissingPayloads()
+        self._heads = sorted(heads, key=lambda head: head.seq)
+        self._last: Record | None = None
+
+    def take(self, record: Record) -> None:
+        """Check the record that follows the last one."""
+        _check_link(record, self._last)
+        self.missing.take(record)
+        self._last = record
+        while self._heads and self._heads[0].seq == record.seq:
+            _check_head(record, self._heads.pop(0))
+
+    def end(self) -> Head | None:
+        """There are no more records: the head, None when there were none."""
+        last = self._last
+        if self._heads:
+            end = last.seq if last else 0
+            raise LedgerBroken(
+                f"the ledger ends at record {end}, but record {self._heads[-1].seq} once existed: "
+                "its tail was cut off",
+                seq=end + 1,
+            )
+        self.missing.check()
+        return Head(last.session_id, last.seq, last.hash) if last else None
+
+
+class MissingPayloads:
+    """Payloads that are gone, and which of them a later record says were deleted."""
+
+    def __init__(self) -> None:
+        self.deleted = 0
+        """How many are accounted for so far."""
+        self.deleted_up_to = 0
+        self._missing: list[Record] = []
+
+    def take(self, record: Record) -> None:
+        """Look at the next record of the ledger."""
+        if record.payload is None:
+            self._missing.append(record)
+        elif record.kind == PayloadsDeleted.kind:
+            self.deleted_up_to = max(self.deleted_up_to, _deletion_end(record))
+            unaccounted = [each for each in self._missing if each.seq > self.deleted_up_to]
+            self.deleted += len(self._missing) - len(unaccounted)
+            self._missing = unaccounted
+
+    def check(self) -> None:
+        """After the last record: raise `LedgerBroken` at the first that nothing accounts for."""
+        if self._missing:
+            raise _missing_payload(self._missing[0])
+
+
+def deletion_end(newest_first: Iterable[Record]) -> int:
+    """Up to which record payloads were deleted, by the newest record that says so; 0 when none."""
+    return max((_deletion_end(record) for record in newest_first), default=0)
+
+
+def _deletion_end(record: Record) -> int:
+    # One that was itself deleted is covered by a later one, which goes at least as far.
+    if record.payload is None or record.kind != PayloadsDeleted.kind:
+        return 0
+    event = record.event
+    assert isinstance(event, PayloadsDeleted)
+    before = record.seq - 1
+    return before if event.up_to is None else min(event.up_to, before)
+
+
+def _missing_payload(record: Record) -> LedgerBroken:
+    return LedgerBroken(
+        f"the payload of record {record.seq} of session {record.session_id!r} is missing, and no "
+        "record says that it was deleted",
+        seq=record.seq,
+    )
 
 
 def _check_link(record: Record, last: Record | None) -> None:
@@ -183,6 +250,18 @@ def _check_head(record: Record, head: Head) -> None:
         )
 
 
-def events(records: Iterable[Record]) -> Iterator[Event]:
-    """The events of those records whose payload is still there."""
-    return (record.event for record in records if record.payload is not None)
+def events(records: Iterable[Record], deleted_up_to: Callable[[], int] = int) -> Iterator[Event]:
+    """The events of records, without those whose payloads were deleted on purpose.
+
+    `deleted_up_to` is called when the first payload is missing. Raises `LedgerBroken` at one that
+    is missing beyond it.
+    """
+    end: int | None = None
+    for record in records:
+        if record.payload is not None:
+            yield record.event
+            continue
+        if end is None:
+            end = deleted_up_to()
+        if record.seq > end:
+            raise _missing_payload(record)

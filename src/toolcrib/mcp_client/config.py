@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
+from toolcrib.egress import EgressPolicy
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.mcp.credentials import SHORTEST_SECRET, check_headers, check_url, secrets_in
 from toolcrib.tools.redaction import Scrubber
@@ -213,14 +214,21 @@ class ServerAddress:
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     scrubber: Scrubber = field(repr=False)
+    egress: EgressPolicy | None = None
+    """Where it may lead to, if a caller chose it; None for an address of the host's own choice."""
 
 
 ServerEndpoint: TypeAlias = ServerProgram | ServerAddress
 
 
-def endpoint_of(config: McpServerConfig, environ: Mapping[str, str] | None) -> ServerEndpoint:
+def endpoint_of(
+    config: McpServerConfig,
+    environ: Mapping[str, str] | None,
+    egress: EgressPolicy | None = None,
+) -> ServerEndpoint:
     """How to reach a server. Without `environ` no variable is filled in: a client's configuration
-    must not read our environment. Raises `InvalidTool` for a missing variable.
+    must not read our environment. `egress` bounds the address of a server that a caller chose.
+    Raises `InvalidTool` for a missing variable.
     """
     match config:
         case StdioServerConfig():
@@ -235,7 +243,7 @@ def endpoint_of(config: McpServerConfig, environ: Mapping[str, str] | None) -> S
             headers = config.headers if environ is None else config.filled_headers(environ)
             texts = (config.url, *config.headers.values())
             secrets = [*_credentials(headers), *_filled_in(texts, environ)]
-            return ServerAddress(url, headers, Scrubber([*secrets_in(url, *secrets)]))
+            return ServerAddress(url, headers, Scrubber([*secrets_in(url, *secrets)]), egress)
 
 
 def _credentials(values: Mapping[str, str]) -> Iterator[str]:

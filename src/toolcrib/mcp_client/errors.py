@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from toolcrib.errors import CallEnded, ConnectionLost
+from toolcrib.errors import CallEnded, ConnectionLost, ToolcribError
 from toolcrib.mcp_client.config import printable_line
 
 if TYPE_CHECKING:
@@ -89,7 +89,19 @@ def _describe(error: BaseException) -> str:
             return "this user may not start its program"
         case TimeoutError():
             return "it took too long to answer"
+        case ToolcribError():
+            return str(error)
         case _ if type(error).__module__.startswith("httpx2"):
             return f"its address does not answer ({type(error).__name__})"
+        case _ if isinstance(error, ValueError) or _is_parse_error(error):
+            # The library's message quotes what was sent, which may not be meant for the caller.
+            return "it answered with something that is no MCP message"
         case _:
             return f"{type(error).__name__}: {error}"
+
+
+def _is_parse_error(error: BaseException) -> bool:
+    import mcp_types
+    from mcp import MCPError
+
+    return isinstance(error, MCPError) and error.code == mcp_types.PARSE_ERROR

@@ -18,6 +18,7 @@ from toolcrib.mcp_client.tool_list import RemoteTools, remote_tools
 from toolcrib.tools.redaction import Scrubber
 
 if TYPE_CHECKING:
+    from toolcrib.egress import EgressPolicy
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.result import ToolResult
@@ -32,8 +33,9 @@ class MountedServer:
     """Keeps one connection to a server open, in a task of its own. While there is none, `fault` is
     the reason.
 
-    `environ` fills in the variables of the configuration; None leaves them as they are. `on_change`
-    is called when the tools, or whether they can be called, have changed.
+    `environ` fills in the variables of the configuration; None leaves them as they are. `egress`
+    bounds the address of a server that a caller chose. `on_change` is called when the tools, or
+    whether they can be called, have changed.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class MountedServer:
         on_change: Callable[[MountedServer], None],
         *,
         environ: Mapping[str, str] | None,
+        egress: EgressPolicy | None = None,
         timing: ConnectionTiming | None = None,
     ) -> None:
         self.config = config
@@ -51,6 +54,7 @@ class MountedServer:
         self.fault: str | None = "it is being connected to"
         self._on_change = on_change
         self._environ = environ
+        self._egress = egress
         self._timing = timing or ConnectionTiming()
         self._connection: Connection | None = None
         self._scrubber = Scrubber([])
@@ -129,7 +133,7 @@ class MountedServer:
     def _endpoint(self) -> ServerEndpoint | None:
         """How to reach the server; None when its configuration is invalid."""
         try:
-            return endpoint_of(self.config, self._environ)
+            return endpoint_of(self.config, self._environ, self._egress)
         except InvalidTool as error:
             self._disconnected(printable_line(str(error)))
             return None

@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from toolcrib.tools.redaction import Scrubber
 
 
-_LOGGERS: Final = ("httpx2", "mcp.client.streamable_http")
-"""Loggers that log the whole address of every request."""
+_LOGGERS: Final = (
+    "httpx2",
+    "mcp.client.session",
+    "mcp.client.streamable_http",
+    "mcp.shared.jsonrpc_dispatcher",
+)
+"""Loggers that log the whole address of every request, or what a server answered."""
 
 
 class _RedactingFilter(logging.Filter):
@@ -31,6 +36,8 @@ class _RedactingFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = self._scrubber.scrub(record.getMessage()), ()
+        # A traceback of these libraries quotes what the server sent.
+        record.exc_info = record.exc_text = None
         return True
 
 
@@ -55,27 +62,38 @@ _CONNECT_SECONDS: Final = 30.0
 async def http_streams(
     address: ServerAddress, end: ConnectionEnd
 ) -> AsyncGenerator[TransportStreams]:
-    """Connect to a Streamable HTTP server. Sets `end` when the server forgets the session."""
-    import httpx2
+    """Connect to a Streamable HTTP server. Sets `end` when the server forgets the session. Raises
+    `EgressRefused` for an address of a caller that the host does not allow.
+    """
     from mcp.client.streamable_http import streamable_http_client
 
-    # The tool's timeout bounds a call, so reading has no timeout of its own.
-    timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
-    is_encrypted = address.url.startswith("https:")
-    async with httpx2.AsyncClient(
-        headers={**address.headers, "accept-encoding": "identity"},
-        timeout=timeout,
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
-        # A plain text request to this machine must not go through a proxy of the environment.
-        trust_env=is_encrypted,
-        event_hooks={"response": [_response_hook(end)]},
-    ) as client:
+    if address.egress is not None:
+        await address.egress.check_url(address.url)
+    async with _client(address, end) as client:
         streams = streamable_http_client(
             address.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
         )
         with redacted_logs(address.scrubber):
             async with streams as opened:
                 yield opened
+
+
+def _client(address: ServerAddress, end: ConnectionEnd) -> httpx2.AsyncClient:
+    import httpx2
+
+    from toolcrib.egress import egress_client
+
+    options: dict[str, Any] = {
+        "headers": {**address.headers, "accept-encoding": "identity"},
+        # The tool's timeout bounds a call, so reading has no timeout of its own.
+        "timeout": httpx2.Timeout(_CONNECT_SECONDS, read=None),
+        "limits": httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+        "event_hooks": {"response": [_response_hook(end)]},
+    }
+    if address.egress is not None:
+        return egress_client(address.egress, **options)
+    # A plain text request to this machine must not go through a proxy of the environment.
+    return httpx2.AsyncClient(trust_env=address.url.startswith("https:"), **options)
 
 
 def _response_hook(end: ConnectionEnd) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from toolcrib.egress import EgressPolicy
 from toolcrib.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +43,12 @@ class RuntimeConfig:
     approve_own_calls: bool = False
     """Whether approvers may approve the calls that they asked for themselves. The owner may."""
     hooks: Hooks | None = None
+    expected_tools: Sequence[str] = ()
+    """Names and globs of tools that come later, such as those of clients. Hooks, rules and denials
+    may name them; another name that no tool has is an error."""
     limits: Limits | None = None
+    egress: EgressPolicy = field(default_factory=EgressPolicy)
+    """Where the addresses that callers choose may lead to. It does not bind `mcp_servers`."""
     cwd: str = field(default_factory=os.getcwd)
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     when_busy: WhenBusy = "reject"

@@ -41,8 +41,9 @@ class Envelope:
 
 
 def envelope_of(record: Record) -> Envelope:
-    """The envelope of a record. A deleted payload is empty."""
-    data: dict[str, Any] = json.loads(record.payload) if record.payload is not None else {}
+    """The envelope of a record. Where the payload was deleted, the data says so and no more."""
+    is_deleted = record.payload is None
+    data: dict[str, Any] = {"is_deleted": True} if is_deleted else json.loads(record.payload or b"")
     if record.kind == ToolInvoked.kind and record.payload is not None and "message" not in data:
         data["message"] = rendered(data.get("value"))
     if record.call_id is not None:

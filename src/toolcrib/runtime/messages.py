@@ -96,6 +96,7 @@ class CreateSession(OperationParams):
     metadata: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     allowed_tools: list[str] | None = None
     denied_tools: list[str] = field(default_factory=list[str])
+    expected_tools: list[str] = field(default_factory=list[str])
     capabilities: list[str] = field(default_factory=list[str])
     client_tools: list[ClientTool] = field(default_factory=list[ClientTool])
     idempotency_key: Key | None = None

@@ -16,6 +16,7 @@ from toolcrib.mcp_client.server import MountedServer
 from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
+    from toolcrib.egress import EgressPolicy
     from toolcrib.mcp_client.config import ConnectionTiming, McpServerConfig
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.session.session import Session
@@ -106,6 +107,14 @@ class MountedServers:
         self._own.clear()
         await _close([*self._shared, *own])
 
+    def names(self) -> set[str]:
+        """The names of all tools that the runtime's servers have now."""
+        return {
+            name
+            for server in self._shared
+            for name in (*server.tools.served, *server.tools.invalid)
+        }
+
     def mount(
         self, session: Session, taken: Collection[str], is_wanted: Callable[[str], bool]
     ) -> SessionServerTools:
@@ -116,14 +125,24 @@ class MountedServers:
             _record_withheld(session, server_tools, name)
         return server_tools
 
-    async def mount_for(self, live: LiveSession, configs: Sequence[McpServerConfig]) -> None:
+    async def mount_for(
+        self,
+        live: LiveSession,
+        configs: Sequence[McpServerConfig],
+        egress: EgressPolicy | None,
+    ) -> None:
         """Mount servers of a client in its own session, under a source that no policy rule for the
-        servers of the runtime matches.
+        servers of the runtime matches. `egress` bounds their addresses.
         """
         session_id = live.session.session_id
         servers = [
             MountedServer(
-                config, client_source(config), self._changed, environ=None, timing=self._timing
+                config,
+                client_source(config),
+                self._changed,
+                environ=None,
+                egress=egress,
+                timing=self._timing,
             )
             for config in configs
         ]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import EvaluationReason, PromptEvaluationError, Refused, UsageError
 from toolcrib.ledger.prompt_events import PromptStarted
-from toolcrib.ledger.record import events
 from toolcrib.prompt.prompt import Prompt
 from toolcrib.prompt.section import MarkdownSection
 from toolcrib.runtime.live_session import wait_at_most
@@ -122,7 +121,7 @@ async def turn_of(live: LiveSession) -> int:
     session = live.session
 
     def last_turn() -> int:
-        starts = events(session.records(kinds=(PromptStarted.kind,), newest_first=True))
+        starts = session.events(kinds=(PromptStarted.kind,), newest_first=True)
         for start in starts:
             if isinstance(start, PromptStarted) and start.parent_call_id is None:
                 return start.turn

@@ -12,6 +12,7 @@ from toolcrib.host_tools.registry import HostToolRegistry
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.idempotency import IdempotencyKeys
 from toolcrib.runtime.live_session import STOP_SECONDS, wait_at_most
+from toolcrib.runtime.name_check import NameCheck
 from toolcrib.runtime.operations import OPERATIONS, Operation
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.service import Service
@@ -51,8 +52,10 @@ class Runtime:
         """Begin to answer operations."""
         if self._service is not None:
             raise UsageError("the runtime was started already; create another one")
+        names = NameCheck(self.config)
+        names.at_start(self.registry.names())
         self._loop = asyncio.get_running_loop()
-        self._sessions = LiveSessions(self.config, self.store, self.registry)
+        self._sessions = LiveSessions(self.config, self.store, self.registry, names)
         self._service = Service(
             self.config, self.store, self._sessions, IdempotencyKeys(time.monotonic), OPERATIONS
         )

@@ -295,9 +295,13 @@ class Service:
         """
         await self._sessions.remount_servers(servers)
 
-    async def mount_servers(self, session_id: str, servers: Sequence[McpServerConfig]) -> None:
-        """Mount the MCP servers of a client in its session, for as long as that is open."""
-        await self._sessions.mount_servers(session_id, servers)
+    async def mount_servers(
+        self, session_id: str, servers: Sequence[McpServerConfig], who: Principal
+    ) -> None:
+        """Mount the MCP servers of a client in its session, for as long as that is open. Only an
+        admin may name addresses that the egress policy of the runtime does not allow.
+        """
+        await self._sessions.mount_servers(session_id, servers, who)
 
 
 async def _in_turn(

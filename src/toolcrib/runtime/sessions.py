@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
+from toolcrib.approval.globs import name_matches
 from toolcrib.errors import LeaseHeld, Refused, SessionNotFound, UsageError
 from toolcrib.host_tools.session_tools import SessionTools
-from toolcrib.ledger.events import Event, SessionOpened, ToolInvoked
-from toolcrib.ledger.record import Record, events
+from toolcrib.ledger.events import (
+    Event,
+    PayloadsDeleted,
+    SessionOpened,
+    SessionRestored,
+    SettingsSaved,
+    ToolInvoked,
+)
+from toolcrib.ledger.record import Record, deletion_end, events
 from toolcrib.runtime.client_tools import ClientCalls, new_client_tools, update_client_tools
 from toolcrib.runtime.live_session import LiveSession
 from toolcrib.runtime.messages import CreateSession, ResumeSession, SessionFacts
@@ -28,6 +36,7 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.runtime.config import RuntimeConfig
+    from toolcrib.runtime.name_check import NameCheck
     from toolcrib.runtime.principal import Principal
     from toolcrib.store.store import SessionInfo, Store
 
@@ -72,14 +81,22 @@ def reopen_params(setup: SessionSetup, params: ResumeSession) -> CreateSession:
 
 
 def tool_filter(params: CreateSession) -> Callable[[str], bool]:
-    """The test whether a session may have a tool, by its allowed and denied names."""
-    allowed, denied = params.allowed_tools, frozenset(params.denied_tools)
-    return lambda name: (allowed is None or name in allowed) and name not in denied
+    """The test whether a session may have a tool, by its allowed and denied names and globs."""
+    allowed, denied = params.allowed_tools, params.denied_tools
+    return lambda name: (allowed is None or _fits(allowed, name)) and not _fits(denied, name)
+
+
+def _fits(globs: Sequence[str], name: str) -> bool:
+    return any(name_matches(glob, name) for glob in globs)
 
 
 @cache
 def _adapter() -> TypeAdapter[SessionSetup]:
     return TypeAdapter(SessionSetup)
+
+
+_OF_ONE_SESSION = (SessionOpened, SessionRestored, SettingsSaved, PayloadsDeleted)
+"""Events about a session itself, which are not true of its forks."""
 
 
 async def copy_history(
@@ -88,8 +105,8 @@ async def copy_history(
     """Copy the events of the session `source_id` into another session, which continues after
     `turn`. Pending approvals are not copied: each is decided once.
     """
-    for event in events(records):
-        if not isinstance(event, SessionOpened):
+    for event in events(records, lambda: deletion_end(records)):
+        if not isinstance(event, _OF_ONE_SESSION):
             copy = replace(event, session_id=session.session_id)
             session.append_soon(entry_of(copy), _artifacts(session.store, source_id, event))
     session.number_turns_after(turn)
@@ -113,8 +130,11 @@ logger = logging.getLogger(__name__)
 class LiveSessions:
     """The sessions that are open in this process, by id: opened with their tools, found, closed."""
 
-    def __init__(self, config: RuntimeConfig, store: Store, registry: HostToolRegistry) -> None:
+    def __init__(
+        self, config: RuntimeConfig, store: Store, registry: HostToolRegistry, names: NameCheck
+    ) -> None:
         self._config = config
+        self._names = names
         self._store = store
         self._live: dict[str, LiveSession] = {}
         self._opening = asyncio.Lock()
@@ -171,6 +191,8 @@ class LiveSessions:
             metadata={**setup.metadata, "forked_from": session_id},
             allowed_tools=setup.allowed_tools,
             denied_tools=setup.denied_tools,
+            # They were checked when the first session was made; tools may have gone since.
+            expected_tools=["*"],
         )
         live = await self.create(params, who)
         turn = source.session.last_turn if source else int(info.settings.get("turn", 0))
@@ -235,9 +257,14 @@ class LiveSessions:
         """Replace the MCP servers that are mounted in every session."""
         await self._servers.remount(servers)
 
-    async def mount_servers(self, session_id: str, servers: Sequence[McpServerConfig]) -> None:
-        """Mount the MCP servers of a client in its live session."""
-        await self._servers.mount_for(self.get(session_id), servers)
+    async def mount_servers(
+        self, session_id: str, servers: Sequence[McpServerConfig], who: Principal
+    ) -> None:
+        """Mount the MCP servers of a client in its live session. An admin speaks for the host and
+        may name any address; the addresses of others are bound by the egress policy.
+        """
+        egress = None if who.may("admin") else self._config.egress
+        await self._servers.mount_for(self.get(session_id), servers, egress)
 
     async def facts(self) -> list[SessionFacts]:
         """Every session of the store, open here or not."""
@@ -299,7 +326,7 @@ class LiveSessions:
             )
         session = await self._session(params)
         try:
-            live = self._live_session(session, params, who)
+            live = self._live_session(session, params, who, is_new=is_new)
             await ask_store(session.store, session.save_settings)
         except BaseException:
             await self._undo_open(session, is_new=is_new)
@@ -324,12 +351,18 @@ class LiveSessions:
         options["approve_own_calls"] = config.approve_own_calls
         return await _open_session(self._store, params.session_id, **options)
 
-    def _live_session(self, session: Session, params: CreateSession, who: Principal) -> LiveSession:
+    def _live_session(
+        self, session: Session, params: CreateSession, who: Principal, *, is_new: bool
+    ) -> LiveSession:
         session_id, is_wanted = session.session_id, tool_filter(params)
         known = self._registry.list_tools(session_id=session_id)
         taken = {definition.name for definition in known}
         remote = self._servers.mount(session, taken, is_wanted)
         own = new_client_tools(params.client_tools, taken | remote.tools.keys())
+        self._names.at_session(self._registry.names() | self._servers.names())
+        if is_new:
+            own_names = {tool.name for tool in params.client_tools}
+            self._names.session_params(params, taken | self._servers.names() | own_names)
         client = ClientCalls()
         if own:
             client.set_owner(who)

@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from toolcrib.approval.decision import Actor
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import StoreError, UsageError
-from toolcrib.ledger.events import CallInDoubt, Event, PayloadsDeleted, SessionOpened
-from toolcrib.ledger.record import Head, Record, events, verify
+from toolcrib.ledger.events import (
+    CallInDoubt,
+    Event,
+    PayloadsDeleted,
+    SessionOpened,
+    SettingsSaved,
+)
+from toolcrib.ledger.record import Head, Record, deletion_end, events
 from toolcrib.session.approvals import Approvals
 from toolcrib.session.artifacts import Artifacts
 from toolcrib.session.bus import EventBus
@@ -29,9 +35,11 @@ from toolcrib.store.store import (
     Effect,
     Lease,
     OpenCall,
+    SettingsKept,
     Store,
     ask_store,
 )
+from toolcrib.store.verification import settings_digest, verify_session
 
 if TYPE_CHECKING:
     from toolcrib.session.state import ResumableState
@@ -119,7 +127,14 @@ class Session:
         """What the executors of this session share, attached by the first of them. Only
         `toolcrib.calls.call` uses it.
         """
-        self.note(SessionOpened(session_id=self.session_id, at=clock(), fence=lease.fence))
+        self.note(
+            SessionOpened(
+                session_id=self.session_id,
+                at=clock(),
+                fence=lease.fence,
+                settings_digest=settings_digest(self._saved),
+            )
+        )
         self._recover()
 
     @classmethod
@@ -239,7 +254,7 @@ class Session:
         self, key: str, event_type: type[E], reducer: Callable[[S, E], S], initial: S
     ) -> None:
         """Fold every event of a type, past ones included, into the state `key`."""
-        self.reducers.add(key, event_type, reducer, initial, events(self.records()))
+        self.reducers.add(key, event_type, reducer, initial, self.events())
 
     def state(self, key: str) -> Any:
         """The current state of a reducer."""
@@ -259,6 +274,16 @@ class Session:
             self.session_id, after=after, limit=limit, kinds=kinds, newest_first=newest_first
         )
 
+    def events(
+        self, after: int = 0, *, kinds: Collection[str] | None = None, newest_first: bool = False
+    ) -> Iterator[Event]:
+        """The events of the ledger's records, without those whose payloads were deleted.
+
+        Raises `LedgerBroken` at a payload that is missing and was not deleted by `delete_payloads`.
+        """
+        records = self.records(after, kinds=kinds, newest_first=newest_first)
+        return events(records, self._deleted_up_to)
+
     def transcript(self) -> tuple[Entry, ...]:
         """What happened, call by call, as a person would read it."""
         from toolcrib.session.transcript import transcript
@@ -271,8 +296,9 @@ class Session:
         return self.store.head(self.session_id)
 
     def verify(self, head: Head | None = None) -> Head | None:
-        """Check the whole ledger; raises `LedgerBroken` at the first record that is wrong."""
-        return verify(self.records(), head)
+        """Check ledger, artifacts and settings; raises `LedgerBroken` at the first fault."""
+        self._write_out()
+        return verify_session(self.store, self.session_id, [head] if head else []).head
 
     def open_calls(self) -> list[OpenCall]:
         """Calls that wait, run, or are in doubt."""
@@ -289,9 +315,20 @@ class Session:
         now: dict[str, Any] = {"need_user_approve_tools": names, "turn": self._last_turn}
         if self._host_settings:
             now["host"] = dict(self._host_settings)
-        if now != self._saved:
-            self.store.save_settings(self.lease, now)
-            self._saved = now
+        if now == self._saved:
+            return
+        digest = settings_digest(now)
+        if digest == settings_digest(self._saved):
+            self.store.commit(self.lease, Commit((), (SettingsKept(now),)))
+        else:
+            # In one commit with the record of it, so that a crash cannot come between them.
+            saved = SettingsSaved(session_id=self.session_id, at=self.clock(), digest=digest)
+            self.append_soon(entry_of(saved), (SettingsKept(now),))
+            self.store.commit(self.lease, Commit((), ()))
+            if settings_digest(self.store.session(self.session_id).settings) != digest:
+                raise StoreError(f"the settings of session {self.session_id!r} were not saved")
+            self.announce(saved)
+        self._saved = now
 
     def export_state(self, *, key: bytes | None = None) -> ResumableState:
         """The session in a form that can go on in another process; see `ResumableState`."""
@@ -313,6 +350,7 @@ class Session:
 
         self.ledger = replace_session(self.store, self.lease, state, owner=self.owner)
         self.session_id = state.session_id
+        self._saved = self.store.session(self.session_id).settings
         self._last_turn = state.turn
         self._calls_made = state.calls_made
         self.need_user_approve_tools = union(
@@ -321,16 +359,21 @@ class Session:
         self.artifacts = Artifacts(self.store, self.session_id)
         if self.executor_state is not None:
             self.executor_state.restore(call.call_id for call in state.open_calls)
-        for event in events(state.records):
+        for event in events(state.records, lambda: deletion_end(state.records)):
             self.reducers.apply(event)
 
     async def delete_payloads(self, by: str) -> None:
         """Delete what the records so far hold. The chain stays and still verifies."""
         await self.ledger.flush()
-        await ask_store(self.store, self.store.delete_payloads, self.lease)
+        head = await ask_store(self.store, self.head)
+        up_to = head.seq if head else 0
+        # First: payloads that are gone without a record of it look like the work of a thief.
         await self.record(
-            PayloadsDeleted(session_id=self.session_id, at=self.clock(), actor=Actor("person", by))
+            PayloadsDeleted(
+                session_id=self.session_id, at=self.clock(), actor=Actor("person", by), up_to=up_to
+            )
         )
+        await ask_store(self.store, self.store.delete_payloads, self.lease, up_to)
 
     async def close(self) -> None:
         """Write what is left and let another process become the writer."""
@@ -355,6 +398,9 @@ class Session:
                 reopened = CallOpened(replace(call, state="in_doubt"))
                 self.append_soon(entry_of(doubt), (reopened,))
                 self.announce(doubt)
+
+    def _deleted_up_to(self) -> int:
+        return deletion_end(self.records(kinds=(PayloadsDeleted.kind,)))
 
     def _write_out(self) -> None:
         """Have written what nobody waited for, so that whoever reads now finds it."""

@@ -20,7 +20,7 @@ from toolcrib.approval.decision import Approve, Ballot
 from toolcrib.approval.grant import Grant
 from toolcrib.errors import InvalidState, LedgerBroken, SessionNotFound, UsageError
 from toolcrib.ledger.events import SessionRestored, ToolInvoked
-from toolcrib.ledger.record import Record, events, verify
+from toolcrib.ledger.record import Record, deletion_end, events, verify
 from toolcrib.store.store import (
     ApprovalFiled,
     ApprovalUsed,
@@ -32,6 +32,7 @@ from toolcrib.store.store import (
     OpenCall,
     every,
 )
+from toolcrib.store.verification import artifact_digest, settings_digest
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -132,7 +133,7 @@ def export_state(session: Session, *, key: bytes | None = None) -> ResumableStat
 
 def _artifacts(session: Session) -> Iterator[Artifact]:
     """The whole results that calls left behind, where they have not been deleted."""
-    for event in events(session.records(kinds=(ToolInvoked.kind,))):
+    for event in session.events(kinds=(ToolInvoked.kind,)):
         if isinstance(event, ToolInvoked) and event.artifact_id is not None:
             text = session.store.artifact(session.session_id, event.artifact_id)
             if text is not None:
@@ -162,6 +163,7 @@ def restore_state(session: Session, state: ResumableState, *, key: bytes | None 
             session_id=session.session_id,
             at=session.clock(),
             head=head.hash if head else "",
+            settings_digest=settings_digest(session.store.session(session.session_id).settings),
         )
     )
 
@@ -206,6 +208,7 @@ def _check(state: ResumableState) -> None:
         raise InvalidState(f"the ledger in the state is broken: {error}") from error
     if head is not None and head.session_id != state.session_id:
         raise InvalidState("the ledger in the state is of another session")
+    _check_artifacts(state)
     for filed in state.approvals:
         decided, request = filed.decided, filed.request
         if decided is not None and (decided.approval_id, decided.digest) != (
@@ -220,3 +223,12 @@ def _check(state: ResumableState) -> None:
         is_edited = call.was_edited and call.state == "in_doubt"
         if request is not None and request.digest != call.digest and not is_edited:
             raise InvalidState(f"call {call.call_id} is not the one its approval is about")
+
+
+def _check_artifacts(state: ResumableState) -> None:
+    digests = {artifact.artifact_id: artifact_digest(artifact.text) for artifact in state.artifacts}
+    for event in events(state.records, lambda: deletion_end(state.records)):
+        if not isinstance(event, ToolInvoked) or event.artifact_digest is None:
+            continue
+        if digests.get(event.artifact_id or "") != event.artifact_digest:
+            raise InvalidState(f"{event.artifact_id} in the state is not the result of its call")

@@ -12,10 +12,11 @@ from toolcrib.ledger.events import (
     ApprovalRequested,
     CallInDoubt,
     CallStarted,
+    Event,
     ToolInvoked,
 )
 from toolcrib.ledger.prompt_events import PromptStarted
-from toolcrib.ledger.record import Record, events
+from toolcrib.ledger.record import MissingPayloads, Record
 
 if TYPE_CHECKING:
     from toolcrib.store.store import Store
@@ -29,8 +30,8 @@ class Entry:
     call_id: str
     tool: str
     what: str
-    """`waiting`, `decided`, `in_doubt`, `prompt` when the call evaluates one, or how the call
-    ended: `completed` or a failure kind.
+    """`waiting`, `decided`, `in_doubt`, `prompt` when the call evaluates one, how the call ended
+    (`completed` or a failure kind), or `deleted` for records whose payloads were deleted.
     """
     text: str
     arguments: Any = None
@@ -43,11 +44,16 @@ class Entry:
 
 
 def transcript(records: Iterable[Record]) -> tuple[Entry, ...]:
-    """Entries for the events that a reader cares about. Deleted payloads leave no entry."""
+    """Entries for the events that a reader cares about. Deleted payloads leave one entry a gap.
+
+    Raises `LedgerBroken` at a payload that is missing though no record says that it was deleted.
+    """
     entries: list[Entry] = []
     tools: dict[str, str] = {}
-    for event in events(records):
+    for event in _events_and_gaps(records):
         match event:
+            case Entry():
+                entries.append(event)
             case CallStarted():
                 tools[event.call_id] = event.tool.name
             case PromptStarted(parent_call_id=str() as call_id):
@@ -99,13 +105,35 @@ def transcript(records: Iterable[Record]) -> tuple[Entry, ...]:
 def past_calls(store: Store, session_id: str, limit: int) -> Iterator[PastCall]:
     """The last calls of a session that ended, newest first, where their records are whole."""
     records = store.records(session_id, kinds=(ToolInvoked.kind,), limit=limit, newest_first=True)
-    for event in events(records):
+    for record in records:
+        event = record.event if record.payload is not None else None
         if not isinstance(event, ToolInvoked) or event.tool is None:
             continue
         arguments: object = event.params
         if isinstance(arguments, dict):
             shown = cast("dict[str, Any]", arguments)
             yield PastCall(session_id, event.call_id, event.at, event.tool, shown, event.principal)
+
+
+def _events_and_gaps(records: Iterable[Record]) -> Iterator[Event | Entry]:
+    missing = MissingPayloads()
+    gap: list[Record] = []
+    for record in records:
+        missing.take(record)
+        if record.payload is None:
+            gap.append(record)
+            continue
+        if gap:
+            yield _deleted(gap)
+            gap = []
+        yield record.event
+    missing.check()
+
+
+def _deleted(gap: list[Record]) -> Entry:
+    first, last = gap[0], gap[-1]
+    which = f"record {first.seq}" if first is last else f"records {first.seq} to {last.seq}"
+    return Entry(first.at, "", "", "deleted", f"What {which} said was deleted")
 
 
 def _invoked(event: ToolInvoked) -> Entry:

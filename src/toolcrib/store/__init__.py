@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         OpenCall,
         OpenCallState,
         SessionInfo,
+        SettingsKept,
         Store,
     )
 
@@ -45,6 +46,7 @@ __all__ = [
     "OpenCall",
     "OpenCallState",
     "SessionInfo",
+    "SettingsKept",
     "SqliteStore",
     "Store",
 ]
@@ -71,6 +73,8 @@ if not TYPE_CHECKING:
                 "OpenCall",
                 "OpenCallState",
                 "SessionInfo",
+                "SettingsKept",
+                "SettingsKept",
                 "Store",
             ),
         },

@@ -213,11 +213,11 @@ class MemoryRecords:
         sealed = self._sealed
         return Head(self._session_id, len(sealed), sealed[-1][-1]) if sealed else None
 
-    def drop_payloads(self) -> None:
-        """Forget what the records hold; the chain stays."""
+    def drop_payloads(self, up_to: int) -> None:
+        """Forget what the records up to this number hold; the chain stays."""
         self._seal()
         with self._sealing:
-            for index, facts in enumerate(self._sealed):
+            for index, facts in enumerate(self._sealed[:up_to]):
                 self._sealed[index] = (*facts[:3], None, *facts[4:])
 
     def _seal(self) -> None:

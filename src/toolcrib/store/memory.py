@@ -31,6 +31,7 @@ from toolcrib.store.store import (
     Lease,
     OpenCall,
     SessionInfo,
+    SettingsKept,
     StorePage,
     check_follows,
     end_of,
@@ -326,11 +327,6 @@ class MemoryStore(MemoryInbox):
         with self._lock:
             return self._known(session_id).info()
 
-    def save_settings(self, lease: Lease, settings: dict[str, Any]) -> None:
-        """Replace the session's settings."""
-        with self._lock:
-            self._leased_session(lease).settings = dict(settings)
-
     def records(
         self,
         session_id: str,
@@ -364,11 +360,11 @@ class MemoryStore(MemoryInbox):
             artifact = session.artifacts.get(artifact_id) if session else None
             return artifact.text if artifact else None
 
-    def delete_payloads(self, lease: Lease) -> None:
+    def delete_payloads(self, lease: Lease, up_to: int) -> None:
         """Delete payloads, artifacts and used approvals."""
         with self._lock:
             session = self._leased_session(lease)
-            session.records.drop_payloads()
+            session.records.drop_payloads(up_to)
             session.artifacts.clear()
             self._forget_used(lease.session_id)
 
@@ -422,5 +418,7 @@ class MemoryStore(MemoryInbox):
                 self._use(approval_id, session_id)
             case ArtifactKept(artifact):
                 session.artifacts[artifact.artifact_id] = artifact
+            case SettingsKept(settings):
+                session.settings = dict(settings)
             case _:
                 assert_never(effect)

@@ -15,8 +15,7 @@ from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.ledger.record import Head, Record
 from toolcrib.store import sqlite_rows
-from toolcrib.store.codec import encode_settings
-from toolcrib.store.leases import Leases, check_lease
+from toolcrib.store.leases import Leases
 from toolcrib.store.ledger_writer import DurableLedger
 from toolcrib.store.sqlite_reader import Reader
 from toolcrib.store.sqlite_rows import write_commits
@@ -124,18 +123,6 @@ class SqliteStore:
         """One session. Raises `SessionNotFound`."""
         return self._read().session(session_id)
 
-    def save_settings(self, lease: Lease, settings: dict[str, Any]) -> None:
-        """Replace the session's settings."""
-
-        def save(connection: sqlite3.Connection) -> None:
-            check_lease(connection, lease)
-            connection.execute(
-                "UPDATE sessions SET settings = ? WHERE session_id = ?",
-                (encode_settings(settings), lease.session_id),
-            )
-
-        self._write().run(save)
-
     def records(
         self,
         session_id: str,
@@ -233,9 +220,9 @@ class SqliteStore:
         )
         return rows[0][0] if rows else None
 
-    def delete_payloads(self, lease: Lease) -> None:
+    def delete_payloads(self, lease: Lease, up_to: int) -> None:
         """Delete payloads, artifacts and used approvals, also from the write-ahead log."""
-        self._write().run(lambda conn: sqlite_rows.delete_payloads(conn, lease))
+        self._write().run(lambda conn: sqlite_rows.delete_payloads(conn, lease, up_to))
         self._writer.run(sqlite_rows.empty_log, is_transaction=False)
 
     def delete_session(self, session_id: str) -> None:

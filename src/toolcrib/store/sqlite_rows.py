@@ -21,6 +21,7 @@ from toolcrib.store.codec import (
     decode_grant,
     decode_request,
     encode,
+    encode_settings,
     put_back_edit,
     put_back_vote,
     take_out_edit,
@@ -38,6 +39,7 @@ from toolcrib.store.store import (
     FiledApproval,
     Lease,
     OpenCall,
+    SettingsKept,
     check_follows,
 )
 from toolcrib.store.vault import Vault, VaultChanges
@@ -73,6 +75,7 @@ _EDITS_IN_VAULT = "SELECT approval_id, session_id, vault FROM approvals WHERE va
 _USE_APPROVAL = (
     "UPDATE approvals SET state = 'used', vault = NULL WHERE approval_id = ? AND session_id = ?"
 )
+_KEEP_SETTINGS = "UPDATE sessions SET settings = ? WHERE session_id = ?"
 _KEEP_ARTIFACT = "INSERT OR REPLACE INTO artifacts VALUES (?, ?, ?, ?)"
 
 
@@ -92,6 +95,7 @@ def write_commits(
     group.write_calls(connection, vault)
     group.write_approvals(connection, vault)
     _executemany(connection, _KEEP_ARTIFACT, group.artifacts)
+    _executemany(connection, _KEEP_SETTINGS, group.settings)
 
 
 class _Group:
@@ -106,6 +110,7 @@ class _Group:
         self.filed: list[Row] = []
         self.used: list[Row] = []
         self.artifacts: list[Row] = []
+        self.settings: list[Row] = []
 
     def add(self, lease: Lease, commit: Commit) -> None:
         writer = (lease.session_id, lease.fence)
@@ -136,6 +141,8 @@ class _Group:
                 self.artifacts.append(
                     (session_id, artifact.artifact_id, artifact.call_id, artifact.text)
                 )
+            case SettingsKept(settings):
+                self.settings.append((encode_settings(settings), session_id))
             case _:
                 assert_never(effect)
 
@@ -204,14 +211,17 @@ def _blame(connection: sqlite3.Connection, commits: Sequence[tuple[Lease, Commit
 
 
 _OF_SESSION = ("records", "open_calls", "approvals", "grants", "artifacts", "sessions")
-_DELETE_PAYLOADS = "DELETE FROM payloads WHERE id IN (SELECT id FROM records WHERE session_id = ?)"
+_DELETE_PAYLOADS = (
+    "DELETE FROM payloads WHERE id IN"
+    " (SELECT id FROM records WHERE session_id = ? AND seq <= ifnull(?, seq))"
+)
 
 
-def delete_payloads(connection: sqlite3.Connection, lease: Lease) -> None:
+def delete_payloads(connection: sqlite3.Connection, lease: Lease, up_to: int) -> None:
     """Delete what can be deleted while the chain still verifies."""
     check_lease(connection, lease)
     of_session = (lease.session_id,)
-    connection.execute(_DELETE_PAYLOADS, of_session)
+    connection.execute(_DELETE_PAYLOADS, (lease.session_id, up_to))
     connection.execute("DELETE FROM artifacts WHERE session_id = ?", of_session)
     connection.execute("DELETE FROM approvals WHERE session_id = ? AND state = 'used'", of_session)
 
@@ -228,7 +238,7 @@ def delete_session(
     fence, holder, expires_at = row
     check_free(session_id, holder, expires_at, now)
     vault.doom(_vault_names(connection, session_id))
-    connection.execute(_DELETE_PAYLOADS, (session_id,))
+    connection.execute(_DELETE_PAYLOADS, (session_id, None))
     for table in _OF_SESSION:
         connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
     # A session made again under this id must not honour leases of the deleted one.

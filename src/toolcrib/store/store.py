@@ -98,7 +98,14 @@ class ArtifactKept:
     artifact: Artifact
 
 
-Effect = CallOpened | CallClosed | ApprovalFiled | ApprovalUsed | ArtifactKept
+@dataclass(frozen=True, slots=True)
+class SettingsKept:
+    """Replace the settings of the session."""
+
+    settings: dict[str, Any]
+
+
+Effect = CallOpened | CallClosed | ApprovalFiled | ApprovalUsed | ArtifactKept | SettingsKept
 """What becomes durable in the same transaction as a record."""
 
 
@@ -240,10 +247,6 @@ class LedgerStore(Protocol):
         """Raises `SessionNotFound`."""
         ...
 
-    def save_settings(self, lease: Lease, settings: dict[str, Any]) -> None:
-        """Replace the settings of the session. Raises `LeaseLost` when the lease is void."""
-        ...
-
     def records(
         self,
         session_id: str,
@@ -264,10 +267,10 @@ class LedgerStore(Protocol):
         """The end of the ledger, None while it is empty. Raises `SessionNotFound`."""
         ...
 
-    def delete_payloads(self, lease: Lease) -> None:
-        """Delete the payloads of all records so far, the artifacts and the used approvals.
+    def delete_payloads(self, lease: Lease, up_to: int) -> None:
+        """Delete the payloads of records up to this number, all artifacts and used approvals.
 
-        The records, their digests and the chain stay.
+        The records, their digests and the chain stay. A record that says so is written before.
         """
         ...
 

@@ -284,7 +284,7 @@ async def test_cancelling_a_response_ends_its_code() -> None:
             "while True:\n    open('count', 'a').write('1'); time.sleep(0.001)"
         )
         running = await run_code(client, code, container, background=True)
-        [made] = await provider.containers.list()
+        [made] = await provider.containers.list(None)
         folder = provider.containers.files.work(made).path
         await until((folder / "begun").exists)
         await client.responses.cancel(running.id)

@@ -40,6 +40,7 @@ class ChatBackend:
     """Forwards requests to a chat endpoint. `name` is the name for clients, by default `model`."""
 
     is_scripted = False
+    reads_images = True
 
     def __init__(
         self,

@@ -33,6 +33,7 @@ class Container:
     last_active_at: int
     expires_minutes: int
     memory_limit: str
+    owner: str
     has_network: bool
 
     def is_expired(self, now: float) -> bool:

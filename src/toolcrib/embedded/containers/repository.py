@@ -22,6 +22,7 @@ from toolcrib.sandbox.detection import find_sandbox
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
+    from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.database import Database
     from toolcrib.embedded.file_repository import FileRepository
     from toolcrib.sandbox.sandbox import Sandbox
@@ -36,7 +37,8 @@ _CPU_SECONDS: Final = 3600
 class ContainerRepository:
     """Creates containers and runs their interpreters.
 
-    `files` are the files in the containers. `seconds` limits one execution or command.
+    `files` are the files in the containers. `seconds` limits one execution or command. A container
+    that the principal of a request may not see counts as missing.
     """
 
     def __init__(
@@ -62,12 +64,17 @@ class ContainerRepository:
         self._sweeps = SweepInterval(clock, _SWEEP_SECONDS)
         self._named: str | None = None
 
-    async def create(self, options: ContainerOptions) -> Container:
-        """Create a container with the files that its options name. Raises `ApiFault`."""
+    async def create(self, options: ContainerOptions, access: ResourceAccess) -> Container:
+        """Create a container for the principal, with the files that its options name. Raises
+        `ApiFault`.
+        """
         if self._sweeps.has_elapsed():
             await self.sweep()
         contents = [
-            (await self._uploads.get(file_id, "file_ids"), await self._uploads.read(file_id))
+            (
+                await self._uploads.get(file_id, access, "file_ids"),
+                await self._uploads.read(file_id, "file_ids"),
+            )
             for file_id in options.file_ids
         ]
         now = int(self._clock())
@@ -79,6 +86,7 @@ class ContainerRepository:
             last_active_at=now,
             expires_minutes=options.minutes,
             memory_limit=options.memory_limit,
+            owner=access.owner,
             has_network=options.has_network,
         )
         await self._database.ask(lambda connection: _insert(connection, container))
@@ -86,11 +94,11 @@ class ContainerRepository:
             for stored, data in contents:
                 await self.files.put(container, f"{stored.id}-{stored.filename}", data)
         except BaseException:
-            await self.delete(container.id)
+            await self.delete(container)
             raise
         return container
 
-    async def get(self, container_id: str) -> Container:
+    async def get(self, container_id: str, access: ResourceAccess) -> Container:
         """A container, expired or not. Raises `ApiFault`."""
         row = await self._database.ask(
             lambda connection: connection.execute(
@@ -99,11 +107,13 @@ class ContainerRepository:
         )
         if row is None:
             raise missing("Container", container_id)
-        return Container.of(row)
+        container = Container.of(row)
+        access.check(container.owner, missing("Container", container_id))
+        return container
 
-    async def use(self, container_id: str) -> Container:
+    async def use(self, container_id: str, access: ResourceAccess) -> Container:
         """A container to run code in; its idle time starts anew. Raises `ApiFault`."""
-        container, now = await self.get(container_id), self._clock()
+        container, now = await self.get(container_id, access), self._clock()
         if container.is_expired(now):
             await self._empty(container)
             raise invalid("Container is expired.")
@@ -116,11 +126,12 @@ class ContainerRepository:
         await self._database.ask(touch)
         return replace(container, last_active_at=int(now))
 
-    async def list(self) -> list[Container]:
-        """All containers, the oldest first."""
+    async def list(self, owner: str | None) -> list[Container]:
+        """The containers of an owner, or without one all of them; the oldest first."""
         rows = await self._database.ask(
             lambda connection: connection.execute(
-                "select * from containers order by created_at, rowid"
+                "select * from containers where ? is null or owner = ? order by created_at, rowid",
+                (owner, owner),
             ).fetchall()
         )
         return [Container.of(row) for row in rows]
@@ -129,19 +140,19 @@ class ContainerRepository:
         """The container as the API returns it, with the name of its sandbox backend."""
         return {**container.resource(self._clock()), "toolcrib_sandbox": await self._backend()}
 
-    async def delete(self, container_id: str) -> None:
-        """Delete a container and its files. Raises `ApiFault`."""
-        await self._empty(await self.get(container_id))
+    async def delete(self, container: Container) -> None:
+        """Delete a container and its files."""
+        await self._empty(container)
 
         def write(connection: sqlite3.Connection) -> None:
-            connection.execute("delete from containers where id = ?", (container_id,))
+            connection.execute("delete from containers where id = ?", (container.id,))
 
         await self._database.ask(write)
 
     async def sweep(self) -> None:
         """Remove the files and interpreters of expired containers; their records stay."""
         now = self._clock()
-        for container in await self.list():
+        for container in await self.list(None):
             if container.is_expired(now) and self.files.has_any(container):
                 await self._empty(container)
 
@@ -202,7 +213,7 @@ class ContainerRepository:
 def _insert(connection: sqlite3.Connection, container: Container) -> None:
     network: dict[str, Any] = {"type": "allowlist" if container.has_network else "disabled"}
     connection.execute(
-        "insert into containers values (?, ?, ?, ?, ?, ?, ?, ?)",
+        "insert into containers values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             container.id,
             container.name,
@@ -212,5 +223,6 @@ def _insert(connection: sqlite3.Connection, container: Container) -> None:
             container.expires_minutes,
             container.memory_limit,
             json.dumps(network),
+            container.owner,
         ),
     )

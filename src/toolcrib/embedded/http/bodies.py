@@ -6,22 +6,31 @@ import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Message
 
+from toolcrib.embedded.access import ResourceAccess
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.file_repository import MAX_BYTES
 from toolcrib.errors import ApiFault
+from toolcrib.runtime.principal import OWNER
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.principal import Principal
 
 logger = logging.getLogger(__name__)
 
 MAX_BODY: Final = 32 * 1024 * 1024
+PRINCIPAL: Final = "toolcrib.provider.principal"
+"""Where the server puts the authenticated principal of a request, in its ASGI scope."""
+
+READ_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -41,6 +50,20 @@ def answered(handler: Handler) -> Handler:
             return JSONResponse(fault.body, status_code=500)
 
     return handle
+
+
+def access_of(request: HTTPConnection) -> ResourceAccess:
+    """What the principal of a request may reach. In the process itself there is no principal to
+    authenticate, and the request is the owner's.
+    """
+    is_change = request.scope.get("method") not in READ_METHODS
+    principal: Principal = request.scope.get(PRINCIPAL, OWNER)
+    return ResourceAccess.of(principal, is_change=is_change)
+
+
+def listed_owner(request: Request) -> str | None:
+    """Whose resources a list shows; None for everybody's. Raises `ApiFault`."""
+    return access_of(request).listed_owner(request.query_params.get("owner"))
 
 
 async def read_bytes(request: Request, most: int = MAX_BODY) -> bytes:

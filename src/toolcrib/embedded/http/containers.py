@@ -11,8 +11,10 @@ from starlette.routing import BaseRoute, Route
 from toolcrib.embedded.containers.container import read_container_options
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.http.bodies import (
+    access_of,
     answered,
     attachment,
+    listed_owner,
     page,
     read_form,
     read_object,
@@ -20,6 +22,7 @@ from toolcrib.embedded.http.bodies import (
 )
 
 if TYPE_CHECKING:
+    from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.containers.container import Container, ContainerFile
     from toolcrib.embedded.provider import EmbeddedProvider
 
@@ -53,12 +56,15 @@ class ContainerRoutes:
             raise invalid("Missing required parameter: 'name'.", "name")
         containers = self._provider.containers
         options = read_container_options(body, "container", allow_network=containers.allow_network)
-        return JSONResponse(await containers.resource(await containers.create(options)))
+        container = await containers.create(options, access_of(request))
+        return JSONResponse(await containers.resource(container))
 
     async def _list(self, request: Request) -> Response:
         name, containers = request.query_params.get("name"), self._provider.containers
         matches = [
-            container for container in await containers.list() if name in (None, container.name)
+            container
+            for container in await containers.list(listed_owner(request))
+            if name in (None, container.name)
         ]
         return page(request, [await containers.resource(container) for container in matches])
 
@@ -68,28 +74,30 @@ class ContainerRoutes:
 
     async def _delete(self, request: Request) -> Response:
         container = await self._container(request)
-        await self._provider.containers.delete(container.id)
+        await self._provider.containers.delete(container)
         answer = {"id": container.id, "object": "container.deleted", "deleted": True}
         return JSONResponse(answer)
 
     async def _add_file(self, request: Request) -> Response:
-        container = await self._provider.containers.use(request.path_params["container_id"])
+        access = access_of(request)
+        container_id = request.path_params["container_id"]
+        container = await self._provider.containers.use(container_id, access)
         if request.headers.get("content-type", "").startswith("application/json"):
-            name, data = await self._uploaded((await read_object(request)).get("file_id"))
+            name, data = await self._uploaded((await read_object(request)).get("file_id"), access)
         else:
             async with read_form(request) as form:
                 if "file" in form:
                     name, data = await read_upload(form)
                 else:
-                    name, data = await self._uploaded(form.get("file_id"))
+                    name, data = await self._uploaded(form.get("file_id"), access)
         return JSONResponse(
             (await self._provider.containers.files.put(container, name, data)).resource
         )
 
-    async def _uploaded(self, file_id: object) -> tuple[str, bytes]:
+    async def _uploaded(self, file_id: object, access: ResourceAccess) -> tuple[str, bytes]:
         if not isinstance(file_id, str):
             raise invalid("Give a file, or the id of one as 'file_id'.", "file_id")
-        stored = await self._provider.files.get(file_id, "file_id")
+        stored = await self._provider.files.get(file_id, access, "file_id")
         return f"{stored.id}-{stored.filename}", await self._provider.files.read(stored.id)
 
     async def _list_files(self, request: Request) -> Response:
@@ -117,4 +125,5 @@ class ContainerRoutes:
         return container, await self._provider.containers.files.get(container, file_id)
 
     async def _container(self, request: Request) -> Container:
-        return await self._provider.containers.get(request.path_params["container_id"])
+        container_id = request.path_params["container_id"]
+        return await self._provider.containers.get(container_id, access_of(request))

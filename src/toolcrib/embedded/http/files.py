@@ -10,9 +10,18 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.http.bodies import answered, attachment, page, read_form, read_upload
+from toolcrib.embedded.http.bodies import (
+    access_of,
+    answered,
+    attachment,
+    listed_owner,
+    page,
+    read_form,
+    read_upload,
+)
 
 if TYPE_CHECKING:
+    from toolcrib.embedded.file_repository import StoredFile
     from toolcrib.embedded.provider import EmbeddedProvider
 
 _SHORTEST, _LONGEST = 3600, 2_592_000
@@ -43,26 +52,29 @@ class FileRoutes:
             if not isinstance(purpose, str):
                 raise invalid("Missing required parameter: 'purpose'.", "purpose")
             seconds = _seconds(form)
-            stored = await self._provider.files.add(name, data, purpose, seconds=seconds)
+            access = access_of(request)
+            stored = await self._provider.files.add(name, data, purpose, access, seconds=seconds)
         return JSONResponse(stored.resource)
 
     async def _list(self, request: Request) -> Response:
-        files = await self._provider.files.list(request.query_params.get("purpose"))
+        purpose = request.query_params.get("purpose")
+        files = await self._provider.files.list(listed_owner(request), purpose)
         return page(request, [file.resource for file in files])
 
     async def _retrieve(self, request: Request) -> Response:
-        return JSONResponse(
-            (await self._provider.files.get(request.path_params["file_id"])).resource
-        )
+        return JSONResponse((await self._file(request)).resource)
 
     async def _delete(self, request: Request) -> Response:
         file_id = request.path_params["file_id"]
-        await self._provider.files.delete(file_id)
+        await self._provider.files.delete(file_id, access_of(request))
         return JSONResponse({"id": file_id, "object": "file", "deleted": True})
 
     async def _content(self, request: Request) -> Response:
-        stored = await self._provider.files.get(request.path_params["file_id"])
+        stored = await self._file(request)
         return attachment(stored.filename, await self._provider.files.read(stored.id))
+
+    async def _file(self, request: Request) -> StoredFile:
+        return await self._provider.files.get(request.path_params["file_id"], access_of(request))
 
 
 def _seconds(form: FormData) -> int | None:

@@ -17,7 +17,14 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from toolcrib.embedded.faults import invalid
-from toolcrib.embedded.http.bodies import answered, event_stream, page, read_json, whole_number
+from toolcrib.embedded.http.bodies import (
+    access_of,
+    answered,
+    event_stream,
+    page,
+    read_json,
+    whole_number,
+)
 from toolcrib.embedded.responses.conversation import HistoryCache
 from toolcrib.errors import ApiFault
 
@@ -96,7 +103,7 @@ class _ResponseConnection:
         body = _read_create(text)
         is_input_only = body.pop("generate", None) is False
         active = await self._provider.responses.create(
-            body, self._recent, is_answered=not is_input_only
+            body, access_of(self._socket), self._recent, is_answered=not is_input_only
         )
         try:
             async for event in active.writer.log.after():
@@ -164,7 +171,7 @@ class ResponseRoutes:
 
     async def _create(self, request: Request) -> Response:
         body = await read_json(request)
-        active = await self._provider.responses.create(body)
+        active = await self._provider.responses.create(body, access_of(request))
         if active.writer.response["background"]:
             if body.get("stream"):
                 return event_stream(active.writer.log.after())
@@ -174,31 +181,33 @@ class ResponseRoutes:
         return JSONResponse(await _finished(request, active))
 
     async def _compact(self, request: Request) -> Response:
-        return JSONResponse(await self._provider.responses.compact(await read_json(request)))
+        body, access = await read_json(request), access_of(request)
+        return JSONResponse(await self._provider.responses.compact(body, access))
 
     async def _count(self, request: Request) -> Response:
-        count = await self._provider.responses.count(await read_json(request))
+        body, access = await read_json(request), access_of(request)
+        count = await self._provider.responses.count(body, access)
         return JSONResponse({"object": "response.input_tokens", "input_tokens": count})
 
     async def _retrieve(self, request: Request) -> Response:
-        response_id = request.path_params["response_id"]
+        response_id, access = request.path_params["response_id"], access_of(request)
+        responses = self._provider.responses
         if request.query_params.get("stream") == "true":
             after = whole_number(request, "starting_after", -1, 0, _MOST)
-            return event_stream(await self._provider.responses.follow(response_id, after))
-        return JSONResponse(await self._provider.responses.retrieve(response_id))
+            return event_stream(await responses.follow(response_id, after, access))
+        return JSONResponse(await responses.retrieve(response_id, access))
 
     async def _delete(self, request: Request) -> Response:
-        return JSONResponse(
-            await self._provider.responses.delete(request.path_params["response_id"])
-        )
+        response_id = request.path_params["response_id"]
+        return JSONResponse(await self._provider.responses.delete(response_id, access_of(request)))
 
     async def _cancel(self, request: Request) -> Response:
-        return JSONResponse(
-            await self._provider.responses.cancel(request.path_params["response_id"])
-        )
+        response_id = request.path_params["response_id"]
+        return JSONResponse(await self._provider.responses.cancel(response_id, access_of(request)))
 
     async def _input_items(self, request: Request) -> Response:
-        items = await self._provider.responses.input_items(request.path_params["response_id"])
+        response_id = request.path_params["response_id"]
+        items = await self._provider.responses.input_items(response_id, access_of(request))
         return page(request, items)
 
     async def _models(self, request: Request) -> Response:

@@ -12,7 +12,13 @@ from starlette.routing import BaseRoute, Route
 
 from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid, missing
-from toolcrib.embedded.http.bodies import answered, page, read_object
+from toolcrib.embedded.http.bodies import (
+    access_of,
+    answered,
+    listed_owner,
+    page,
+    read_object,
+)
 from toolcrib.embedded.vector_stores.search import FileMatch, read_search_options, search_files
 from toolcrib.embedded.vector_stores.store import counts_of, read_attributes, read_chunking
 
@@ -53,6 +59,7 @@ class StoreFileRoutes:
         file = await self._provider.vector_stores.files.add(
             store,
             _text(body, "file_id"),
+            access_of(request),
             read_attributes(body.get("attributes")),
             read_chunking(body.get("chunking_strategy")),
         )
@@ -90,14 +97,15 @@ class StoreFileRoutes:
     async def _add_batch(self, request: Request) -> Response:
         store, body = await self._store(request), await read_object(request)
         files = self._provider.vector_stores.files
-        wanted = _batch_of(body)
+        wanted, access = _batch_of(body), access_of(request)
         for file in wanted:
-            await files.check(file["file_id"])
+            await files.check(file["file_id"], access)
         batch_id = new_id("vsfb")
         added = [
             await files.add(
                 store,
                 file["file_id"],
+                access,
                 read_attributes(file.get("attributes")),
                 read_chunking(file.get("chunking_strategy")),
                 batch_id,
@@ -129,7 +137,8 @@ class StoreFileRoutes:
         return members
 
     async def _store(self, request: Request) -> VectorStore:
-        return await self._provider.vector_stores.use(request.path_params["store_id"])
+        store_id = request.path_params["store_id"]
+        return await self._provider.vector_stores.use(store_id, access_of(request))
 
     async def _file(self, request: Request) -> VectorStoreFile:
         store = await self._store(request)
@@ -208,18 +217,19 @@ class VectorStoreRoutes:
         ]
 
     async def _create(self, request: Request) -> Response:
-        body = await read_object(request)
+        body, access = await read_object(request), access_of(request)
         chunking = read_chunking(body.get("chunking_strategy"))
         stores, file_ids = self._provider.vector_stores, read_file_ids(body, default=[])
         for file_id in file_ids:
-            await stores.files.check(file_id)
-        store = await stores.create(str(body.get("name") or ""), _metadata(body), _days(body))
+            await stores.files.check(file_id, access)
+        name = str(body.get("name") or "")
+        store = await stores.create(name, _metadata(body), _days(body), access)
         for file_id in file_ids:
-            await stores.files.add(store, file_id, {}, chunking)
+            await stores.files.add(store, file_id, access, {}, chunking)
         return JSONResponse(await self._resource(store))
 
     async def _list(self, request: Request) -> Response:
-        stores = await self._provider.vector_stores.list()
+        stores = await self._provider.vector_stores.list(listed_owner(request))
         return page(request, [await self._resource(store) for store in stores])
 
     async def _retrieve(self, request: Request) -> Response:
@@ -245,7 +255,7 @@ class VectorStoreRoutes:
 
     async def _search(self, request: Request) -> Response:
         stores = self._provider.vector_stores
-        store = await stores.use(request.path_params["store_id"])
+        store = await stores.use(request.path_params["store_id"], access_of(request))
         body = await read_object(request)
         queries = _queries(body)
         options = read_search_options({"max_num_results": 10, **body}, "search")
@@ -260,7 +270,8 @@ class VectorStoreRoutes:
         return JSONResponse(answer)
 
     async def _store(self, request: Request) -> VectorStore:
-        return await self._provider.vector_stores.get(request.path_params["store_id"])
+        store_id = request.path_params["store_id"]
+        return await self._provider.vector_stores.get(store_id, access_of(request))
 
     async def _resource(self, store: VectorStore) -> dict[str, Any]:
         return await self._provider.vector_stores.resource(store)

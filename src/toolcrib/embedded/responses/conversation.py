@@ -25,6 +25,7 @@ from toolcrib.embedded.tools.tool import CitationSource
 from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
+    from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.responses.repository import ResponseRepository
 
 
@@ -328,14 +329,19 @@ async def read_history(
     repository: ResponseRepository,
     items: Sequence[Item],
     previous_id: str | None,
+    access: ResourceAccess,
     recent: HistoryCache | None = None,
 ) -> RequestHistory:
-    """Read the conversation that a request continues. Raises `ApiFault`."""
+    """Read the conversation that a request continues. Raises `ApiFault`, also for a response or an
+    item that the principal may not see.
+    """
     before = recent.chain(previous_id) if recent and previous_id else None
     is_stored = before is None
     if before is None:
-        before = await repository.chain(previous_id) if previous_id else []
-    inputs = [await _resolved(repository, item, f"input[{at}]") for at, item in enumerate(items)]
+        before = await repository.chain(previous_id, access) if previous_id else []
+    inputs = [
+        await _resolved(repository, item, access, f"input[{at}]") for at, item in enumerate(items)
+    ]
     answers = {item.id: item.answer for item in (*before, *inputs) if item.answer}
     conversation = ResponseConversation(answers.get)
     conversation.read((item.body for item in before), "previous_response_id")
@@ -343,10 +349,12 @@ async def read_history(
     return RequestHistory(conversation, _restored(answers), before, inputs, is_stored)
 
 
-async def _resolved(repository: ResponseRepository, item: Item, param: str) -> StoredItem:
+async def _resolved(
+    repository: ResponseRepository, item: Item, access: ResourceAccess, param: str
+) -> StoredItem:
     """Complete an item, or look it up: clients send our items back, whole or by their id."""
     item_id = item.get("id")
-    known = await repository.item(item_id) if isinstance(item_id, str) else None
+    known = await repository.item(item_id, access) if isinstance(item_id, str) else None
     if item.get("type") != "item_reference":
         return StoredItem(whole_item(item), known.answer if known else None)
     if known is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolcrib.embedded.database import Database
 from toolcrib.embedded.faults import missing
@@ -13,22 +13,32 @@ from toolcrib.embedded.responses.conversation import RequestHistory, StoredItem,
 from toolcrib.embedded.responses.request import Item
 from toolcrib.errors import ApiFault
 
+if TYPE_CHECKING:
+    from toolcrib.embedded.access import ResourceAccess
+
 
 class ResponseRepository:
-    """Reads and writes stored responses."""
+    """Reads and writes stored responses.
+
+    A response that the principal of a request may not see counts as missing, and so do its items.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def begin(
-        self, response: Mapping[str, Any], request: Mapping[str, Any], history: RequestHistory
+        self,
+        response: Mapping[str, Any],
+        request: Mapping[str, Any],
+        history: RequestHistory,
+        owner: str,
     ) -> None:
-        """Store a new response with its input, before its loop starts."""
+        """Store a new response of this owner with its input, before its loop starts."""
         previous_id = response["previous_response_id"] if history.is_stored else None
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute(
-                "insert into responses values (?, ?, ?, ?, ?, ?, ?)",
+                "insert into responses values (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     response["id"],
                     response["created_at"],
@@ -37,6 +47,7 @@ class ResponseRepository:
                     json.dumps(request),
                     json.dumps(response),
                     previous_id,
+                    owner,
                 ),
             )
             _write_items(connection, response["id"], history.unstored, is_input=True)
@@ -70,12 +81,12 @@ class ResponseRepository:
 
         await self._database.ask(write)
 
-    async def body(self, response_id: str) -> dict[str, Any]:
+    async def body(self, response_id: str, access: ResourceAccess) -> dict[str, Any]:
         """A response. Raises `ApiFault`."""
-        return await self._database.ask(lambda connection: _body(connection, response_id))
+        return await self._database.ask(lambda connection: _body(connection, response_id, access))
 
     async def events(self, response_id: str, after: int) -> list[dict[str, Any]]:
-        """The stored events of a response after a sequence number."""
+        """The stored events of a response, which `body` has found, after a sequence number."""
         rows = await self._database.ask(
             lambda connection: connection.execute(
                 "select body from events where response_id = ? and seq > ? order by seq",
@@ -84,35 +95,40 @@ class ResponseRepository:
         )
         return [json.loads(row["body"]) for row in rows]
 
-    async def input_items(self, response_id: str) -> list[Item]:
+    async def input_items(self, response_id: str, access: ResourceAccess) -> list[Item]:
         """The input of a response, with the conversation before it. Raises `ApiFault`."""
 
         def read(connection: sqlite3.Connection) -> list[Item]:
-            _body(connection, response_id)
+            _body(connection, response_id, access)
+            items = _chain(connection, response_id, access, with_last=False)
             # A list shows fields of an item that its creation does not.
-            return [whole_item(item.body) for item in _chain(connection, response_id, False)]
+            return [whole_item(item.body) for item in items]
 
         return await self._database.ask(read)
 
-    async def chain(self, response_id: str) -> list[StoredItem]:
+    async def chain(self, response_id: str, access: ResourceAccess) -> list[StoredItem]:
         """The items of a conversation up to a response and its output. Raises `ApiFault`."""
-        return await self._database.ask(lambda connection: _chain(connection, response_id, True))
+        return await self._database.ask(
+            lambda connection: _chain(connection, response_id, access, with_last=True)
+        )
 
-    async def item(self, item_id: str) -> StoredItem | None:
-        """One item by its id."""
+    async def item(self, item_id: str, access: ResourceAccess) -> StoredItem | None:
+        """One item by its id, of a response that the principal owns; an admin finds any."""
         row = await self._database.ask(
             lambda connection: connection.execute(
-                "select body, answer from items where id = ? order by answer is null limit 1",
-                (item_id,),
+                "select items.body, answer from items join responses on responses.id = response_id "
+                "where items.id = ? and (? or owner = ?) "
+                "order by owner = ? desc, answer is null limit 1",
+                (item_id, access.is_admin, access.owner, access.owner),
             ).fetchone()
         )
         return None if row is None else _stored_item(row)
 
-    async def delete(self, response_id: str) -> None:
+    async def delete(self, response_id: str, access: ResourceAccess) -> None:
         """Delete a response. Raises `ApiFault`."""
 
         def write(connection: sqlite3.Connection) -> None:
-            _body(connection, response_id)
+            _body(connection, response_id, access)
             connection.execute("delete from responses where id = ?", (response_id,))
 
         await self._database.ask(write)
@@ -148,16 +164,28 @@ def _text(answer: Mapping[str, Any] | None) -> str | None:
     return None if answer is None else json.dumps(answer)
 
 
-def _body(connection: sqlite3.Connection, response_id: str) -> dict[str, Any]:
-    row = connection.execute("select body from responses where id = ?", (response_id,)).fetchone()
+def missing_response(response_id: str) -> ApiFault:
+    """No response that the principal may see has this id."""
+    return missing("Response", response_id, "response_id")
+
+
+def _body(
+    connection: sqlite3.Connection, response_id: str, access: ResourceAccess
+) -> dict[str, Any]:
+    row = connection.execute(
+        "select body, owner from responses where id = ?", (response_id,)
+    ).fetchone()
     if row is None:
-        raise missing("Response", response_id, "response_id")
+        raise missing_response(response_id)
+    access.check(row["owner"], missing_response(response_id))
     return json.loads(row["body"])
 
 
-def _chain(connection: sqlite3.Connection, response_id: str, with_last: bool) -> list[StoredItem]:
+def _chain(
+    connection: sqlite3.Connection, response_id: str, access: ResourceAccess, *, with_last: bool
+) -> list[StoredItem]:
     """Input and output of every response from the first to this one, in order."""
-    ids = _ids_of_chain(connection, response_id)
+    ids = _ids_of_chain(connection, response_id, access)
     items: list[StoredItem] = []
     for chained_id in reversed(ids):
         rows = connection.execute(
@@ -169,17 +197,25 @@ def _chain(connection: sqlite3.Connection, response_id: str, with_last: bool) ->
     return items
 
 
-def _ids_of_chain(connection: sqlite3.Connection, response_id: str) -> list[str]:
+def _ids_of_chain(
+    connection: sqlite3.Connection, response_id: str, access: ResourceAccess
+) -> list[str]:
     """The ids from this response back to the first. A deleted one ends the conversation."""
     ids: list[str] = []
     at: str | None = response_id
     while at is not None:
-        row = connection.execute("select previous_id from responses where id = ?", (at,)).fetchone()
+        row = connection.execute(
+            "select previous_id, owner from responses where id = ?", (at,)
+        ).fetchone()
+        fault = ApiFault(
+            400,
+            f"Previous response with id '{at[:80]}' not found.",
+            code="previous_response_not_found",
+            param="previous_response_id",
+        )
         if row is None:
-            message = f"Previous response with id '{at[:80]}' not found."
-            raise ApiFault(
-                400, message, code="previous_response_not_found", param="previous_response_id"
-            )
+            raise fault
+        access.check(row["owner"], fault)
         ids.append(at)
         at = row["previous_id"]
     return ids

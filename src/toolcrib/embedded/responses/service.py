@@ -14,11 +14,13 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never, cast, runtime_checkable
 
+from toolcrib.embedded.access import PROCESS_ACCESS
 from toolcrib.embedded.backend import BackendCall, BackendCallResult, BackendMessage, BackendRequest
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.responses.compaction import compacted, read_compaction_request
 from toolcrib.embedded.responses.conversation import HistoryCache, RequestHistory, read_history
 from toolcrib.embedded.responses.loop import ResponseLoop
+from toolcrib.embedded.responses.repository import missing_response
 from toolcrib.embedded.responses.request import (
     Item,
     ResponseRequest,
@@ -30,10 +32,13 @@ from toolcrib.embedded.responses.request import (
 )
 from toolcrib.embedded.responses.writer import FINAL, ActiveResponse, EventLog, ResponseWriter
 from toolcrib.embedded.tools.tool import RequestContext
+from toolcrib.embedded.web.image import ImageReader, fetch_images
 from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
+    from toolcrib.egress import EgressPolicy
+    from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.backend import BackendInput, ModelBackend
     from toolcrib.embedded.responses.repository import ResponseRepository
     from toolcrib.embedded.responses.tools import HostedKinds
@@ -103,11 +108,13 @@ class ResponseService:
         kinds: HostedKinds,
         repository: ResponseRepository,
         clock: Clock,
+        egress: EgressPolicy,
     ) -> None:
         self._backends = backends
         self._kinds = kinds
         self._repository = repository
         self._clock = clock
+        self._egress = egress
         self._active: dict[str, ActiveResponse] = {}
 
     async def recover(self) -> None:
@@ -120,9 +127,14 @@ class ResponseService:
             await self._repository.finish(response, {}, log.events)
 
     async def create(
-        self, body: object, recent: HistoryCache | None = None, *, is_answered: bool = True
+        self,
+        body: object,
+        access: ResourceAccess = PROCESS_ACCESS,
+        recent: HistoryCache | None = None,
+        *,
+        is_answered: bool = True,
     ) -> ActiveResponse:
-        """Start a response. Raises `ApiFault` before anything is stored.
+        """Start a response of the principal. Raises `ApiFault` before anything is stored.
 
         Without `is_answered` the backend is not called: the next response continues the input.
         """
@@ -130,56 +142,71 @@ class ResponseService:
         backend = self._backend(request.model)
         read_format(request.text)
         self._kinds.check(request)
-        await self._kinds.check_resources(request)
+        await self._kinds.check_resources(request, access)
         history = await read_history(
-            self._repository, request.items, request.previous_response_id, recent
+            self._repository, request.items, request.previous_response_id, access, recent
         )
         response = new_response(request, self._clock(), backend_metadata(backend))
         if request.is_stored:
-            await self._repository.begin(response, _request_of(body), history)
+            await self._repository.begin(response, _request_of(body), history, access.owner)
         writer = ResponseWriter(response, EventLog())
         writer.begin()
-        work = self._answered(writer, backend, request, history) if is_answered else _unasked()
+        context = RequestContext(writer, access, tuple(history.conversation.items))
+        work = self._answered(context, backend, request, history) if is_answered else _unasked()
         answer_task = asyncio.create_task(work)
         task = asyncio.create_task(self._finish(writer, request, answer_task))
-        active = ActiveResponse(writer, history, answer_task, task)
+        active = ActiveResponse(writer, history, answer_task, task, access.owner)
         self._active[response["id"]] = active
         return active
 
-    async def compact(self, body: object) -> dict[str, Any]:
+    async def compact(
+        self, body: object, access: ResourceAccess = PROCESS_ACCESS
+    ) -> dict[str, Any]:
         """Compact a conversation. Raises `ApiFault`."""
         request = read_compaction_request(body)
         self._backend(request.model)
-        history = await read_history(self._repository, request.items, request.previous_response_id)
+        history = await read_history(
+            self._repository, request.items, request.previous_response_id, access
+        )
         return compacted(history, self._clock())
 
-    async def count(self, body: object) -> int:
+    async def count(self, body: object, access: ResourceAccess = PROCESS_ACCESS) -> int:
         """Count the input tokens of a request. Raises `ApiFault`."""
         sent = cast(dict[str, Any], body) if isinstance(body, dict) else {}
         request = read_request({"model": next(iter(self._backends)), **sent})
         backend = self._backend(request.model)
         self._kinds.check(request)
-        history = await read_history(self._repository, request.items, request.previous_response_id)
+        history = await read_history(
+            self._repository, request.items, request.previous_response_id, access
+        )
         return await count_tokens(backend, request, history.conversation.history)
 
-    async def retrieve(self, response_id: str) -> dict[str, Any]:
+    async def retrieve(
+        self, response_id: str, access: ResourceAccess = PROCESS_ACCESS
+    ) -> dict[str, Any]:
         """A response as it is now. Raises `ApiFault`."""
-        active = self._stored(response_id)
-        return active.writer.response if active else await self._repository.body(response_id)
+        active = self._stored(response_id, access)
+        if active is not None:
+            return active.writer.response
+        return await self._repository.body(response_id, access)
 
-    async def follow(self, response_id: str, after: int) -> AsyncIterator[dict[str, Any]]:
+    async def follow(
+        self, response_id: str, after: int, access: ResourceAccess = PROCESS_ACCESS
+    ) -> AsyncIterator[dict[str, Any]]:
         """Stream the events of a response after a sequence number. Raises `ApiFault`."""
-        active = self._stored(response_id)
+        active = self._stored(response_id, access)
         if active is not None:
             return active.writer.log.after(after)
-        response = await self._repository.body(response_id)
+        response = await self._repository.body(response_id, access)
         if not response["background"]:
             raise invalid("Only a background response can be streamed again.", "stream")
         return _each(await self._repository.events(response_id, after))
 
-    async def cancel(self, response_id: str) -> dict[str, Any]:
+    async def cancel(
+        self, response_id: str, access: ResourceAccess = PROCESS_ACCESS
+    ) -> dict[str, Any]:
         """Cancel a background response, unless it has ended. Raises `ApiFault`."""
-        response = await self.retrieve(response_id)
+        response = await self.retrieve(response_id, access)
         if not response["background"]:
             raise invalid("Only a background response can be cancelled.", "response_id")
         active = self._active.get(response_id)
@@ -188,26 +215,35 @@ class ResponseService:
         await active.stop()
         return active.writer.response
 
-    async def delete(self, response_id: str) -> dict[str, Any]:
+    async def delete(
+        self, response_id: str, access: ResourceAccess = PROCESS_ACCESS
+    ) -> dict[str, Any]:
         """Delete a response. Raises `ApiFault`."""
-        active = self._stored(response_id)
+        active = self._stored(response_id, access)
         if active is not None:
             await active.stop()
-        await self._repository.delete(response_id)
+        await self._repository.delete(response_id, access)
         return {"id": response_id, "object": "response", "deleted": True}
 
-    async def input_items(self, response_id: str) -> list[Item]:
+    async def input_items(
+        self, response_id: str, access: ResourceAccess = PROCESS_ACCESS
+    ) -> list[Item]:
         """The input items of a response. Raises `ApiFault`."""
-        return await self._repository.input_items(response_id)
+        return await self._repository.input_items(response_id, access)
 
     async def close(self) -> None:
         """Cancel all active responses and wait until they are stored."""
         await asyncio.gather(*(active.stop() for active in list(self._active.values())))
 
-    def _stored(self, response_id: str) -> ActiveResponse | None:
-        """An active response that is stored; clients cannot retrieve any other."""
+    def _stored(self, response_id: str, access: ResourceAccess) -> ActiveResponse | None:
+        """An active response that is stored; clients cannot retrieve any other. Raises `ApiFault`
+        for one that the principal may not see.
+        """
         active = self._active.get(response_id)
-        return active if active is not None and active.writer.response["store"] else None
+        if active is None or not active.writer.response["store"]:
+            return None
+        access.check(active.owner, missing_response(response_id))
+        return active
 
     def _backend(self, model: str) -> ModelBackend:
         backend = self._backends.get(model)
@@ -242,17 +278,17 @@ class ResponseService:
 
     async def _answered(
         self,
-        writer: ResponseWriter,
+        context: RequestContext,
         backend: ModelBackend,
         request: ResponseRequest,
         history: RequestHistory,
     ) -> tuple[str, dict[str, Any]]:
-        conversation = history.conversation
+        if isinstance(backend, ImageReader):
+            await fetch_images(history.conversation.history, self._egress)
         async with AsyncExitStack() as stack:
-            context = RequestContext(writer, tuple(conversation.items))
             tools = await self._kinds.open(request, context, stack)
             return await ResponseLoop(
-                backend, request, writer, conversation, tools, history.sources
+                backend, request, context.writer, history.conversation, tools, history.sources
             ).run()
 
 

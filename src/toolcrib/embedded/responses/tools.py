@@ -93,6 +93,7 @@ def _is_meant(named: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
 
 
 if TYPE_CHECKING:
+    from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.responses.request import ResponseRequest
     from toolcrib.embedded.responses.writer import ResponseWriter
     from toolcrib.embedded.tools.tool import (
@@ -152,12 +153,12 @@ class HostedKinds:
                 raise invalid(_unknown(type_, self._by_type), f"{param}.type")
         read_choice(request)
 
-    async def check_resources(self, request: ResponseRequest) -> None:
+    async def check_resources(self, request: ResponseRequest, access: ResourceAccess) -> None:
         """Raises `ApiFault` if a resource that the tools of a request need is missing."""
         for at, config in enumerate(request.tools or []):
             kind = self._by_type.get(config["type"])
             if isinstance(kind, ResourceCheck):
-                await kind.check_resources(config, f"tools[{at}]")
+                await kind.check_resources(config, f"tools[{at}]", access)
 
     async def open(
         self, request: ResponseRequest, context: RequestContext, stack: AsyncExitStack

@@ -138,6 +138,7 @@ class ActiveResponse:
     history: RequestHistory
     answer_task: asyncio.Task[tuple[str, dict[str, Any]]]
     task: asyncio.Task[None]
+    owner: str
 
     async def stop(self) -> None:
         """Cancel the loop and wait until the response is stored."""

@@ -16,6 +16,7 @@ from toolcrib.embedded.tools.tool import ContainerFileSource, RequestContainer, 
 from toolcrib.errors import ApiFault, SandboxFailed, SandboxUnavailable
 
 if TYPE_CHECKING:
+    from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.containers.container import Container, ContainerFile
     from toolcrib.embedded.containers.interpreter import ExecutionResult
     from toolcrib.embedded.containers.repository import ContainerRepository
@@ -49,11 +50,13 @@ class CodeInterpreterKind:
         """Raises `ApiFault`."""
         self._options(config.get("container"), f"{param}.container")
 
-    async def check_resources(self, config: Mapping[str, Any], param: str) -> None:
+    async def check_resources(
+        self, config: Mapping[str, Any], param: str, access: ResourceAccess
+    ) -> None:
         """Raises `ApiFault` if the named container cannot be used."""
         container = config["container"]
         if isinstance(container, str):
-            await self._containers.use(container)
+            await self._containers.use(container, access)
 
     async def open(
         self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
@@ -64,7 +67,7 @@ class CodeInterpreterKind:
             self._containers,
             container_id=container if isinstance(container, str) else None,
             options=self._options(container, "tools.container"),
-            items=context.items,
+            context=context,
         )
         shows = request.includes("code_interpreter_call.outputs")
         return _OpenCodeInterpreter(place, self._containers, shows_outputs=shows)

@@ -17,6 +17,7 @@ from toolcrib.embedded.vector_stores.search import (
 )
 
 if TYPE_CHECKING:
+    from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.responses.request import ResponseRequest
     from toolcrib.embedded.responses.writer import ResponseWriter
     from toolcrib.embedded.tools.tool import OpenTool, RequestContext
@@ -57,17 +58,22 @@ class FileSearchKind:
         if not isinstance(ids, list) or not ids:
             raise invalid("'vector_store_ids' must be a list of ids.", f"{param}.vector_store_ids")
 
-    async def check_resources(self, config: Mapping[str, Any], param: str) -> None:
+    async def check_resources(
+        self, config: Mapping[str, Any], param: str, access: ResourceAccess
+    ) -> None:
         """Raises `ApiFault` for a store that does not exist."""
         for store_id in config["vector_store_ids"]:
-            await self._stores.use(str(store_id), f"{param}.vector_store_ids")
+            await self._stores.use(str(store_id), access, f"{param}.vector_store_ids")
 
     async def open(
         self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
     ) -> OpenTool:
         """Open the search of one request. Raises `ApiFault` for a store that does not exist."""
         ids = [str(store_id) for store_id in config["vector_store_ids"]]
-        stores = [await self._stores.use(store_id, "tools.vector_store_ids") for store_id in ids]
+        stores = [
+            await self._stores.use(store_id, context.access, "tools.vector_store_ids")
+            for store_id in ids
+        ]
         shows = request.includes("file_search_call.results")
         return _OpenFileSearch(
             self._stores, stores, read_search_options(config, "tools"), shows_results=shows

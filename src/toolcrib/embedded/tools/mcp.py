@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -14,8 +15,10 @@ from toolcrib.embedded.backend import BackendTool
 from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.tools.tool import ResumedCall, ToolAnswer, ToolPause
+from toolcrib.errors import ConnectionLost, EgressRefused
 
 if TYPE_CHECKING:
+    from toolcrib.egress import EgressPolicy
     from toolcrib.embedded.responses.request import ResponseRequest
     from toolcrib.embedded.responses.writer import ResponseWriter
     from toolcrib.embedded.tools.tool import OpenTool, RequestContext
@@ -24,6 +27,19 @@ if TYPE_CHECKING:
 
 
 _ELSEWHERE: Final = ("connector_id", "tunnel_id")
+MAX_HEADERS: Final = 32
+MAX_HEADER_CHARACTERS: Final = 16_384
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+_OWN_HEADERS: Final = frozenset(
+    {"accept", "accept-encoding", "connection", "content-encoding", "content-length"}
+    | {"content-type", "expect", "forwarded", "host", "keep-alive", "last-event-id", "origin"}
+    | {"proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"}
+    | {"transfer-encoding", "upgrade", "via"}
+)
+"""Headers of the connection and of the protocol, which the provider sets itself."""
+_OWN_PREFIXES: Final = ("mcp-", "sec-", "x-forwarded-", "x-real-", "x-http-method")
+_TRANSPORT_CODES: Final = frozenset({-32700, -32600, -32000})
+"""Errors that the client makes itself of an answer that it cannot read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +89,22 @@ def _headers(config: Mapping[str, Any], param: str) -> dict[str, str]:
     if not all(isinstance(value, str) for value in facts.values()):
         raise invalid("'headers' must be names with text.", f"{param}.headers")
     headers = {name: str(value) for name, value in facts.items()}
+    _check_headers(headers, f"{param}.headers")
     token = config.get("authorization")
     if isinstance(token, str):
         headers["Authorization"] = f"Bearer {token}"
     return headers
+
+
+def _check_headers(headers: Mapping[str, str], param: str) -> None:
+    """Raises `ApiFault` for a header that steers the connection instead of naming the caller."""
+    if len(headers) > MAX_HEADERS or sum(map(len, headers.values())) > MAX_HEADER_CHARACTERS:
+        raise invalid(f"At most {MAX_HEADERS} short headers can be given.", param)
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not value.isascii() or not value.isprintable():
+            raise invalid("A header needs a plain name and one line of text.", param)
+        if name.lower() in _OWN_HEADERS or name.lower().startswith(_OWN_PREFIXES):
+            raise invalid(f"The header {name.lower()!r} cannot be chosen; leave it out.", param)
 
 
 def _allowed(config: object, param: str) -> tuple[frozenset[str] | None, bool]:
@@ -119,9 +147,12 @@ CALL_SECONDS: Final = 600.0
 
 
 class McpKind:
-    """Connects to MCP servers by their address."""
+    """Connects to MCP servers by their address, where `egress` allows it."""
 
     types = frozenset({"mcp"})
+
+    def __init__(self, egress: EgressPolicy) -> None:
+        self._egress = egress
 
     def check(self, config: Mapping[str, Any], param: str) -> None:
         """Raises `ApiFault`."""
@@ -131,14 +162,21 @@ class McpKind:
         self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
     ) -> OpenTool:
         """The server of one request. Its tools are listed once in a conversation."""
-        remote = _OpenMcpServer(read_server_options(config, "tools"), context.items)
+        options = read_server_options(config, "tools")
+        remote = _OpenMcpServer(options, self._egress, context.items)
         await remote.list(context.writer)
         return remote
 
 
 class _OpenMcpServer:
-    def __init__(self, options: McpServerOptions, items: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self,
+        options: McpServerOptions,
+        egress: EgressPolicy,
+        items: Sequence[Mapping[str, Any]],
+    ) -> None:
         self._options = options
+        self._egress = egress
         self._items = [item for item in items if item.get("server_label") == options.label]
         self._responses = {
             item.get("approval_request_id"): item
@@ -263,17 +301,33 @@ class _OpenMcpServer:
         from toolcrib.mcp_client.connection import connect
 
         if self._connection is None:
-            address = ServerAddress(self._options.url, self._options.headers, self._hidden)
+            # For a clear message; the connection itself is checked again.
+            await self._egress.check_url(self._options.url)
+            address = ServerAddress(
+                self._options.url, self._options.headers, self._hidden, self._egress
+            )
             self._connection = await self._stack.enter_async_context(connect(address))
         return self._connection
 
     def _reason(self, error: BaseException) -> str:
-        from toolcrib.mcp_client.config import printable_line
-        from toolcrib.mcp_client.errors import connection_fault
+        """Why there is no answer, in our own words: what an address answers that is no MCP server
+        is not the caller's to read. A server that does speak MCP refuses in its own words.
+        """
+        from mcp import MCPError
 
-        if isinstance(error, TimeoutError):
-            return "the server took too long"
-        return printable_line(connection_fault(error), self._hidden)
+        from toolcrib.mcp_client.config import printable_line
+
+        match error:
+            case TimeoutError():
+                return "the server took too long"
+            case EgressRefused():
+                return str(error)
+            case MCPError() if self._connection is not None and error.code not in _TRANSPORT_CODES:
+                return printable_line(error.message, self._hidden)
+            case ConnectionLost() if str(error):
+                return str(error)
+            case _:
+                return "the address does not answer as an MCP server"
 
 
 def _tool_resource(tool: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from toolcrib.errors import SandboxFailed, SandboxUnavailable
 from toolcrib.sandbox.command import Command
 
 if TYPE_CHECKING:
+    from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.containers.container import Container
     from toolcrib.embedded.containers.repository import ContainerRepository
     from toolcrib.embedded.responses.request import ResponseRequest
@@ -59,11 +60,13 @@ class ShellKind:
         """Raises `ApiFault`."""
         self._place(config, f"{param}.environment")
 
-    async def check_resources(self, config: Mapping[str, Any], param: str) -> None:
+    async def check_resources(
+        self, config: Mapping[str, Any], param: str, access: ResourceAccess
+    ) -> None:
         """Raises `ApiFault` if the named container cannot be used."""
         container_id, _ = self._place(config, f"{param}.environment")
         if container_id is not None:
-            await self._containers.use(container_id)
+            await self._containers.use(container_id, access)
 
     async def open(
         self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
@@ -71,7 +74,7 @@ class ShellKind:
         """Open the shell of one request."""
         container_id, options = self._place(config, "tools.environment")
         place = RequestContainer(
-            self._containers, container_id=container_id, options=options, items=context.items
+            self._containers, container_id=container_id, options=options, context=context
         )
         return _OpenShell(place, self._containers)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, runti
 from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
+    from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.backend import BackendTool
     from toolcrib.embedded.containers.container import Container, ContainerOptions
     from toolcrib.embedded.containers.repository import ContainerRepository
@@ -108,8 +109,12 @@ class ResumableTool(Protocol):
 class ResourceCheck(Protocol):
     """A kind whose tools need a resource, such as a container."""
 
-    async def check_resources(self, config: Mapping[str, Any], param: str) -> None:
-        """Raises `ApiFault` if the resource is missing, before a response starts."""
+    async def check_resources(
+        self, config: Mapping[str, Any], param: str, access: ResourceAccess
+    ) -> None:
+        """Raises `ApiFault` if the resource is missing, before a response starts. One that the
+        principal of the request may not see is missing.
+        """
         ...
 
 
@@ -134,9 +139,12 @@ class HostedKind(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """The writer of the response, and the items of the conversation so far."""
+    """The writer of the response, what its principal may reach, and the items of the conversation
+    so far. A client may send any items: what they name is checked like what the request names.
+    """
 
     writer: ResponseWriter
+    access: ResourceAccess
     items: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
 
 
@@ -151,9 +159,11 @@ class RequestContainer:
         *,
         container_id: str | None,
         options: ContainerOptions,
-        items: Sequence[Mapping[str, Any]],
+        context: RequestContext,
     ) -> None:
+        items = context.items
         self._containers = containers
+        self._access = context.access
         self._container_id = container_id
         self._used = list(_used_in(items))
         self._had_code = set(
@@ -172,16 +182,17 @@ class RequestContainer:
     async def container(self) -> Container:
         """The container for the next call. Raises `ApiFault`."""
         if self._container_id is None:
-            self._container_id = (
-                await self._earlier() or (await self._containers.create(self.options)).id
-            )
-        return await self._containers.use(self._container_id)
+            self._container_id = await self._earlier() or await self._created()
+        return await self._containers.use(self._container_id, self._access)
+
+    async def _created(self) -> str:
+        return (await self._containers.create(self.options, self._access)).id
 
     async def _earlier(self) -> str | None:
         """The newest container of the conversation that still exists and fits the options."""
         for container_id in reversed(self._used):
             try:
-                container = await self._containers.use(container_id)
+                container = await self._containers.use(container_id, self._access)
             except ApiFault:
                 continue
             if container.has_network == self.options.has_network and not self.options.file_ids:

@@ -17,6 +17,7 @@ from toolcrib.errors import ApiFault, UnreadableDocument
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
+    from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.database import Database
     from toolcrib.embedded.file_repository import FileRepository
     from toolcrib.embedded.search.documents import Chunking
@@ -42,20 +43,21 @@ class VectorStoreFiles:
         self._clock = clock
         self._reading: set[asyncio.Task[None]] = set()
 
-    async def check(self, file_id: str) -> None:
+    async def check(self, file_id: str, access: ResourceAccess) -> None:
         """Raises `ApiFault` when there is no such file."""
-        await self._uploads.get(file_id, "file_id")
+        await self._uploads.get(file_id, access, "file_id")
 
     async def add(
         self,
         store: VectorStore,
         file_id: str,
+        access: ResourceAccess,
         attributes: Mapping[str, str | float | bool],
         chunking: Chunking,
         batch_id: str | None = None,
     ) -> VectorStoreFile:
         """Add a file to a store and start to index it. Raises `ApiFault`."""
-        stored = await self._uploads.get(file_id, "file_id")
+        stored = await self._uploads.get(file_id, access, "file_id")
         file = VectorStoreFile(
             store_id=store.id,
             file_id=file_id,

@@ -16,6 +16,7 @@ from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
+    from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.database import Database
     from toolcrib.embedded.file_repository import FileRepository
     from toolcrib.embedded.search.index import TextIndex
@@ -24,7 +25,10 @@ _SWEEP_SECONDS: Final = 3600.0
 
 
 class VectorStoreRepository:
-    """Creates vector stores. `files` are the files in them, `index` is their search index."""
+    """Creates vector stores. `files` are the files in them, `index` is their search index.
+
+    A store that the principal of a request may not see counts as missing.
+    """
 
     def __init__(
         self, database: Database, index: TextIndex, uploads: FileRepository, clock: Clock
@@ -38,24 +42,30 @@ class VectorStoreRepository:
         uploads.on_deletion(self.files.forget)
 
     async def create(
-        self, name: str, metadata: Mapping[str, str], expires_days: int | None
+        self,
+        name: str,
+        metadata: Mapping[str, str],
+        expires_days: int | None,
+        access: ResourceAccess,
     ) -> VectorStore:
-        """Create an empty store."""
+        """Create an empty store for the principal."""
         if self._sweeps.has_elapsed():
             await self.sweep()
         now = int(self._clock())
-        store = VectorStore(new_id("vs"), name, now, now, expires_days, metadata)
+        store = VectorStore(new_id("vs"), name, now, now, expires_days, metadata, access.owner)
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute(
-                "insert into vector_stores values (?, ?, ?, ?, ?, ?)",
-                (store.id, name, now, now, expires_days, json.dumps(dict(metadata))),
+                "insert into vector_stores values (?, ?, ?, ?, ?, ?, ?)",
+                (store.id, name, now, now, expires_days, json.dumps(dict(metadata)), store.owner),
             )
 
         await self._database.ask(write)
         return store
 
-    async def get(self, store_id: str, param: str | None = None) -> VectorStore:
+    async def get(
+        self, store_id: str, access: ResourceAccess, param: str | None = None
+    ) -> VectorStore:
         """A store, over its time or not. Raises `ApiFault`."""
         row = await self._database.ask(
             lambda connection: connection.execute(
@@ -64,20 +74,26 @@ class VectorStoreRepository:
         )
         if row is None:
             raise missing("Vector store", store_id, param)
-        return VectorStore.of(row)
+        store = VectorStore.of(row)
+        access.check(store.owner, missing("Vector store", store_id, param))
+        return store
 
-    async def use(self, store_id: str, param: str | None = None) -> VectorStore:
+    async def use(
+        self, store_id: str, access: ResourceAccess, param: str | None = None
+    ) -> VectorStore:
         """A store to work with. Raises `ApiFault`, also when it is over its time."""
-        store = await self.get(store_id, param)
+        store = await self.get(store_id, access, param)
         if store.is_expired(self._clock()):
             raise ApiFault(400, f"Vector store '{store_id[:80]}' is expired.", param=param)
         return store
 
-    async def list(self) -> list[VectorStore]:
-        """All stores, the oldest first."""
+    async def list(self, owner: str | None) -> list[VectorStore]:
+        """The stores of an owner, or without one all of them; the oldest first."""
         rows = await self._database.ask(
             lambda connection: connection.execute(
-                "select * from vector_stores order by created_at, rowid"
+                "select * from vector_stores where ? is null or owner = ? "
+                "order by created_at, rowid",
+                (owner, owner),
             ).fetchall()
         )
         return [VectorStore.of(row) for row in rows]
@@ -121,7 +137,7 @@ class VectorStoreRepository:
     async def sweep(self) -> None:
         """Remove the files of expired stores; their records stay."""
         now = self._clock()
-        for store in await self.list():
+        for store in await self.list(None):
             if store.is_expired(now):
                 await self._empty(store)
 

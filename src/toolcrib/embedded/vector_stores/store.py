@@ -19,7 +19,8 @@ create table if not exists vector_stores (
     created_at integer not null,
     last_active_at integer not null,
     expires_days integer,
-    metadata text not null
+    metadata text not null,
+    owner text not null
 );
 create table if not exists vector_store_files (
     store_id text not null references vector_stores (id) on delete cascade,
@@ -52,6 +53,7 @@ class VectorStore:
     last_active_at: int
     expires_days: int | None
     metadata: Mapping[str, str]
+    owner: str
 
     @property
     def expires_at(self) -> int | None:

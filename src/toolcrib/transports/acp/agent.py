@@ -75,7 +75,7 @@ class ClientServers:
                 have.add(source)
                 wanted.append(config)
         if wanted:
-            await self._runtime.service.mount_servers(session_id, wanted)
+            await self._runtime.service.mount_servers(session_id, wanted, self._who)
         return unfit
 
     def forget(self, session_id: str) -> None:
