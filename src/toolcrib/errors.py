@@ -175,11 +175,14 @@ class CallFailed(ToolcribError):
 
 
 class SchemaMismatch(ToolcribError, ValueError):
-    """The input does not fit the schema; `errors` are those of jsonschema-rs."""
+    """The input does not fit the schema; `errors` are those of jsonschema-rs. `reason` stands for
+    errors that would cost too much to collect.
+    """
 
-    def __init__(self, errors: tuple[Any, ...]) -> None:
-        super().__init__(f"{len(errors)} faults in the arguments")
+    def __init__(self, errors: tuple[Any, ...], reason: str | None = None) -> None:
+        super().__init__(reason or f"{len(errors)} faults in the arguments")
         self.errors = errors
+        self.reason = reason
 
 
 class NotJson(ToolcribError, ValueError):

@@ -136,7 +136,7 @@ class TestRequest:
         request = outcome.approval
         assert request is not None
         assert (request.tool.id, request.tool.version) == ("python/pay", "2.1.0")
-        assert (request.call_id, request.arguments) == ("c1", {"amount": 7})
+        assert (request.call_id, request.arguments) == ("c1", {"amount": 7, "to": "ada"})
         assert request.session_id == desk.session.session_id
         assert desk.session.approvals.pending() == [request]
         assert [event.request for event in desk.events(ApprovalRequested)] == [request]
@@ -163,7 +163,10 @@ class TestRequest:
             await desk.decide("c1", Approve(request.arguments))
 
         assert desk.ran == [{"amount": 1, "to": "ada"}]
-        assert desk.events(ApprovalRequested)[0].request.arguments == {"amount": 1000}
+        assert desk.events(ApprovalRequested)[0].request.arguments == {
+            "amount": 1000,
+            "to": "ada",
+        }
 
     @pytest.mark.parametrize("viewer", ["raises", "not json"])
     async def test_a_viewer_that_fails_neither_opens_nor_blocks_the_gate(

@@ -37,7 +37,7 @@ async def test_both_versions_are_in_the_record_and_the_model_is_told() -> None:
 
     ran = {"amount": 3, "to": "bob"}
     assert desk.ran == [ran]
-    assert desk.events(ApprovalRequested)[0].request.arguments == {"amount": 9}
+    assert desk.events(ApprovalRequested)[0].request.arguments == {"amount": 9, "to": "ada"}
     assert desk.events(ApprovalDecided)[0].decided.decision == Approve(ran)
     (finished,) = desk.events(ToolInvoked)
     assert (finished.params, finished.was_edited) == (ran, True)
@@ -116,8 +116,8 @@ async def test_pre_hooks_do_not_see_an_edit() -> None:
     await desk.decide("c1", Approve({"amount": 7}))
 
     assert asked.approval is not None
-    assert asked.approval.arguments == {"amount": 18}
-    assert seen == [{"amount": 9}]
+    assert asked.approval.arguments == {"amount": 18, "to": "ada"}
+    assert seen == [{"amount": 9, "to": "ada"}]
     assert desk.ran == [{"amount": 7, "to": "ada"}]
 
 

@@ -10,7 +10,7 @@ from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.pattern import Between
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.calls.executor import Executor
-from toolcrib.errors import InvalidDecision
+from toolcrib.errors import InvalidDecision, UsageError
 from toolcrib.ledger.events import ApprovalDecided, GrantChanged, ToolInvoked
 from toolcrib.session.session import Session
 from toolcrib.store import MemoryStore
@@ -53,10 +53,15 @@ class TestScope:
             assert (await there.call("pay", {"amount": 5})).status == elsewhere
 
     async def test_a_permission_for_one_call_does_not_cover_its_id_again(self) -> None:
-        """Models repeat call ids; the same id with other arguments is another call."""
+        """Models repeat call ids; the same id with other arguments, in another turn, is another
+        call. From anybody else it is a mistake.
+        """
         desk = await granted(NewGrant("once"))
 
-        assert (await desk.call(999, "first")).status == "waiting"
+        with pytest.raises(UsageError, match="'first' is of another call"):
+            await desk.call(999, "first")
+        with desk.executor.turn():
+            assert (await desk.call(999, "first")).status == "waiting"
         assert desk.ran == []
 
     async def test_a_grant_for_one_waiting_call_is_used_up_by_it(self) -> None:
@@ -69,7 +74,7 @@ class TestScope:
         )
 
         assert [kind_of(each) for each in await desk.executor.resume()] == ["completed"]
-        assert (await desk.call(5, "c1")).status == "waiting"
+        assert (await desk.call(5, "c2")).status == "waiting"
         assert len(desk.ran) == 1
 
     async def test_a_session_grant_travels_with_the_session(self) -> None:

@@ -20,6 +20,7 @@ from tests.calls.places import Trace, history
 from toolcrib.approval.decision import Actor, Answer, Approve, Decision, Deny
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.calls.executor import Executor
+from toolcrib.errors import UsageError
 from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -143,7 +144,8 @@ async def test_an_idempotent_call_runs_again_with_its_key(heir: Heir) -> None:
     assert heir.ran == [first]
     assert [each.attempt for each in heir.events("idempotent", CallStarted)] == [1, 2]
     assert await heir.resume("idempotent") == []
-    assert (await heir.executor.call("put", {"text": "y"}, call_id="idempotent")).ok
+    with pytest.raises(UsageError, match="is of another call"):
+        await heir.executor.call("put", {"text": "y"}, call_id="idempotent")
 
 
 @pytest.mark.parametrize("call_id", ["plain", "approved", "granted"])

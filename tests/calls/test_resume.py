@@ -160,7 +160,7 @@ async def test_a_process_that_lost_its_session_runs_nothing(sqlite_path: Path) -
 
 
 class TestTools:
-    @pytest.mark.parametrize("change", ["gone", "version", "schema", "source"])
+    @pytest.mark.parametrize("change", ["gone", "version", "arguments", "source"])
     async def test_a_tool_that_is_not_the_same_does_not_run(self, desk: Desk, change: str) -> None:
         """R50: a yes for one tool is not used for another; an event and the outcome say so."""
         asked = await desk.call(1, "c1")
@@ -211,9 +211,9 @@ class TestTools:
 
 def changed_pay(ran: list[object]) -> Any:
     @tool(requires_approval=True)
-    async def pay(amount: int) -> str:
+    async def pay(euros: int) -> str:
         """Pay somebody."""
-        ran.append(amount)
+        ran.append(euros)
         return "paid"
 
     return pay

@@ -100,7 +100,7 @@ def write_modules(folder: Path) -> None:
 
 def environment(**more: str) -> dict[str, str]:
     """No colour and no server of whoever runs the tests."""
-    dropped = ("TOOLCRIB_URL", "TOOLCRIB_TOKEN", "FORCE_COLOR")
+    dropped = ("TOOLCRIB_URL", "TOOLCRIB_TOKEN", "TOOLCRIB_OWNER_TOKEN", "FORCE_COLOR")
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     return kept | {"NO_COLOR": "1", "COLUMNS": "200", **more}
 

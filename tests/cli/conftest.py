@@ -18,7 +18,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for name in ("TOOLCRIB_URL", "TOOLCRIB_TOKEN"):
+    for name in ("TOOLCRIB_URL", "TOOLCRIB_TOKEN", "TOOLCRIB_OWNER_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     yield tmp_path
     for name in MODULES:

@@ -94,7 +94,7 @@ def test_what_cannot_be_served_is_said_at_once(
 ) -> None:
     """Status 1, and what to write instead."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("TOOLCRIB_TOKEN", raising=False)
+    monkeypatch.delenv("TOOLCRIB_OWNER_TOKEN", raising=False)
     done = invoke("provider", *options, env={"COLUMNS": "300", "XDG_STATE_HOME": str(tmp_path)})
     assert done.exit_code == 1
     assert told in done.stderr

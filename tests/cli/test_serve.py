@@ -18,6 +18,7 @@ from mcp_types import ElicitResult, TextContent
 
 from tests.cli.command import Served, invoke, run, serving
 from tests.helpers.patience import PATIENCE
+from toolcrib.serving.tokens import TokenFile, default_tokens_file
 
 pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("folder")]
 
@@ -72,7 +73,7 @@ async def test_a_server_is_asked_by_other_processes(folder: Path) -> None:
 async def test_the_token_is_in_a_file_and_never_printed(folder: Path) -> None:
     """Where the token is stands on stderr; what it is stands nowhere."""
     async with serving(*MODULE, cwd=folder) as served:
-        await served.hear("the token is in token")
+        await served.hear("the owner's token is in token")
         await served.stop()
 
     token = (folder / "token").read_text("ascii").strip()
@@ -81,7 +82,9 @@ async def test_the_token_is_in_a_file_and_never_printed(folder: Path) -> None:
 
 
 async def test_a_token_of_the_environment_and_another_host(folder: Path) -> None:
-    """TOOLCRIB_TOKEN is let in and not printed; --allow-host adds a name to those of loopback."""
+    """TOOLCRIB_OWNER_TOKEN is let in and not printed; --allow-host adds a name to those of
+    loopback.
+    """
     secret = "chosen-by-somebody-1"
 
     def status(host: str) -> int:
@@ -94,14 +97,48 @@ async def test_a_token_of_the_environment_and_another_host(folder: Path) -> None
             connection.close()
 
     options = ("--allow-host", "shop.example")
-    async with serving(*MODULE, *options, cwd=folder, tokens=(), TOOLCRIB_TOKEN=secret) as served:
-        await served.hear("that of TOOLCRIB_TOKEN")
+    environment = {"TOOLCRIB_OWNER_TOKEN": secret}
+    async with serving(*MODULE, *options, cwd=folder, tokens=(), **environment) as served:
+        await served.hear("that of TOOLCRIB_OWNER_TOKEN")
         hosts = ("shop.example", "localhost", "evil.example")
         told = [await asyncio.to_thread(status, host) for host in hosts]
         await served.stop()
 
     assert told == [200, 200, 403]
     assert secret not in "".join(served.said)
+
+
+async def test_the_token_of_a_client_does_not_become_the_owners(folder: Path) -> None:
+    """Newcomers 16: with somebody's TOOLCRIB_TOKEN in the environment a server starts with its own
+    token, says that it ignored that one, and refuses it.
+    """
+    secret = "alices-token-0123456789"
+    async with serving(*MODULE, cwd=folder, TOOLCRIB_TOKEN=secret) as served:
+        await served.hear("TOOLCRIB_TOKEN is the token of clients and is not used here")
+        done = await asyncio.to_thread(
+            run, "sessions", "list", "--url", served.url, cwd=folder, TOOLCRIB_TOKEN=secret
+        )
+        await served.stop()
+
+    assert done.returncode == 1
+    assert "not known here" in done.stderr
+    assert secret not in "".join(served.said)
+
+
+async def test_serving_others_without_encryption_is_warned_about(folder: Path) -> None:
+    """Newcomers 16: on an address that others reach, tokens without TLS are loudly warned about;
+    with a proxy that is named, they are not.
+    """
+    options, environment = ("--host", "0.0.0.0"), {"TOOLCRIB_OWNER_TOKEN": "chosen-0123456789"}
+    async with serving(*MODULE, *options, cwd=folder, tokens=(), **environment) as served:
+        await served.hear("WITHOUT ENCRYPTION")
+        await served.stop()
+    options = (*options, "--trusted-proxy", "10.0.0.0/8")
+    async with serving(*MODULE, *options, cwd=folder, tokens=(), **environment) as served:
+        await served.hear("the API is described")
+        await served.stop()
+
+    assert "ENCRYPTION" not in "".join(served.said)
 
 
 async def test_a_wrong_token_is_refused(folder: Path) -> None:
@@ -122,14 +159,13 @@ async def test_forms_at_mcp_clients_decide_if_that_is_said(
     """--approve-by-elicitation: with `always` the answer of a client counts whose token may only
     call; with `never` it is not asked.
     """
-    (folder / "token").write_text("owners-token-12345\ncallers-token-1234 ada caller\n", "utf-8")
-    (folder / "token").chmod(0o600)
+    token = TokenFile(default_tokens_file()).create("ada", ["caller"]).token
 
     async def approve(context: Any, params: Any) -> ElicitResult:
         return ElicitResult(action="accept", content={"decision": "approve"})
 
     async with serving(*MODULE, "--approve-by-elicitation", value, cwd=folder) as served:
-        headers = {"Authorization": "Bearer callers-token-1234"}
+        headers = {"Authorization": f"Bearer {token}"}
         async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http:
             door = streamable_http_client(f"{served.url}/mcp", http_client=http)
             async with Client(door, elicitation_callback=approve) as client:
@@ -179,12 +215,12 @@ async def test_ctrl_c_stops_it(folder: Path) -> None:
         assert await asyncio.wait_for(served.process.wait(), PATIENCE) == 0
 
 
-def test_another_address_needs_a_token_that_somebody_chose() -> None:
+def test_another_address_needs_a_token_that_somebody_chose(folder: Path) -> None:
     """Nothing is served to other machines under a token that was only made."""
     done = invoke("serve", "--http", "--host", "0.0.0.0", *MODULE)
 
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "TOOLCRIB_TOKEN" in done.stderr
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "TOOLCRIB_OWNER_TOKEN" in done.stderr
 
 
 def test_a_token_file_for_other_machines_is_not_made(folder: Path) -> None:

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import zlib
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -66,38 +65,46 @@ class Fate:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-def make_tools(effects: str, reach: Callable[[str], None] = lambda _: None) -> list[Any]:
-    """The tools; each leaves a mark in the world before it returns."""
-    world = os.open(effects, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+class World:
+    """What the tools act on: its descriptor differs from life to life, the tools do not."""
 
-    def act(name: str, ctx: ToolContext) -> None:
-        reach("before_effect")
-        os.write(world, f"{name} {ctx.call_id}\n".encode())
-        reach("after_effect")
+    def __init__(self, effects: str, fate: Fate) -> None:
+        self._file = os.open(effects, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._fate = fate
+
+    def act(self, name: str, ctx: ToolContext) -> None:
+        self._fate.reach("before_effect")
+        os.write(self._file, f"{name} {ctx.call_id}\n".encode())
+        self._fate.reach("after_effect")
+
+
+def make_tools(effects: str, fate: Fate | None = None) -> list[Any]:
+    """The tools; each leaves a mark in the world before it returns."""
+    world = World(effects, fate or Fate("", 1))
 
     @tool(is_idempotent=True)
     async def lookup(number: int, ctx: ToolContext) -> int:
         """Look a number up."""
-        act("lookup", ctx)
+        world.act("lookup", ctx)
         return number
 
     @tool
     async def charge(number: int, ctx: ToolContext) -> int:
         """Charge a card."""
-        act("charge", ctx)
+        world.act("charge", ctx)
         await asyncio.sleep(0)
         return number
 
     @tool
     def stamp(number: int, ctx: ToolContext) -> int:
         """Stamp a page, in a worker thread."""
-        act("stamp", ctx)
+        world.act("stamp", ctx)
         return number
 
     @tool(requires_approval=True)
     async def transfer(number: int, ctx: ToolContext) -> int:
         """Transfer money, if somebody approves."""
-        act("transfer", ctx)
+        world.act("transfer", ctx)
         return number
 
     return [lookup, charge, stamp, transfer]
@@ -119,7 +126,7 @@ class Life:
             async with await Session.open(store, SESSION, bus=bus) as session:
                 executor = Executor(
                     session,
-                    make_tools(self._plan.effects, self._fate.reach),
+                    make_tools(self._plan.effects, self._fate),
                     approver=CallbackApprover(self._answer),
                     hooks=Hooks(global_post=self._look),
                 )

@@ -91,7 +91,7 @@ async def test_who_may_only_read_has_nothing_run() -> None:
 
 
 async def test_a_token_is_made_in_a_private_file(tmp_path: Path) -> None:
-    """Only its owner can read it, and only loopback may be served with it."""
+    """Only its owner can read it, and it is made only for a server on loopback."""
     file = tmp_path / "token"
     async with EmbeddedProvider(Puppet(hello)) as provider:
         async with (
@@ -100,7 +100,8 @@ async def test_a_token_is_made_in_a_private_file(tmp_path: Path) -> None:
         ):
             assert (await client.models.retrieve("puppet")).id == "puppet"
         with pytest.raises(UsageError, match="other machines"):
-            ProviderServer(provider, host="0.0.0.0", token_file=file)
+            ProviderServer(provider, host="0.0.0.0", token_file=tmp_path / "missing")
+    assert not (tmp_path / "missing").exists()
     assert os.stat(file).st_mode & 0o777 == 0o600
 
 

@@ -264,17 +264,20 @@ class TestStyles:
 
 class TestVersions:
     def test_a_digest_is_of_what_a_tool_promises(self) -> None:
-        """R50: name, description and schema; not the version, which has a field of its own."""
+        """R50: name, description, schema, version, rules and the code of its handler."""
         first = define()
 
-        assert first.digest == define(version="2.0.0", timeout=3).digest
-        assert first.ref != define(version="2.0.0").ref
+        assert first.digest == define().digest
+        assert first.digest == define(deprecated="Use find.").digest
         others = [
+            define(version="2.0.0").digest,
+            define(timeout=3).digest,
+            define(handler=lambda input, context: None).digest,
             define("other").digest,
             define(description="Other").digest,
             define(parameters={**SCHEMA, "required": []}).digest,
         ]
-        assert len({first.digest, *others}) == 4
+        assert len({first.digest, *others}) == 7
 
     def test_a_deprecation_reaches_the_model(self) -> None:
         """R50: the note is part of what the model reads."""

@@ -78,6 +78,12 @@ def start_a_child(asked: Json) -> None:
     text(asked, str(started.pid))
 
 
+def structured(asked: Json) -> None:
+    """Answer with the arguments as structured content."""
+    content = [{"type": "text", "text": "{}"}]
+    answer(asked, {"content": content, "structuredContent": asked["params"]["arguments"]})
+
+
 CALLS: dict[str, Callable[[Json], None]] = {
     "ask": ask,
     "broken": lambda asked: say(f'{{"jsonrpc": "2.0", "id": {asked["id"]}, "result": '),
@@ -89,6 +95,7 @@ CALLS: dict[str, Callable[[Json], None]] = {
     "refuse": lambda asked: refuse(asked, -32602, "no, because of \x1b[31mred"),
     "silent": lambda asked: None,
     "start_a_child": start_a_child,
+    "structured": structured,
 }
 
 

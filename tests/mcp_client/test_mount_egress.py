@@ -18,7 +18,7 @@ from toolcrib.mcp_client.server import MountedServer
 from toolcrib.runtime import OWNER, Principal, RuntimeConfig, create_runtime
 
 SECRET = "AKIA-SECRET-BODY"
-CALLER = Principal("bob", frozenset({"call", "read"}))
+CALLER = Principal("bob", frozenset({"caller"}))
 
 
 @asynccontextmanager

@@ -8,26 +8,17 @@ from toolcrib.errors import Refused, UsageError
 from toolcrib.serving.origins import (
     LOOPBACK_HOSTS,
     AllowedOrigins,
-    check_bind,
+    Forwarded,
+    TrustedProxies,
     is_loopback,
     own_hosts,
 )
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "::1", "[::1]"])
-def test_loopback_needs_no_token_of_ones_own(host: str) -> None:
+def test_loopback_is_this_machine(host: str) -> None:
     """Only this machine reaches it."""
-    check_bind(host, has_explicit_token=False)
-
     assert is_loopback(host)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.168.1.5", "crib.example"])
-def test_other_machines_need_a_token_that_somebody_chose(host: str) -> None:
-    """A server that others reach is not opened with a token nobody was told of."""
-    with pytest.raises(UsageError, match="token must be set"):
-        check_bind(host, has_explicit_token=False)
-    check_bind(host, has_explicit_token=True)
 
 
 def test_names_are_answered_with_any_port_and_case() -> None:
@@ -80,3 +71,45 @@ def test_a_name_that_a_page_could_point_here_is_not_our_own(host: str) -> None:
 def test_the_address_that_is_listened_on_is_our_own(host: str, name: str) -> None:
     """Nobody can point an address elsewhere."""
     assert own_hosts(host) == (*LOOPBACK_HOSTS, name)
+
+
+PROXIES = TrustedProxies.of(["10.0.0.0/8", "fd00::/8"])
+
+
+@pytest.mark.parametrize(
+    ("chain", "client"),
+    [
+        (b"203.0.113.9", "203.0.113.9"),
+        (b"198.51.100.1, 203.0.113.9", "203.0.113.9"),
+        (b"203.0.113.9, 10.1.1.1", "203.0.113.9"),
+        (b"203.0.113.9:4711", "203.0.113.9"),
+        (b"[2001:db8::1]:80", "2001:db8::1"),
+        (b"10.1.1.1", "10.1.1.1"),
+        (b"203.0.113.9, nonsense", None),
+        (b"", None),
+    ],
+)
+def test_the_client_is_the_last_hop_that_is_no_proxy(chain: bytes, client: str | None) -> None:
+    """Whatever a client writes stands further left, and is hearsay."""
+    assert PROXIES.forwarded([(b"x-forwarded-for", chain)]).client == client
+
+
+def test_a_proxy_says_the_scheme_and_the_host() -> None:
+    """The last value is the one that the proxy wrote itself; anything but http is refused."""
+    headers = [(b"X-Forwarded-Proto", b"http, HTTPS"), (b"x-forwarded-host", b"crib.example")]
+
+    assert PROXIES.forwarded(headers) == Forwarded(None, "https", "crib.example")
+    with pytest.raises(Refused, match="X-Forwarded-Proto"):
+        PROXIES.forwarded([(b"x-forwarded-proto", b"gopher")])
+
+
+def test_only_named_networks_are_proxies() -> None:
+    """Everybody is no network to trust, and a mapped address is the one that it maps."""
+    assert PROXIES.trusts("10.2.3.4")
+    assert PROXIES.trusts("::ffff:10.2.3.4")
+    assert not PROXIES.trusts("11.0.0.1")
+    assert not PROXIES.trusts(None)
+    assert not TrustedProxies().trusts("127.0.0.1")
+    for network in ("0.0.0.0/0", "::/0", "10.0.0.1/8", "proxy.example"):
+        with pytest.raises(UsageError, match="trusted proxy"):
+            TrustedProxies.of([network])

@@ -1,4 +1,4 @@
-"""Tokens, and the file that they are stored in."""
+"""Tokens, and the file with the owner's."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from toolcrib.serving.tokens import (
     Tokens,
     new_token,
     owner_token,
-    read_or_create_tokens,
-    read_tokens,
+    read_or_create_owner_token,
+    token_parts,
 )
 
 ALICE = "alice-token-0123456789"
@@ -33,7 +33,7 @@ def test_a_token_file_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "state" / "token"
     before = os.umask(0)
     try:
-        tokens = read_or_create_tokens(path)
+        tokens = read_or_create_owner_token(path)
     finally:
         os.umask(before)
     secret = owner_token(path)
@@ -42,7 +42,7 @@ def test_a_token_file_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert len(secret) >= 43
     assert tokens.principal_of(secret.encode()) is OWNER
-    assert read_or_create_tokens(path).principal_of(secret.encode()) is OWNER
+    assert read_or_create_owner_token(path).principal_of(secret.encode()) is OWNER
     assert os.listdir(path.parent) == ["token"]
 
 
@@ -52,7 +52,7 @@ def test_a_token_file_that_others_may_read_is_refused(tmp_path: Path, mode: int)
     path = _file(tmp_path / "token", ALICE, mode)
 
     with pytest.raises(UsageError, match="chmod 600") as error:
-        read_tokens(path)
+        owner_token(path)
 
     assert ALICE not in str(error.value)
 
@@ -64,53 +64,57 @@ def test_a_token_file_is_not_a_link(tmp_path: Path) -> None:
     link.symlink_to(real)
 
     with pytest.raises(UsageError, match="cannot be read"):
-        read_tokens(link)
+        owner_token(link)
 
 
-def test_a_token_file_names_principals_with_roles_and_groups(tmp_path: Path) -> None:
-    """A token alone is the owner's; one with a name has the roles and groups beside it."""
-    path = _file(
-        tmp_path / "token", f"# who\n{'o' * 20}\n\n{ALICE} alice caller,approver ops,dev\n"
-    )
-    tokens = read_tokens(path)
-    alice = tokens.principal_of(ALICE.encode())
+def test_a_token_file_has_one_token(tmp_path: Path) -> None:
+    """Comments and empty lines aside; it is the credential of one client."""
+    path = _file(tmp_path / "token", f"# mine\n\n  {ALICE}\n")
 
-    assert tokens.principal_of(b"o" * 20) is OWNER
-    assert alice is not None
-    assert (alice.name, alice.roles) == ("alice", {"caller", "approver"})
-    assert alice.groups == {"ops", "dev"}
-    assert tokens.principal_of(b"alice") is None
-    assert owner_token(path) == "o" * 20
-    with pytest.raises(UsageError, match="no token of the owner"):
-        owner_token(_file(tmp_path / "others", f"{ALICE} alice caller\n"))
-    assert tokens.principal_of(b"") is None
+    assert owner_token(path) == ALICE
+    assert read_or_create_owner_token(path).principal_of(ALICE.encode()) is OWNER
+    assert read_or_create_owner_token(path).principal_of(b"") is None
 
 
 @pytest.mark.parametrize(
-    ("line", "fault"),
+    ("text", "fault"),
     [
-        (f"{ALICE} alice", "expected TOKEN"),
-        (f"{ALICE} alice caller,everything", "no role 'everything'"),
+        (f"{ALICE} alice caller", "toolcrib tokens create"),
+        (f"{ALICE}\n{ALICE[::-1]}", "one token and nothing else"),
         ("short", "at least 16"),
-        ("", "no token"),
-        (f"{ALICE}\n{ALICE} alice caller", "duplicate token"),
+        ("", "one token"),
     ],
 )
 def test_a_wrong_token_file_is_refused_without_its_secrets(
-    tmp_path: Path, line: str, fault: str
+    tmp_path: Path, text: str, fault: str
 ) -> None:
     """Nothing is half read, and no error shows a token."""
     with pytest.raises(UsageError, match=fault) as error:
-        read_tokens(_file(tmp_path / "token", line))
+        owner_token(_file(tmp_path / "token", text))
 
     assert ALICE not in str(error.value)
 
 
 def test_a_token_does_not_show() -> None:
-    """Neither printing nor logging a token gives it away, and no two are alike."""
+    """Neither printing nor logging a token gives it away, and a set of them keeps digests only."""
     assert ALICE not in repr(Token(ALICE))
+    assert ALICE not in repr(vars(Tokens([Token(ALICE)])))
     with pytest.raises(UsageError, match="not contain spaces"):
         Token(f"{ALICE} {ALICE}")
-    assert new_token() != new_token()
     with pytest.raises(UsageError, match="no token"):
         Tokens([])
+    with pytest.raises(UsageError, match="duplicate token"):
+        Tokens([Token(ALICE), Token(ALICE)])
+
+
+def test_a_generated_token_is_recognisable_and_names_itself() -> None:
+    """It begins with `tc_`, has an id that is no secret, and 256 random bits."""
+    token = new_token()
+    parts = token_parts(token)
+
+    assert new_token() != token
+    assert parts is not None
+    assert token == f"tc_{parts.token_id}_{parts.secret}"
+    assert len(parts.secret) == 43
+    for other in (ALICE, token[:-1], f"{token}x", token.upper(), "tc__", ""):
+        assert token_parts(other) is None

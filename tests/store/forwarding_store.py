@@ -17,6 +17,7 @@ from toolcrib.store.store import (
     Commit,
     CommitSource,
     FiledApproval,
+    KeyClaim,
     Lease,
     OpenCall,
     SessionInfo,
@@ -93,6 +94,18 @@ class ForwardingStore:
 
     def open_calls(self, session_id: str) -> list[OpenCall]:
         return self._storage.open_calls(session_id)
+
+    def known_call(self, session_id: str, call_id: str) -> OpenCall | Record | None:
+        return self._storage.known_call(session_id, call_id)
+
+    def claim_key(self, claim: KeyClaim) -> KeyClaim | None:
+        return self._storage.claim_key(claim)
+
+    def settle_key(self, claim: KeyClaim) -> None:
+        self._storage.settle_key(claim)
+
+    def release_key(self, claim: KeyClaim) -> None:
+        self._storage.release_key(claim)
 
     def artifact(self, session_id: str, artifact_id: str) -> str | None:
         return self._storage.artifact(session_id, artifact_id)

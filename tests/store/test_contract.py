@@ -17,7 +17,7 @@ from tests.store.facts import (
     write,
 )
 from toolcrib.errors import LeaseHeld, LeaseLost, LedgerBroken, SessionNotFound
-from toolcrib.ledger.events import CallInDoubt, SessionOpened
+from toolcrib.ledger.events import CallInDoubt, SessionOpened, ToolInvoked
 from toolcrib.ledger.record import Record, seal, verify
 from toolcrib.store import Store
 from toolcrib.store.ledger_writer import entry_of
@@ -30,8 +30,10 @@ from toolcrib.store.store import (
     CallOpened,
     Commit,
     Effect,
+    KeyClaim,
     Lease,
     SettingsKept,
+    end_of,
     every,
 )
 
@@ -496,3 +498,63 @@ def test_a_lease_is_plain_data(store: Store) -> None:
     write(store, Lease(lease.session_id, lease.holder, lease.fence))
 
     assert store.head("s") is not None
+
+
+class TestKeys:
+    def test_of_several_claimants_one_has_the_key(self, store: Store) -> None:
+        """Whoever comes second is told what the first one claimed."""
+        store.acquire("s")
+        claims = [
+            KeyClaim("ann", "session.create", "k", str(number), "s", 1.0) for number in range(8)
+        ]
+
+        earlier = at_once(8, lambda number: store.claim_key(claims[number]))
+
+        (first,) = [claim for claim, taken in zip(claims, earlier, strict=True) if taken is None]
+        assert [taken for taken in earlier if taken is not None] == [first] * 7
+
+    def test_keys_are_of_a_principal_and_an_operation(self, store: Store) -> None:
+        """The same key of somebody else, or for something else, is another one."""
+        for who, what in (("ann", "a"), ("bob", "a"), ("ann", "b")):
+            assert store.claim_key(KeyClaim(who, what, "k", "d", "s", 1.0)) is None
+
+    def test_an_outcome_is_kept_and_a_release_forgets(self, store: Store) -> None:
+        """A claim is as it was saved last."""
+        claim = KeyClaim("ann", "a", "k", "d", "s", 1.0, after_turn=3)
+        store.claim_key(claim)
+        store.settle_key(replace(claim, outcome=b"{}"))
+        assert store.claim_key(claim) == replace(claim, outcome=b"{}")
+
+        store.release_key(claim)
+        assert store.claim_key(claim) is None
+
+    def test_keys_go_with_their_session(self, store: Store) -> None:
+        """Deleting a session frees its keys and no others."""
+        store.release(store.acquire("s"))
+        mine, other = (KeyClaim("ann", "a", key, "d", key, 1.0) for key in ("s", "t"))
+        store.claim_key(mine)
+        store.claim_key(other)
+
+        store.delete_session("s")
+
+        assert store.claim_key(mine) is None
+        assert store.claim_key(other) == other
+
+
+class TestKnownCalls:
+    def test_a_call_is_known_while_it_is_open_and_when_it_has_ended(self, store: Store) -> None:
+        """By its id and session; other records about it do not end it."""
+        lease = store.acquire("s")
+        write(store, lease, 1, [CallOpened(open_call("c1"))])
+        assert store.known_call("s", "c1") == open_call("c1")
+
+        seq, previous = end_of(store.head("s"))
+        invoked = ToolInvoked(
+            session_id="s", at=2.0, call_id="c1", name="x", params={}, message="", success=True
+        )
+        ended = seal(invoked, seq + 1, previous)
+        store.commit(lease, Commit([ended], [CallClosed("c1")]))
+
+        assert store.known_call("s", "c1") == ended
+        assert store.known_call("s", "c2") is None
+        assert store.known_call("t", "c1") is None

@@ -66,12 +66,20 @@ def test_an_artifact_that_was_touched_is_found(path: Path, statement: str, fault
         check(path)
 
 
+def test_another_owner_is_found(path: Path) -> None:
+    """Who owns a session cannot be changed in the database unnoticed."""
+    edit(path, "UPDATE sessions SET owner = 'mallory'")
+
+    with pytest.raises(LedgerBroken, match="settings of the session or its owner"):
+        check(path)
+
+
 @pytest.mark.parametrize("settings", ['{"need_user_approve_tools": []}', "{}"])
 def test_settings_that_were_changed_are_found(path: Path, settings: str) -> None:
     """A tool taken off the approval list in the database is found by its digest in the ledger."""
     edit(path, f"UPDATE sessions SET settings = CAST('{settings}' AS BLOB)")
 
-    with pytest.raises(LedgerBroken, match="settings of the session"):
+    with pytest.raises(LedgerBroken, match="settings of the session or its owner"):
         check(path)
 
 
@@ -82,7 +90,7 @@ async def test_changed_settings_are_found_after_the_session_went_on(path: Path) 
         async with await Session.open(store, "s", need_user_approve_tools=["wipe"]):
             pass
 
-    with pytest.raises(LedgerBroken, match="settings of the session"):
+    with pytest.raises(LedgerBroken, match="settings of the session or its owner"):
         check(path)
 
 

@@ -1,7 +1,7 @@
-"""Digests: one exact form of JSON, and a fingerprint of what a tool promises."""
+"""The identity of a tool: one exact form of JSON, its digest, and what changed in words."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from pydantic_core import from_json
 
 from toolcrib.errors import UsageError
-from toolcrib.tools.identity import canonical_json, tool_digest
+from toolcrib.tools.identity import UNBOUND, canonical_json, changes_between
+from toolcrib.tools.prepared_tool import prepare
+from toolcrib.tools.tool import Tool
 
 json_values = st.recursive(
     st.none()
@@ -58,28 +60,56 @@ def test_the_form_is_a_fixed_point(value: Any) -> None:
     assert canonical_json(from_json(once)) == once
 
 
-SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"a": {"type": "string"}, "b": {"type": "integer"}},
+}
+
+
+def _client_tool(
+    name: str = "search", description: str = "Search.", schema: dict[str, Any] = SCHEMA
+) -> Tool[Any, Any]:
+    """A tool that the client runs: nothing but its declaration."""
+    return Tool[Any, Any](name=name, description=description, calling="input", json_schema=schema)
+
+
+def _no_effect(input: Any, context: Any) -> None:
+    """Do nothing."""
+
+
+def _digest(tool: Tool[Any, Any]) -> str:
+    return prepare(tool).ref.digest
 
 
 def test_a_tools_digest_is_a_sha256_in_hex() -> None:
-    """R50: the same name, description and schema give the same digest, now and later."""
-    assert tool_digest("search", "Search.", SCHEMA) == (
-        "cdf2b27930be9337f7ee4f38339239f40167dd3259bd55be33db1606ef91abd0"
+    """R50: the same tool has the same digest, now and later, in this process and in another."""
+    assert _digest(_client_tool()) == (
+        "d1494f6d86d58c659dc9fb2a5c5a1662a9187d894bfd28ebf0977546507084f5"
     )
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        ("find", "Search.", SCHEMA),
-        ("search", "Find.", SCHEMA),
-        ("search", "Search.", {**SCHEMA, "required": ["a"]}),
-        ("search", "Search.", {"type": "object", "properties": {"a": {"type": "string"}}}),
+        _client_tool(name="find"),
+        _client_tool(description="Find."),
+        _client_tool(schema={**SCHEMA, "required": ["a"]}),
+        _client_tool(schema={"type": "object", "properties": {"a": {"type": "string"}}}),
+        replace(_client_tool(), version="1.0.0"),
+        replace(_client_tool(), source="client:b"),
+        replace(_client_tool(), output_schema={"type": "string"}),
+        replace(_client_tool(), requires_approval=True),
+        replace(_client_tool(), is_idempotent=True),
+        replace(_client_tool(), is_read_only=True),
+        replace(_client_tool(), one_at_a_time=True),
+        replace(_client_tool(), timeout=3.0),
+        replace(_client_tool(), uses=("other",)),
+        replace(_client_tool(), handler=_no_effect),
     ],
 )
-def test_every_part_of_the_promise_counts(changed: tuple[str, str, dict[str, Any]]) -> None:
-    """R50: another name, description or schema is another digest, so old approvals do not fit."""
-    assert tool_digest(*changed) != tool_digest("search", "Search.", SCHEMA)
+def test_every_part_of_the_declaration_counts(changed: Tool[Any, Any]) -> None:
+    """R50, findings 2: a change of any part is another digest, so old approvals do not fit."""
+    assert _digest(changed) != _digest(_client_tool())
 
 
 def test_the_order_of_a_schema_does_not_count() -> None:
@@ -89,4 +119,43 @@ def test_the_order_of_a_schema_does_not_count() -> None:
         "type": "object",
     }
 
-    assert tool_digest("search", "Search.", turned) == tool_digest("search", "Search.", SCHEMA)
+    assert _digest(_client_tool(schema=turned)) == _digest(_client_tool())
+
+
+def test_every_field_of_a_tool_is_bound_or_left_out_on_purpose() -> None:
+    """A new field of `Tool` is part of the identity unless it is named as one that is not."""
+    bound = set(prepare(_client_tool()).identity.parts) | {"output", "code", "arguments", "place"}
+    covered = {"json_schema", "output_schema", "params_type", "handler"}
+    rules = {
+        "requires_approval",
+        "is_idempotent",
+        "is_read_only",
+        "one_at_a_time",
+        "timeout",
+        "uses",
+    }
+
+    assert {field.name for field in fields(Tool)} == (
+        (bound - {"output", "code", "arguments", "place"}) | covered | rules | UNBOUND
+    )
+
+
+def test_what_changed_is_said_in_words_and_the_weightiest_first() -> None:
+    """The lines name version, place and code before the rest, and never nothing at all."""
+    old = prepare(_client_tool()).identity.parts
+    changed = replace(
+        _client_tool(description="Search the whole shop."),
+        version="1.0.0",
+        requires_approval=True,
+        handler=_no_effect,
+    )
+    lines = changes_between(old, prepare(changed).identity.parts)
+
+    assert lines[:2] == ("version: 0.0.0 -> 1.0.0", "place: client -> local")
+    assert lines[2].startswith("code: not set -> ")
+    assert lines[3:] == (
+        "description: Search. -> Search the whole shop.",
+        "requires_approval: off -> on",
+    )
+    assert changes_between(old, old) == ("something changed that cannot be shown",)
+    assert changes_between({}, old) == ("something changed that cannot be shown",)

@@ -9,7 +9,7 @@ from toolcrib import tool
 from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.host_tools.definition import HostToolDefinition
 from toolcrib.tools.context import ToolContext
-from toolcrib.tools.identity import tool_digest
+from toolcrib.tools.identity import identity_of
 from toolcrib.tools.prepared_tool import as_tool, prepare
 from toolcrib.tools.secrets import Secret
 from toolcrib.tools.tool import Tool
@@ -168,7 +168,7 @@ def test_the_ref_names_the_tool_exactly() -> None:
     ref = prepared.ref
 
     assert (ref.name, ref.source, ref.version, ref.place) == ("echo", "python", "1.2.0", "local")
-    assert ref.digest == tool_digest("echo", "Echo.", prepared.params.schema)
+    assert ref.digest == identity_of(prepared.tool, prepared.params.schema).digest
 
 
 def test_the_declaration_is_what_the_model_is_told() -> None:

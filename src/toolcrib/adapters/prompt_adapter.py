@@ -137,16 +137,22 @@ def check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
         raise UsageError(f"{option} must be one of {', '.join(choices)}, not {value!r}")
 
 
-def render(prompt: Prompt[O]) -> PromptRequest[O]:
-    """The prompt as it is sent. Raises `PromptEvaluationError` (phase render)."""
+def render(prompt: Prompt[O], prepared: PreparedTools) -> PromptRequest[O]:
+    """The prompt as it is sent. Raises `PromptEvaluationError` (phase render).
+
+    Its digest covers the whole identity of hosted tools, with their options: what the provider was
+    allowed to use is not sent for anything else. Of tools that this process runs it covers the
+    declaration; their calls are bound to the rest, and people are asked again about one by one.
+    """
     try:
         rendered = prompt.render()
         message = first_message(rendered)
     except InvalidPrompt as error:
         raise PromptEvaluationError(str(error), prompt_name=prompt.name, phase="render") from error
     hasher = sha256(to_json(message))
-    for tool in rendered.declared:
-        hasher.update(f"\n{tool.name}\n{tool.description}".encode())
+    for tool in map(prepared.get, rendered.declared):
+        is_hosted = tool.ref.place == "provider"
+        hasher.update(to_json(tool.ref if is_hosted else tool.declaration))
     return PromptRequest(rendered, message, hasher.hexdigest())
 
 

@@ -46,7 +46,16 @@ class ApprovalRequest:
     deadline: float | None = None
     parameters: dict[str, Any] = field(default_factory=dict[str, Any])
     """The tool's JSON Schema, against which edited arguments are checked."""
+    argument_names: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """The keys in that schema by each other name that an argument goes by."""
     metadata: dict[str, Any] | None = None
+    changes: tuple[str, ...] = ()
+    """What changed in the tool since an earlier decision on the same call or a grant for it, in
+    words; empty when there was none."""
+    supersedes: str | None = None
+    """The earlier request about the same call, which no decision can use any more."""
+    tool_parts: dict[str, str] = field(default_factory=dict[str, str])
+    """The parts of the tool's identity, to say later what changed."""
     parent_call_id: str | None = None
     turn: int = 0
     caller: Caller = NOBODY

@@ -6,12 +6,14 @@ of the decision, so secrets stay as shown and the real ones are put back when th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import to_json
 
-from toolcrib.errors import InvalidDecision
+from toolcrib.errors import InvalidDecision, InvalidTool
+from toolcrib.tools.argument_names import ArgumentNames
+from toolcrib.tools.faults import pointer_of
 from toolcrib.tools.redaction import redactor_of
 from toolcrib.tools.secrets import SECRET
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 def check_edit(request: ApprovalRequest, edited: dict[str, Any]) -> None:
     """Raise `InvalidDecision` unless `edited` fits the tool's schema and changes no secret."""
+    if request.argument_names:
+        names = ArgumentNames(request.parameters, request.argument_names)
+        edited = names.respell(edited, names.shape)
     if not _keeps_secrets(request.arguments, edited):
         raise _secret_changed()
     secret_pointers = set(_secret_pointers(edited))
@@ -70,10 +75,32 @@ def restore_secrets(edited: Any, original: Any) -> Any:
     return cast("Any", edited)
 
 
+def changed_unseen(shown: Any, edited: Any, result: Any, at: str = "") -> str | None:
+    """Return where validation of an edit changed what the approver had left as shown, if it did."""
+    if to_json(shown) == to_json(edited):
+        return None if to_json(result) == to_json(shown) else at or "/"
+    pairs: Iterable[tuple[Any, Any, Any, Any]] = ()
+    match shown, edited, result:
+        case {**before}, {**after}, {**final}:
+            both = [key for key in before if key in after]
+            pairs = ((key, before[key], after[key], final.get(key)) for key in both)
+        case [*before], [*after], [*final] if len(before) == len(after) == len(final):
+            pairs = zip(range(len(before)), before, after, final, strict=True)
+        case _:
+            pass
+    changed = (changed_unseen(*values, at=f"{at}{pointer_of([key])}") for key, *values in pairs)
+    return next((pointer for pointer in changed if pointer is not None), None)
+
+
 def _faults(request: ApprovalRequest, edited: dict[str, Any]) -> tuple[Fault, ...]:
     from toolcrib.tools.params import params_of_schema
 
-    params = params_of_schema(request.tool.name, request.parameters)
+    name, schema = request.tool.name, request.parameters
+    try:
+        params = params_of_schema(name, schema, is_foreign=True)
+    except InvalidTool:
+        # Only a schema of the host is taken without a bound.
+        params = params_of_schema(name, schema)
     try:
         params.parse(to_json(edited))
     except ValueError as error:

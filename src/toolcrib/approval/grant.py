@@ -45,6 +45,8 @@ class Grant:
     """When it was first seen expired; it stays so when the clock is set back."""
     authority: Authority = HOST
     """What its giver might decide: a grant says yes to no more than that."""
+    tool_parts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The parts of the tool's identity, to say what changed when the grant covers it no more."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", checked_patterns(self.arguments))
@@ -70,7 +72,7 @@ class Grant:
             and self.call_id in (None, call_id)
             and self.principal in (None, subject.caller.principal)
             and not self._is_own(subject)
-            and first_mismatch(self.arguments, subject.arguments, "narrow") is None
+            and first_mismatch(self.arguments, subject.arguments, "narrow", subject.names) is None
         )
 
     def meets(self, approvers: Sequence[Quorum]) -> bool:
@@ -182,4 +184,5 @@ class NewGrant:
             expires_at=None if lifetime is None else now + lifetime,
             uses_left=new.uses,
             authority=authority,
+            tool_parts=request.tool_parts,
         )

@@ -9,14 +9,21 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Literal, assert_never, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, assert_never, cast
 
 from toolcrib.approval.globs import Stance, check_regex, is_plain_path, path_matches, regex_matches
 from toolcrib.errors import InvalidPolicy
 from toolcrib.yaml_source import Scalar
 
+if TYPE_CHECKING:
+    from toolcrib.tools.argument_names import ArgumentNames
+    from toolcrib.tools.secrets import ArgumentShape
+
 _BAD_ESCAPE = re.compile(r"~(?![01])")
 _INDEX = re.compile(r"0|[1-9][0-9]*")
+
+
+Json = Mapping[str, Any]
 
 
 class Missing(Enum):
@@ -36,31 +43,65 @@ def check_pointer(pointer: str) -> None:
         raise InvalidPolicy(f"{pointer!r} is not a JSON pointer; write ~0 for ~ and ~1 for /")
 
 
-def resolve(pointer: str, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return every value at `pointer`, with `MISSING` for each branch that leads nowhere."""
-    values: tuple[Any, ...] = (arguments,)
-    for segment in pointer.split("/")[1:]:
-        key = segment.replace("~1", "/").replace("~0", "~")
-        values = tuple(inner for value in values for inner in _step(value, key))
-    return values
+def resolve(
+    pointer: str, arguments: Mapping[str, Any], names: ArgumentNames | None = None
+) -> tuple[Any, ...]:
+    """Return every value at `pointer`, with `MISSING` for each branch that leads nowhere.
+
+    With `names`, a segment stands for every argument that goes by it.
+    """
+    return tuple(value for value, _ in _places(pointer, arguments, names))
 
 
-def _step(value: object, key: str) -> Iterable[object]:
+def segments(pointer: str) -> list[str]:
+    """Return the keys and indices that a JSON pointer consists of."""
+    parts = pointer.split("/")[1:]
+    return [part.replace("~1", "/").replace("~0", "~") for part in parts]
+
+
+_Place = tuple[object, "ArgumentShape | None"]
+"""A value, and what the schema says about it where that is known."""
+
+
+def _places(pointer: str, arguments: Json, names: ArgumentNames | None) -> tuple[_Place, ...]:
+    places: tuple[_Place, ...] = ((arguments, names.shape if names else None),)
+    for segment in segments(pointer):
+        places = tuple(inner for place in places for inner in _step(place, segment, names))
+    return places
+
+
+def _step(place: _Place, key: str, names: ArgumentNames | None) -> Iterable[_Place]:
+    value, shape = place
     if isinstance(value, Mapping):
         members = cast("Mapping[str, object]", value)
-        return members.values() if key == "*" else (members.get(key, MISSING),)
+        keys = members.keys() if key == "*" else _keys(members, key, shape, names)
+        return [(members[name], shape and shape.member(name)) for name in keys] or _nowhere(key)
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         elements = cast("Sequence[object]", value)
-        return elements if key == "*" else (_element(elements, key),)
-    return (MISSING,)
+        indices = range(len(elements)) if key == "*" else _indices(elements, key)
+        return [(elements[index], shape and shape.member(index)) for index in indices] or _nowhere(
+            key
+        )
+    return ((MISSING, None),)
 
 
-def _element(elements: Sequence[object], key: str) -> object:
+def _nowhere(key: str) -> Iterable[_Place]:
+    return () if key == "*" else ((MISSING, None),)
+
+
+def _keys(
+    members: Mapping[str, object],
+    name: str,
+    shape: ArgumentShape | None,
+    names: ArgumentNames | None,
+) -> list[str]:
+    keys = (name,) if names is None else names.keys(name, shape)
+    return [key for key in keys if key in members]
+
+
+def _indices(elements: Sequence[object], key: str) -> Sequence[int]:
     is_there = _INDEX.fullmatch(key) and int(key) < len(elements)
-    return elements[int(key)] if is_there else MISSING
-
-
-Json = Mapping[str, Any]
+    return (int(key),) if is_there else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,19 +186,33 @@ def checked_patterns(patterns: Patterns) -> Patterns:
     return dict(patterns)
 
 
-def first_mismatch(patterns: Patterns, arguments: Json, stance: Stance) -> str | None:
+def first_mismatch(
+    patterns: Patterns, arguments: Json, stance: Stance, names: ArgumentNames | None = None
+) -> str | None:
     """Return the first pointer whose pattern does not match, or `None` when all match."""
     for pointer, pattern in patterns.items():
-        if not _matches_at(pointer, pattern, arguments, stance):
+        places = _places(pointer, arguments, names)
+        verdicts = [
+            value is not MISSING and matches(_respelt(pattern, shape, names), value, stance)
+            for value, shape in places
+        ]
+        # Behind a `*`, and under two names, one bad value must stop an allow, and is enough for a
+        # deny.
+        is_match = any(verdicts) if stance == "wide" else bool(verdicts) and all(verdicts)
+        if not is_match:
             return pointer
     return None
 
 
-def _matches_at(pointer: str, pattern: Pattern, arguments: Json, stance: Stance) -> bool:
-    values = resolve(pointer, arguments)
-    verdicts = (value is not MISSING and matches(pattern, value, stance) for value in values)
-    # Behind a `*` one bad element must stop an allow, and is enough for a deny.
-    return bool(values) and all(verdicts) if stance == "narrow" else any(verdicts)
+def _respelt(pattern: Pattern, shape: ArgumentShape | None, names: ArgumentNames | None) -> Pattern:
+    """Return the pattern with the keys of the schema in the objects that it compares with."""
+    match pattern:
+        case Equals() if names is not None:
+            return Equals(names.respell(pattern.value, shape))
+        case Not(pattern=inner):
+            return Not(_respelt(inner, shape, names))
+        case _:
+            return pattern
 
 
 def matches(pattern: Pattern, value: object, stance: Stance) -> bool:

@@ -90,7 +90,7 @@ def _why_not(rule: Rule, subject: Subject, miss: str) -> str:
 
 
 def _argument_miss(rule: Rule, subject: Subject, pointer: str) -> str:
-    values = resolve(pointer, subject.arguments)
+    values = resolve(pointer, subject.arguments, subject.names)
     if not values or MISSING in values:
         return f"there is no argument at {pointer}"
     # The value itself may be a secret, so only the pattern is shown.

@@ -12,6 +12,7 @@ from toolcrib.approval.decision import Quorum
 from toolcrib.approval.globs import Stance, has_wildcard, name_matches
 from toolcrib.approval.pattern import Patterns, checked_patterns, first_mismatch
 from toolcrib.errors import InvalidPolicy
+from toolcrib.tools.argument_names import ArgumentNames
 from toolcrib.tools.identity import Place, ToolRef
 
 Effect = Literal["allow", "ask", "deny"]
@@ -45,6 +46,8 @@ class Subject:
     """The hosted kind of the tool, if it has one."""
     provider: str | None = None
     """The provider of that kind."""
+    names: ArgumentNames | None = None
+    """The other names of the tool's arguments, where there are any."""
     caller: Caller = NOBODY
     """Who asks for the call."""
 
@@ -116,7 +119,7 @@ class Rule:
             return "principal"
         if not self._speaks_of(self.group, caller.groups):
             return "group"
-        return first_mismatch(self.arguments, subject.arguments, self._stance)
+        return first_mismatch(self.arguments, subject.arguments, self._stance, subject.names)
 
     def _speaks_of(self, globs: tuple[str, ...], names: Collection[str]) -> bool:
         """Whether one of the names meets a condition on who asks."""

@@ -77,8 +77,8 @@ class CallSuspended(Exception):
 class Call:
     """One call. Stages fill it in from top to bottom; nothing outside the executor sees it.
 
-    `arguments` is the JSON that counts: handlers and hooks get parsed copies, so nothing they
-    change can reach the record or the digest.
+    `arguments` is the JSON that counts: once validated, the canonical form of the params. Handlers
+    and hooks get parsed copies, so nothing they change can reach the record or the digest.
     """
 
     tool: PreparedTool
@@ -116,8 +116,10 @@ class Call:
         "parent",
         "parent_call_id",
         "prepared",
+        "request_digest",
         "session",
         "started_at",
+        "submitted",
         "task",
         "text",
         "text_value",
@@ -138,6 +140,8 @@ class Call:
     """The call that this one is part of: made by its handler, or in a turn that it began."""
     frozen_ref: ToolRef | None
     """Which tool the call was frozen for, when that tool is not here any more."""
+    request_digest: str | None
+    """What was asked for, when whoever asked gave the call its id."""
     is_left_running: bool
     """True when the handler could not be stopped and goes on without the call."""
     is_over: bool
@@ -146,6 +150,8 @@ class Call:
     """True once there is a value or an error, from the tool or in its place."""
     is_plain_text: bool
     """True when the text is just the value, rendered."""
+    submitted: bytes
+    """The JSON that the params were made from: by the caller, a hook or an approver's edit."""
     whole_text: str | None
     """The whole rendered result, when the model gets only a part of it."""
     cancels: int
@@ -166,6 +172,7 @@ class Call:
         self.call_id = call_id
         self.name = name
         self.arguments = arguments
+        self.submitted = arguments
         self.session = session
         self.created_at = created_at
         self.caller = caller
@@ -181,6 +188,7 @@ class Call:
             self._join(parent, turn)
         self.prepared: PreparedTool | None = None
         self.frozen_ref = None
+        self.request_digest = None
         self.params: Any = None
         self.context: ToolContext | None = None
         self.digest_cache: str | None = None
@@ -242,6 +250,7 @@ class Call:
     def let_go(self) -> None:
         """Drop what only the running call needed: a ledger may keep the call for long."""
         self.params = None
+        self.submitted = self.arguments
         self.context = None
         self.value = None
         # Its traceback holds everything the handler held.

@@ -19,6 +19,6 @@ def digest(call: Call) -> str:
     """
     if call.digest_cache is None:
         tool = call.prepared
-        identity = tool.identity if tool else f"{call.name}\n".encode(errors="surrogatepass")
-        call.digest_cache = sha256(identity + call.arguments).hexdigest()
+        prefix = tool.digest_prefix if tool else f"{call.name}\n".encode(errors="surrogatepass")
+        call.digest_cache = sha256(prefix + call.arguments).hexdigest()
     return call.digest_cache

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.caller import Caller
     from toolcrib.approval.policy import Explanation, Policy
     from toolcrib.session.session import Session
-    from toolcrib.tools.identity import Place
+    from toolcrib.tools.identity import BindTo, Place
     from toolcrib.tools.prepared_tool import Declaration, PreparedTool
 
 
@@ -39,7 +39,8 @@ class Executor:
     """Runs calls of a session's tools: validated, gated, recorded.
 
     Belongs to one event loop. `tools` may be of any style; `runners` run calls in places other
-    than this process; without an `approver`, calls that need one wait.
+    than this process; without an `approver`, calls that need one wait. Decisions are bound to the
+    code of the handlers; a host that gives other code another version may bind them to that.
     """
 
     def __init__(
@@ -52,11 +53,12 @@ class Executor:
         approver: Approver | None = None,
         runners: Mapping[Place, Runner] | None = None,
         limits: Limits | None = None,
+        bind_to: BindTo = "code",
     ) -> None:
         self.session = session
         self._calls = calls_of(session)
         self.limits = limits or DEFAULT_LIMITS
-        self._table = ToolTable(tools)
+        self._table = ToolTable(tools, bind_to=bind_to)
         self._hooks = hooks
         self._chains: dict[str, HookChain] = {}
         if hooks is not None:
@@ -80,18 +82,39 @@ class Executor:
         """Call a tool and say what came of it. Failures are outcomes, not exceptions.
 
         `deadline` is in the running loop's time. With the `call_id` of a call that waits, that
-        call is taken up again, with the arguments it was frozen with.
+        call is taken up again, with the arguments it was frozen with; None stands for them. With
+        that of a call that has ended, its recorded outcome is given again and nothing runs; it is a
+        `UsageError` when that call had another tool, other arguments or another principal.
         """
         if call_id is not None:
             if call_id in self._calls.waiting:
-                return await self._resumption.resume_one(call_id, name, deadline)
+                return await self._resumption.resume_one(call_id, name, arguments, deadline)
             self._check_id(call_id)
-        call = self._new_call(name, arguments, call_id, caller, deadline)
-        if call_id is None:
-            return await self._path.travel(call)
+            return await self._call_once(name, arguments, call_id, caller, deadline)
+        return await self._path.travel(self._new_call(name, arguments, None, caller, deadline))
+
+    async def _call_once(
+        self,
+        name: str,
+        arguments: RawArguments,
+        call_id: str,
+        caller: Caller | None,
+        deadline: float | None,
+    ) -> Outcome:
+        """Make the call of this id, unless it was made before."""
+        from toolcrib.calls.recorded_call import recorded_outcome, request_digest
+
+        raw = encode_arguments(arguments)
+        request = request_digest(name, raw)
         claimed = self._calls.claimed
+        # Before the look into the store, so that of two at once the second is refused.
         claimed.add(call_id)
         try:
+            outcome = await recorded_outcome(self.session, call_id, name, request, caller)
+            if outcome is not None:
+                return outcome
+            call = self._new_call(name, raw, call_id, caller, deadline)
+            call.request_digest = request
             return await self._path.travel(call)
         finally:
             claimed.discard(call_id)

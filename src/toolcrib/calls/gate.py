@@ -9,6 +9,7 @@ import asyncio
 import logging
 from copy import deepcopy
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, assert_never
 
 from pydantic_core import from_json, to_json
@@ -17,18 +18,25 @@ from toolcrib.approval.approvers import Approver, Reply, read_reply
 from toolcrib.approval.authority import check_votes, needed
 from toolcrib.approval.caller import NOBODY
 from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Deny, Expire
-from toolcrib.approval.edit import check_edit, restore_secrets
+from toolcrib.approval.edit import changed_unseen, check_edit, restore_secrets
 from toolcrib.approval.globs import name_matches
 from toolcrib.approval.policy import Explanation, Policy, default_verdict
 from toolcrib.approval.rule import Subject, Verdict
 from toolcrib.calls.call import CallSuspended, calls_of
 from toolcrib.calls.digest import digest
 from toolcrib.calls.records import open_call
-from toolcrib.calls.request import ASKED_BY_TOOL, IN_DOUBT, LISTED, is_about_doubt, request_for
-from toolcrib.calls.validate import parse_arguments
+from toolcrib.calls.request import (
+    ASKED_BY_TOOL,
+    CHANGED,
+    IN_DOUBT,
+    LISTED,
+    is_about_doubt,
+    request_for,
+)
+from toolcrib.calls.validate import check_depth, take
 from toolcrib.errors import CallEnded, InvalidDecision
 from toolcrib.failures import Failure
-from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
+from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested, ApprovalSuperseded
 from toolcrib.store.store import (
     ApprovalFiled,
     ApprovalUsed,
@@ -37,6 +45,7 @@ from toolcrib.store.store import (
     ask_store,
     every,
 )
+from toolcrib.tools.identity import changes_between
 from toolcrib.tools.provider_tools import kind_of, provider_of
 
 if TYPE_CHECKING:
@@ -46,6 +55,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.grant import Grant
     from toolcrib.calls.call import Call
     from toolcrib.session.session import Session
+    from toolcrib.store.store import FiledApproval
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +110,8 @@ class Gate:
         """Get a yes from a grant or a person, or end or suspend the call."""
         grant = await self._take_grant(call, subject, verdict.approvers)
         if grant is None:
-            await self._settle(call, await self._file(call, verdict, "waiting"))
+            changes = await self._changes_since_grant(call, subject)
+            await self._settle(call, await self._file(call, verdict, "waiting", changes))
             return
         call.decided_by = Actor("grant", grant.grant_id)
         await self._session.approvals.note_use(grant, call.call_id)
@@ -120,6 +131,42 @@ class Gate:
     def _routed(self, call: Call, subject: Subject, verdict: Verdict) -> Verdict:
         """The verdict, with the approvers that the policy demands for such a call."""
         return replace(verdict, approvers=self.judge(call, subject).approvers)
+
+    async def ask_again(
+        self,
+        call: Call,
+        changes: tuple[str, ...],
+        earlier: FiledApproval | None,
+        *,
+        is_doubt: bool,
+    ) -> None:
+        """Ask about a call that was made when its tool was another. What was decided then is void,
+        and those who decide are shown what changed.
+        """
+        self.refuse_denied(call, is_doubt=is_doubt)
+        verdict = self.judge(call, subject_of(call))
+        state: OpenCallState = "waiting"
+        if is_doubt:
+            verdict, state = IN_DOUBT, "in_doubt"
+        elif verdict.effect != "ask":
+            verdict = CHANGED
+        request = await self._file(call, verdict, state, changes, earlier)
+        await self.go_on(call, request, None)
+
+    async def refuse(self, call: Call, decided: Decided, *, is_doubt: bool) -> None:
+        """End a call whose tool has changed with the no that it got before: it needs no new one."""
+        call.decided_by = decided.actor
+        session = self._session
+        await session.record(
+            ApprovalDecided(
+                session_id=session.session_id,
+                at=session.clock(),
+                call_id=call.call_id,
+                decided=decided,
+            ),
+            (ApprovalUsed(decided.approval_id),),
+        )
+        self.apply(call, decided, is_doubt=is_doubt)
 
     async def go_on(self, call: Call, request: ApprovalRequest, decided: Decided | None) -> None:
         """Take up a call that waited, with the decision on it if there is one."""
@@ -150,9 +197,17 @@ class Gate:
             return Explanation(subject.tool.id, self.judge(call, subject), ())
         return replace(policy.explain(subject), verdict=self.judge(call, subject))
 
-    async def _file(self, call: Call, verdict: Verdict, state: OpenCallState) -> ApprovalRequest:
+    async def _file(
+        self,
+        call: Call,
+        verdict: Verdict,
+        state: OpenCallState,
+        changes: tuple[str, ...] = (),
+        earlier: FiledApproval | None = None,
+    ) -> ApprovalRequest:
         session = self._session
-        request = request_for(call, verdict)
+        supersedes = None if earlier is None else earlier.request.approval_id
+        request = request_for(call, verdict, changes=changes, supersedes=supersedes)
         call.approval_id = request.approval_id
         calls = calls_of(session)
         # Claimed before it is filed: from then on another task could take the call up.
@@ -166,9 +221,31 @@ class Gate:
                 call_id=call.call_id,
                 request=request,
             ),
-            (ApprovalFiled(request), CallOpened(open_call(call, state))),
+            (
+                *(() if supersedes is None else (ApprovalUsed(supersedes),)),
+                ApprovalFiled(request),
+                CallOpened(open_call(call, state)),
+            ),
         )
+        if earlier is not None:
+            await self._record_superseded(call, request, earlier)
         return request
+
+    async def _record_superseded(
+        self, call: Call, request: ApprovalRequest, earlier: FiledApproval
+    ) -> None:
+        session = self._session
+        await session.record(
+            ApprovalSuperseded(
+                session_id=session.session_id,
+                at=session.clock(),
+                call_id=call.call_id,
+                approval_id=earlier.request.approval_id,
+                superseded_by=request.approval_id,
+                void=earlier.decided,
+                changes=request.changes,
+            )
+        )
 
     async def _settle(self, call: Call, request: ApprovalRequest) -> None:
         """Ask whoever can answer now; without a clear answer the call does not run."""
@@ -296,12 +373,24 @@ class Gate:
 
     def _edit(self, call: Call, edited: dict[str, Any]) -> None:
         """Put edited arguments in place: they are validated and frozen like any others."""
+        names, shown = call.tool.params.names, from_json(call.arguments)
+        if names is not None:
+            edited = names.respell(edited, names.shape)
         if call.tool.redactor is not None:
-            edited = restore_secrets(edited, from_json(call.arguments))
+            edited = restore_secrets(edited, shown)
         call.arguments = to_json(edited)
-        call.params = parse_arguments(call, call.arguments, after=" after they were edited")
+        call.freeze()
+        check_depth(call)
+        take(call, call.arguments, after=" after they were edited")
         call.freeze()
         call.was_edited = True
+        pointer = changed_unseen(shown, edited, from_json(call.arguments))
+        if pointer is not None:
+            raise CallEnded(
+                "invalid_arguments",
+                f"`{call.name}` was not run: with the edit, validation changes {pointer}, which "
+                "the edit left as it was shown. Deny the call, and let the model call again.",
+            )
 
     async def _decide_by_grant(self, call: Call, request: ApprovalRequest) -> Decided | None:
         """Let a grant answer a filed request, unless somebody has: an exact decision comes first.
@@ -342,6 +431,18 @@ class Gate:
                 return grant
         return None
 
+    async def _changes_since_grant(self, call: Call, subject: Subject) -> tuple[str, ...]:
+        """What changed since a grant covered calls like this one; nothing when none did."""
+        session = self._session
+        now = session.clock()
+        for grant in await ask_store(session.store, self._grants_of, subject.tool.id):
+            earlier = replace(subject, tool=replace(subject.tool, digest=grant.tool_digest))
+            if grant.covers(earlier, session_id=session.session_id, now=now, call_id=call.call_id):
+                given = datetime.fromtimestamp(grant.created_at, UTC).strftime("%Y-%m-%d %H:%M")
+                mention = f"a grant by {grant.created_by.name} of {given} covered the earlier tool"
+                return (mention, *changes_between(grant.tool_parts, call.tool.identity.parts))
+        return ()
+
     def _grants_of(self, tool_id: str) -> list[Grant]:
         store = self._session.store
         return list(every(lambda cursor: store.grants(tool_id=tool_id, cursor=cursor)))
@@ -353,6 +454,7 @@ def subject_of(call: Call) -> Subject:
     return Subject(
         tool=call.tool.ref,
         arguments=from_json(call.arguments),
+        names=call.tool.params.names,
         is_read_only=tool.is_read_only,
         requires_approval=tool.requires_approval,
         kind=kind_of(tool),

@@ -17,7 +17,7 @@ from pydantic_core import from_json, to_json
 
 from toolcrib.approval.decision import Answer
 from toolcrib.calls.call import Call
-from toolcrib.calls.validate import parse_arguments
+from toolcrib.calls.validate import take
 from toolcrib.errors import (
     ApprovalRequired,
     CallEnded,
@@ -166,7 +166,7 @@ async def run_pre_hooks(call: Call, chain: HookChain) -> None:
         call.fail(error)
         return
     if call.arguments is not raw_arguments:
-        call.params = parse_arguments(call, call.arguments, after=" after its pre hooks")
+        take(call, call.arguments, after=" after its pre hooks")
 
 
 def _accept(call: Call, before: bytes, reply: object, hook: object) -> None:

@@ -29,7 +29,7 @@ from toolcrib.calls.records import (
 )
 from toolcrib.calls.redaction import shown_failure
 from toolcrib.calls.shape import shape
-from toolcrib.calls.validate import validate
+from toolcrib.calls.validate import take_again, validate
 from toolcrib.errors import ApprovalRequired, CallEnded, ControlFlow, ModelRetry, ToolTimeout
 from toolcrib.failures import Failure
 from toolcrib.session.turns import CALL_HERE
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.tool_table import ToolTable
     from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 
 class Path:
@@ -78,6 +79,11 @@ class Path:
         """The rest of the path, for a call that waited: `decision` settles whether it runs."""
         return self._conclude(call, self._walk_on(call, decision))
 
+    def adopt(self, call: Call, tool: PreparedTool) -> None:
+        """Give a call that is taken up a tool other than the one it was made for."""
+        call.resolve(tool)
+        call.context = self._make_context(call)
+
     async def _walk(self, call: Call) -> None:
         # 1. resolve
         if call.parent is not None:
@@ -86,7 +92,11 @@ class Path:
         if tool.ref.place != "local":
             self._execution.check_place(call)
         # 2. validate
-        validate(call, self._limits.max_arguments_bytes)
+        cost = tool.params.cost
+        if cost is None or cost.is_small(call.arguments):
+            validate(call, self._limits.max_arguments_bytes)
+        else:
+            await asyncio.to_thread(validate, call, self._limits.max_arguments_bytes)
         # 3. pre hooks
         chain = self._chains.get(call.name)
         if chain is not None or tool.wants_context:
@@ -128,6 +138,9 @@ class Path:
             if approval is not None:
                 # Out of the slot: whoever takes long to answer holds up no other call.
                 await self._ask(call, approval)
+                if not call.is_settled and not call.was_edited:
+                    # The handler may have changed its params before it asked.
+                    take_again(call)
         # 8. post hooks
         if chain is not None and chain.has_post:
             await run_post_hooks(call, chain)

@@ -14,7 +14,7 @@ from toolcrib.approval.caller import NOBODY
 from toolcrib.calls.call import calls_of
 from toolcrib.calls.digest import digest
 from toolcrib.calls.redaction import scrub, shown_arguments, shown_value
-from toolcrib.ledger.encoding import encode_facts
+from toolcrib.ledger.encoding import encode_facts, is_readable
 from toolcrib.ledger.events import CallStarted, CallUnrecorded, ToolInvoked
 from toolcrib.store.store import (
     ApprovalUsed,
@@ -79,7 +79,7 @@ def encode_invoked(call: Call) -> bytes:
         facts["message"] = scrub(call, call.text)
     tool, arguments, value = call.prepared, call.arguments, call.value_json
     is_open = tool is not None and tool.redactor is None
-    if not is_open or call.failure is not None or _has_constants(arguments):
+    if not is_open or call.failure is not None or _is_not_json(arguments):
         arguments = encode_facts(shown_arguments(call))
     if value is None or not is_open:
         value = encode_facts(shown_value(call))
@@ -93,9 +93,11 @@ def encode_invoked(call: Call) -> bytes:
     )
 
 
-def _has_constants(arguments: bytes) -> bool:
-    """Whether there may be a NaN or an Infinity, which the parser takes and JSON has not."""
-    return b"NaN" in arguments or b"Infinity" in arguments
+def _is_not_json(arguments: bytes) -> bool:
+    """Whether they cannot go into a record as they are: there may be a NaN or an Infinity, which
+    the parser takes and JSON has not, or something that no reader of the record takes.
+    """
+    return b"NaN" in arguments or b"Infinity" in arguments or not is_readable(arguments)
 
 
 def _end_facts(call: Call) -> dict[str, Any]:
@@ -117,6 +119,8 @@ def _end_facts(call: Call) -> dict[str, Any]:
         facts.update(depth=call.depth, parent_call_id=call.parent_call_id)
     if call.caller is not None:
         facts.update(principal=call.caller.principal, transport=call.caller.transport)
+    if call.request_digest is not None:
+        facts["request_digest"] = call.request_digest
     if call.artifact_id is not None:
         facts["artifact_id"] = call.artifact_id
         facts["artifact_digest"] = artifact_digest(_kept_text(call))
@@ -235,7 +239,9 @@ def open_call(call: Call, state: OpenCallState, decided: Decided | None = None) 
         call_id=call.call_id,
         tool=call.tool.ref,
         arguments=call.arguments,
+        submitted=None if call.submitted == call.arguments else call.submitted,
         digest=digest(call),
+        request_digest=call.request_digest,
         state=state,
         created_at=call.created_at,
         has_secrets=call.tool.redactor is not None,
@@ -247,4 +253,5 @@ def open_call(call: Call, state: OpenCallState, decided: Decided | None = None) 
         was_edited=call.was_edited,
         decided=decided,
         caller=call.caller or NOBODY,
+        tool_parts=call.tool.identity.parts,
     )

@@ -30,11 +30,27 @@ IN_DOUBT = Verdict(
 )
 
 
-def request_for(call: Call, verdict: Verdict) -> ApprovalRequest:
-    """A new request about a frozen call, bound to its digest."""
+CHANGED = Verdict(
+    "ask",
+    "tool_changed",
+    "The tool has changed since this call was made; no earlier decision counts.",
+)
+
+
+def request_for(
+    call: Call,
+    verdict: Verdict,
+    *,
+    changes: tuple[str, ...] = (),
+    supersedes: str | None = None,
+) -> ApprovalRequest:
+    """A new request about a frozen call, bound to its digest. `changes` say what is new about the
+    tool, in place of the request `supersedes`.
+    """
     session = call.session
     now = session.clock()
     limit = verdict.deadline_seconds
+    names = call.tool.params.names
     return ApprovalRequest(
         approval_id=f"apr_{uuid.uuid4().hex[:16]}",
         session_id=session.session_id,
@@ -47,7 +63,11 @@ def request_for(call: Call, verdict: Verdict) -> ApprovalRequest:
         created_at=now,
         deadline=None if limit is None else now + limit,
         parameters=call.tool.declaration.parameters,
+        argument_names=dict(names.spellings) if names is not None else {},
         metadata=_metadata(call),
+        changes=changes,
+        supersedes=supersedes,
+        tool_parts=dict(call.tool.identity.parts),
         parent_call_id=call.parent_call_id,
         turn=call.turn,
         caller=call.caller or NOBODY,

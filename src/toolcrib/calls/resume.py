@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
+from toolcrib.approval.decision import Deny, Expire
 from toolcrib.calls.call import Call, calls_of
 from toolcrib.calls.outcome import run_all
-from toolcrib.calls.validate import parse_arguments
+from toolcrib.calls.recorded_call import request_digest
+from toolcrib.calls.validate import RawArguments, encode_arguments, take, take_again
 from toolcrib.errors import CallEnded, UsageError
 from toolcrib.ledger.events import ToolUnavailable
 from toolcrib.store.store import ask_store
+from toolcrib.tools.identity import changes_between
 
 if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from toolcrib.calls.tool_table import ToolTable
     from toolcrib.session.session import Session
     from toolcrib.store.store import FiledApproval, OpenCall
+    from toolcrib.tools.identity import ToolRef
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 
 class Resumption:
@@ -37,12 +42,18 @@ class Resumption:
         taken = await self._claim_all(None if call_ids is None else set(call_ids))
         return await run_all([lambda call=call: self._take_up(call, deadline) for call in taken])
 
-    async def resume_one(self, call_id: str, name: str, deadline: float | None = None) -> Outcome:
-        """Go on with one open call, which must be of the tool `name`."""
+    async def resume_one(
+        self, call_id: str, name: str, arguments: RawArguments, deadline: float | None = None
+    ) -> Outcome:
+        """Go on with one open call, which must be of the tool `name` and must have been asked for
+        with these arguments, unless they are None.
+        """
         open_call = await self._claim_one(call_id)
-        if open_call.tool.name != name:
+        try:
+            _check_same(open_call, name, arguments)
+        except UsageError:
             self._calls.claimed.discard(call_id)
-            raise UsageError(f"call {call_id!r} is of {open_call.tool.name!r}, not of {name!r}")
+            raise
         return await self._take_up(open_call, deadline)
 
     async def withdraw(self, call_id: str) -> Outcome:
@@ -124,7 +135,9 @@ class Resumption:
             caller=open_call.caller,
             deadline=deadline,
         )
+        call.submitted = open_call.submitted or open_call.arguments
         call.approval_id = open_call.approval_id
+        call.request_digest = open_call.request_digest
         call.attempt = open_call.attempt
         call.was_edited = open_call.was_edited
         call.depth = open_call.depth
@@ -144,10 +157,13 @@ class Resumption:
         """Decide whether the call runs. Whatever is not clear here ends it."""
         from toolcrib.calls.request import is_about_doubt
 
-        await self._check_tool(call, open_call)
+        tool = await self._tool_of_now(call, open_call)
         self._check_caller(call, open_call)
-        call.params = parse_arguments(call, call.arguments)
         filed = await self._filed(open_call)
+        if call.prepared is None:
+            await self._ask_again(call, open_call, tool, filed)
+            return
+        take_again(call)
         is_asked_about_doubt = filed is not None and is_about_doubt(filed.request)
         is_open = filed is not None and filed.state != "used"
         if open_call.decided is not None:
@@ -184,11 +200,45 @@ class Resumption:
         if not call.tool.tool.is_idempotent:
             await self._gate.get().ask_about_doubt(call)
 
-    async def _check_tool(self, call: Call, open_call: OpenCall) -> None:
-        """A decision was about one version of one tool; nothing else may run in its name."""
-        if call.prepared is not None:
-            return
-        why = "is gone" if self._table.get(open_call.tool.name) is None else "has changed"
+    async def _ask_again(
+        self, call: Call, open_call: OpenCall, tool: PreparedTool, filed: FiledApproval | None
+    ) -> None:
+        """Take up a call whose tool has changed: a no still counts, anything else is asked anew."""
+        from toolcrib.calls.request import is_about_doubt
+
+        is_asked_about_doubt = filed is not None and is_about_doubt(filed.request)
+        is_doubt = open_call.state == "in_doubt" or is_asked_about_doubt
+        decided = open_call.decided or (filed.decided if filed is not None else None)
+        is_open = open_call.decided is not None or (filed is not None and filed.state != "used")
+        if decided is not None and is_open and isinstance(decided.decision, Deny | Expire):
+            await self._gate.get().refuse(call, decided, is_doubt=is_asked_about_doubt)
+        self._path.adopt(call, tool)
+        try:
+            take(call, call.submitted)
+        except CallEnded:
+            await self._end_unavailable(call, open_call, "has changed")
+        call.freeze()
+        changes = changes_between(open_call.tool_parts, tool.identity.parts)
+        earlier = filed if is_open else None
+        await self._gate.get().ask_again(call, changes, earlier, is_doubt=is_doubt)
+
+    async def _tool_of_now(self, call: Call, open_call: OpenCall) -> PreparedTool:
+        """The tool that goes by the name of the call's. A decision was about one tool; another one
+        of that name, or of another major version, does not run in its place, however it is asked
+        about.
+        """
+        tool = self._table.get(open_call.tool.name)
+        if tool is None:
+            await self._end_unavailable(call, open_call, "is gone")
+        elif call.prepared is None and not _can_take_over(tool, open_call):
+            await self._end_unavailable(call, open_call, "has changed")
+        else:
+            return tool
+        raise AssertionError("the call has ended")
+
+    async def _end_unavailable(self, call: Call, open_call: OpenCall, why: str) -> None:
+        call.prepared = None
+        call.frozen_ref, call.digest_cache = open_call.tool, open_call.digest
         session = self._session
         await session.record(
             ToolUnavailable(
@@ -202,4 +252,30 @@ class Resumption:
         raise CallEnded(
             "unavailable",
             f"`{call.name}` {why} since this call was made; the model has to call again.",
+        )
+
+
+def _can_take_over(tool: PreparedTool, open_call: OpenCall) -> bool:
+    """Whether people can be asked about running this tool for a call of an earlier one."""
+    old, new = open_call.tool, tool.ref
+    is_akin = (old.id, _major(old)) == (new.id, _major(new))
+    # With other arguments it may not know which of those of the call are secret.
+    knows_secrets = open_call.tool_parts.get("arguments") == tool.identity.parts["arguments"]
+    return is_akin and (knows_secrets or not open_call.has_secrets)
+
+
+def _major(tool: ToolRef) -> str:
+    return tool.version.partition(".")[0]
+
+
+def _check_same(open_call: OpenCall, name: str, arguments: RawArguments) -> None:
+    call_id, first = open_call.call_id, open_call.request_digest
+    if open_call.tool.name != name:
+        raise UsageError(f"call {call_id!r} is of {open_call.tool.name!r}, not of {name!r}")
+    if arguments is None or first is None:
+        return
+    if request_digest(name, encode_arguments(arguments)) != first:
+        raise UsageError(
+            f"call {call_id!r} waits, and was asked for with other arguments; leave them out to go "
+            "on with it, or give every call an id of its own"
         )

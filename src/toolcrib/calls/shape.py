@@ -17,7 +17,13 @@ from toolcrib.calls.redaction import (
 )
 from toolcrib.errors import ToolTimeout
 from toolcrib.failures import Failure
-from toolcrib.ledger.encoding import encode_value, rendered
+from toolcrib.ledger.encoding import (
+    DEEPEST,
+    MOST_DIGITS,
+    encode_value,
+    is_readable,
+    rendered,
+)
 from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
@@ -32,8 +38,10 @@ logger = logging.getLogger(__name__)
 READER = "read_artifact"
 """The tool of `toolcrib.tools.artifacts`, by its name: nobody should have to import it."""
 
-DEEPEST = 200
-"""How deep JSON may be nested for its parser; fewer brackets cannot be deeper."""
+_UNREADABLE = (
+    f"it cannot be read back: it is nested more than {DEEPEST} deep, or holds a number of more "
+    f"than {MOST_DIGITS} digits"
+)
 
 
 def shape(call: Call, default_max_chars: int, table: ToolTable) -> None:
@@ -74,9 +82,8 @@ def _render(call: Call) -> None:
             call.failure = Failure("tool_error", message or f"`{call.name}` failed.")
     try:
         call.value_json = encoded = encode_value(value)
-        # What is short cannot be deep, and need not be counted.
-        if len(encoded) > DEEPEST:
-            _check_depth(encoded)
+        if not is_readable(encoded):
+            raise PydanticSerializationError(_UNREADABLE)
         call.text = _checked(message) if message else _text(value, call, encoded)
     except PydanticSerializationError as error:
         _refuse(call, value, str(error))
@@ -97,14 +104,6 @@ def _render_text(call: Call, value: str) -> None:
         return
     call.text = call.text_value = value
     call.is_plain_text = True
-
-
-def _check_depth(encoded: bytes) -> None:
-    if encoded.count(b"[") + encoded.count(b"{") > DEEPEST:
-        try:
-            from_json(encoded)
-        except ValueError as error:
-            raise PydanticSerializationError(f"it cannot be read back: {error}") from None
 
 
 def _checked(text: object) -> str:

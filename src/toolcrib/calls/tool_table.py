@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import CallEnded, DuplicateTool
-from toolcrib.tools.prepared_tool import Declaration, PreparedTool, prepare
+from toolcrib.tools.prepared_tool import Declaration, PreparedTool, prepare, registered_as
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
+    from toolcrib.tools.identity import BindTo
 
 
 class ToolTable:
@@ -19,12 +21,29 @@ class ToolTable:
     it started with.
     """
 
-    def __init__(self, tools: Iterable[Any] = ()) -> None:
+    def __init__(self, tools: Iterable[Any] = (), *, bind_to: BindTo = "code") -> None:
+        self._bind_to: BindTo = bind_to
+        self._registrations: dict[str, list[object]] = {}
         self._current: dict[str, PreparedTool] = {}
         for tool in tools:
-            self._insert(tool if isinstance(tool, PreparedTool) else prepare(tool))
+            self._insert(self._prepare(tool))
         self._pinned = self._current
         self._declarations: tuple[Declaration, ...] | None = None
+
+    def _prepare(self, tool: Any) -> PreparedTool:
+        """Prepare a tool. Of those whose code is not wholly known, each handler in the table gets a
+        digest of its own, so that a swap is noticed.
+        """
+        prepared = prepare(tool, bind_to=self._bind_to)
+        if prepared.identity.is_whole:
+            return prepared
+        handlers = self._registrations.setdefault(prepared.ref.digest, [])
+        handler = prepared.tool.handler
+        number = next((at for at, known in enumerate(handlers) if _is_same(known, handler)), None)
+        if number is None:
+            number = len(handlers)
+            handlers.append(handler)
+        return prepared if number == 0 else registered_as(prepared, number + 1)
 
     def _insert(self, prepared: PreparedTool) -> None:
         name = prepared.ref.name
@@ -34,14 +53,14 @@ class ToolTable:
 
     def add(self, tool: Any) -> PreparedTool:
         """Register a tool. Raises `DuplicateTool` when the name is taken."""
-        prepared = prepare(tool)
+        prepared = self._prepare(tool)
         self._current = dict(self._current)
         self._insert(prepared)
         return prepared
 
     def replace(self, tool: Any) -> tuple[PreparedTool | None, PreparedTool]:
         """Register a tool in place of whatever has its name; returns the old one and the new."""
-        prepared = prepare(tool)
+        prepared = self._prepare(tool)
         old = self._current.get(prepared.ref.name)
         self._current = {**self._current, prepared.ref.name: prepared}
         return old, prepared
@@ -91,3 +110,9 @@ class ToolTable:
             return f"There is no tool named {name!r}; this session has no tools."
         names = ", ".join(self._pinned)
         return f"There is no tool named {name!r}. The tools are: {names}."
+
+
+def _is_same(first: object, second: object) -> bool:
+    # Each look at a method of an object makes another method, equal to the last.
+    are_methods = isinstance(first, MethodType) and isinstance(second, MethodType)
+    return first is second or (are_methods and first == second)

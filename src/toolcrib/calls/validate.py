@@ -1,4 +1,4 @@
-"""Stage two, validate: raw arguments become typed params."""
+"""Stage two, validate: raw arguments become typed params, and those canonical JSON."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from pydantic_core import PydanticSerializationError, to_json
 from toolcrib.calls.digest import digest
 from toolcrib.errors import CallEnded, UsageError
 from toolcrib.failures import Fault
+from toolcrib.ledger.encoding import is_deeper
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
+
+MAX_DEPTH = 150
+"""How deep arguments may be nested: approval requests and states hold them, and are deeper."""
 
 RawArguments = bytes | str | Mapping[str, Any] | None
 """Arguments as they arrive: JSON text, or a mapping that will be turned into JSON."""
@@ -53,18 +57,67 @@ def validate(call: Call, max_bytes: int) -> None:
             "invalid_arguments",
             f"The arguments of `{call.name}` are {size} bytes; at most {max_bytes} are taken.",
         )
-    try:
-        call.params = call.tool.parse(call.arguments)
-    except Exception as error:
-        raise _invalid(call, error, "") from None
+    check_depth(call)
+    take(call, call.arguments)
 
 
-def parse_arguments(call: Call, arguments: bytes, *, after: str = "") -> Any:
-    """Typed params from JSON, or `CallEnded` naming every fault by JSON pointer."""
+def check_depth(call: Call) -> None:
+    """End a call whose arguments are so deep that what holds them could not be read back."""
+    if is_deeper(call.arguments, MAX_DEPTH):
+        raise CallEnded(
+            "invalid_arguments",
+            f"The arguments of `{call.name}` are nested more than {MAX_DEPTH} deep.",
+        )
+
+
+def take(call: Call, submitted: bytes, *, after: str = "") -> None:
+    """Make `submitted` the arguments of the call: its params, and their canonical JSON.
+
+    Ends the call, naming every fault by JSON pointer, when they are not valid.
+    """
     try:
-        return call.tool.parse(arguments)
+        call.params = params = call.tool.parse(submitted)
     except Exception as error:
         raise _invalid(call, error, after) from None
+    try:
+        call.arguments = call.tool.dump(params)
+    except Exception as error:
+        raise _unwritable(call, error) from None
+    call.submitted = submitted
+
+
+def take_again(call: Call) -> None:
+    """Make the params of a frozen call anew: exactly those that were decided on, or the call ends.
+
+    Validators that change their own results give them again from what was submitted; a default
+    that is new each time is found in the canonical form.
+    """
+    frozen, submitted = call.arguments, call.submitted
+    fault: CallEnded | None = None
+    for source in (submitted, frozen):
+        try:
+            take(call, source)
+        except CallEnded as ended:
+            fault = fault or ended
+        else:
+            if call.arguments == frozen:
+                return
+        call.arguments, call.submitted, call.params = frozen, submitted, None
+    raise fault or CallEnded(
+        "unavailable",
+        f"Validation makes other arguments for `{call.name}` than those that were frozen; the "
+        "model has to call again.",
+    )
+
+
+def _unwritable(call: Call, error: Exception) -> CallEnded:
+    # Only the error's name: its text may quote the value.
+    return CallEnded(
+        "invalid_arguments",
+        f"The arguments of `{call.name}` have a type that cannot be written as JSON "
+        f"({type(error).__name__}), so nobody can judge them; nothing ran. Whoever wrote the tool "
+        "has to give the type a serializer (pydantic.PlainSerializer).",
+    )
 
 
 def _invalid(call: Call, error: Exception, after: str) -> CallEnded:

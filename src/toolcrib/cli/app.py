@@ -57,6 +57,7 @@ COMMANDS: Final = {
     "approvals": "toolcrib.cli.approvals:app",
     "grants": "toolcrib.cli.grants:app",
     "sessions": "toolcrib.cli.sessions:app",
+    "tokens": "toolcrib.cli.tokens:app",
     "policy": "toolcrib.cli.policy:app",
     "audit": "toolcrib.cli.audit:app",
     "support": "toolcrib.cli.support:support",

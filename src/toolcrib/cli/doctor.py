@@ -136,19 +136,26 @@ def check_keys() -> Iterator[CheckResult]:
 
 
 def check_token_file() -> Iterator[CheckResult]:
-    """Whether the token file is valid."""
-    from toolcrib.serving.tokens import default_token_file, read_tokens
+    """Whether the files of the owner's token and of everybody else's are valid."""
+    from toolcrib.serving.tokens import (
+        TokenFile,
+        default_token_file,
+        default_tokens_file,
+        owner_token,
+    )
 
-    path = default_token_file()
-    if not path.exists():
-        yield CheckResult("token file", "absent", f"{path} is created by the first `serve --http`")
-        return
+    path, others = default_token_file(), TokenFile(default_tokens_file())
     try:
-        read_tokens(path)
+        if path.exists():
+            owner_token(path)
+            yield CheckResult("token file", "ok", str(path))
+        else:
+            text = f"{path} is created by the first `serve --http`"
+            yield CheckResult("token file", "absent", text)
+        if count := len(others.records()):
+            yield CheckResult("tokens", "ok", f"{others.path} has {count}")
     except UsageError as error:
         yield CheckResult("token file", "failure", str(error))
-    else:
-        yield CheckResult("token file", "ok", str(path))
 
 
 def check_port(port: int) -> Iterator[CheckResult]:

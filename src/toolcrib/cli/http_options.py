@@ -1,47 +1,324 @@
-"""The options of `serve --http`, and serving with them."""
+"""The options of commands that serve over HTTP, and serving a runtime with them.
+
+`takes_access_options` adds the options that say who may use a server; the command gets their
+values as one `ServerOptions`.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
 
 import typer
 
 from toolcrib.cli.output import redirected_stdout, require_extra, show_note
 from toolcrib.cli.runtime_options import RuntimeOptions, run_hosted
 from toolcrib.cli.service import TOKEN_VARIABLE
+from toolcrib.errors import UsageError
 from toolcrib.transports.mcp.options import ElicitedApproval, McpOptions
 
 if TYPE_CHECKING:
+    from toolcrib.runtime.principal import Role
     from toolcrib.runtime.runtime import Runtime
-    from toolcrib.serving.tokens import Tokens
+    from toolcrib.serving.access import AccessOptions
+    from toolcrib.serving.listener import TlsFiles
+    from toolcrib.serving.oidc import OidcIssuer
     from toolcrib.transports.mcp.server import McpServer
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8420
+OWNER_TOKEN_VARIABLE: Final = "TOOLCRIB_OWNER_TOKEN"
+"""The owner's token of a server. Not the variable of clients, or whoever starts a server with
+somebody's token in the environment would make that the owner's.
+"""
 
 Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")]
 Port = Annotated[
     int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any free one.")
 ]
-ServerTokens = Annotated[
-    Path | None,
-    typer.Option(
-        "--token-file", metavar="FILE", help="The tokens; on loopback created if missing."
+
+
+def _option(*names: str, metavar: str, text: str) -> Any:
+    return typer.Option(*names, metavar=metavar, help=text)
+
+
+_ACCESS_OPTIONS: Final[dict[str, tuple[Any, object]]] = {
+    "host": (Host, DEFAULT_HOST),
+    "port": (Port, DEFAULT_PORT),
+    "token_file": (
+        Annotated[
+            Path | None,
+            _option(
+                "--token-file",
+                metavar="FILE",
+                text="The owner's token; on loopback created if missing.",
+            ),
+        ],
+        None,
     ),
-]
-AllowHost = Annotated[
-    list[str] | None,
-    typer.Option("--allow-host", metavar="NAME", help="A Host header to accept; may be repeated."),
-]
-AllowOrigin = Annotated[
-    list[str] | None,
-    typer.Option("--allow-origin", metavar="ORIGIN", help="Pages to accept; may be repeated."),
-]
+    "tokens": (
+        Annotated[
+            Path | None,
+            _option(
+                "--tokens", metavar="FILE", text="Everybody else's tokens, of `toolcrib tokens`."
+            ),
+        ],
+        None,
+    ),
+    "allow_host": (
+        Annotated[
+            list[str] | None,
+            _option(
+                "--allow-host", metavar="NAME", text="A Host header to accept; may be repeated."
+            ),
+        ],
+        None,
+    ),
+    "allow_origin": (
+        Annotated[
+            list[str] | None,
+            _option("--allow-origin", metavar="ORIGIN", text="Pages to accept; may be repeated."),
+        ],
+        None,
+    ),
+    "public_url": (
+        Annotated[
+            str | None,
+            _option(
+                "--public-url", metavar="URL", text="Where clients reach the server; for sign-in."
+            ),
+        ],
+        None,
+    ),
+    "tls_cert": (
+        Annotated[
+            Path | None,
+            _option("--tls-cert", metavar="FILE", text="Serve over TLS: the certificate chain."),
+        ],
+        None,
+    ),
+    "tls_key": (
+        Annotated[
+            Path | None, _option("--tls-key", metavar="FILE", text="The certificate's private key.")
+        ],
+        None,
+    ),
+    "trusted_proxy": (
+        Annotated[
+            list[str] | None,
+            _option(
+                "--trusted-proxy",
+                metavar="CIDR",
+                text="Believe X-Forwarded-For, -Proto and -Host from there; may be repeated.",
+            ),
+        ],
+        None,
+    ),
+    "oidc_issuer": (
+        Annotated[
+            str | None,
+            _option("--oidc-issuer", metavar="URL", text="Accept JWTs of this OpenID issuer."),
+        ],
+        None,
+    ),
+    "oidc_audience": (
+        Annotated[
+            list[str] | None,
+            _option(
+                "--oidc-audience",
+                metavar="NAME",
+                text="The audience of JWTs for this server, besides its public URL.",
+            ),
+        ],
+        None,
+    ),
+    "oidc_groups_claim": (
+        Annotated[
+            str,
+            _option("--oidc-groups-claim", metavar="CLAIM", text="The claim with the groups."),
+        ],
+        "groups",
+    ),
+    "oidc_name_claim": (
+        Annotated[
+            str, _option("--oidc-name-claim", metavar="CLAIM", text="The claim with the name.")
+        ],
+        "sub",
+    ),
+    "oidc_role": (
+        Annotated[
+            list[str] | None,
+            _option(
+                "--oidc-role",
+                metavar="GROUP=ROLE",
+                text="The role of a group; '*=ROLE' is everybody's. May be repeated.",
+            ),
+        ],
+        None,
+    ),
+    "oidc_scope": (
+        Annotated[
+            list[str] | None,
+            _option("--oidc-scope", metavar="SCOPE", text="A scope that JWTs must have."),
+        ],
+        None,
+    ),
+}
+"""The type and the default of each option."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """Where a server listens, who may use it, and how they prove it."""
+
+    host: str
+    port: int
+    token_file: Path | None = None
+    tokens: Path | None = None
+    allow_host: Sequence[str] | None = None
+    allow_origin: Sequence[str] | None = None
+    public_url: str | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    trusted_proxy: Sequence[str] | None = None
+    oidc_issuer: str | None = None
+    oidc_audience: Sequence[str] | None = None
+    oidc_groups_claim: str = "groups"
+    oidc_name_claim: str = "sub"
+    oidc_role: Sequence[str] | None = None
+    oidc_scope: Sequence[str] | None = None
+
+    def access(self) -> AccessOptions:
+        """Who may use the server. Raises `UsageError`."""
+        from toolcrib.serving.tokens import Token, Tokens, default_tokens_file
+
+        owner = None if self.token_file else os.environ.get(OWNER_TOKEN_VARIABLE)
+        return {
+            "tokens": Tokens([Token(owner)]) if owner else None,
+            "token_file": self.token_file,
+            "tokens_file": self.tokens or default_tokens_file(),
+            "issuers": [issuer] if (issuer := self._issuer()) else [],
+            "public_url": self.public_url,
+            "trusted_proxies": self.trusted_proxy or (),
+            "allowed_hosts": self._hosts(),
+            "allowed_origins": self.allow_origin or None,
+        }
+
+    def tls(self) -> TlsFiles | None:
+        """The certificate and its key. Raises `UsageError` when one is without the other."""
+        from toolcrib.serving.listener import TlsFiles
+
+        if self.tls_cert is None and self.tls_key is None:
+            return None
+        if self.tls_cert is None or self.tls_key is None:
+            raise UsageError("--tls-cert and --tls-key go together; give both")
+        return TlsFiles(self.tls_cert, self.tls_key)
+
+    def announce(self, url: str) -> None:
+        """Tell the person where the server is, where its token is, and what is not safe."""
+        from toolcrib.serving.origins import is_loopback
+
+        show_note(f"serving on {url}")
+        show_note(f"the owner's token is {self._token_place()}")
+        if os.environ.get(TOKEN_VARIABLE):
+            show_note(
+                f"{TOKEN_VARIABLE} is the token of clients and is not used here; a server's owner "
+                f"has {OWNER_TOKEN_VARIABLE}",
+                "yellow",
+            )
+        if not is_loopback(self.host) and self.tls_cert is None and not self.trusted_proxy:
+            show_note(
+                f"WARNING: {self.host} is reachable from other machines WITHOUT ENCRYPTION: "
+                "whoever sees the traffic has the tokens. Give --tls-cert and --tls-key, or put a "
+                "TLS proxy in front and name it with --trusted-proxy.",
+                "red",
+            )
+
+    def _token_place(self) -> str:
+        from toolcrib.serving.origins import is_loopback
+        from toolcrib.serving.tokens import default_token_file
+
+        if self.token_file is None and os.environ.get(OWNER_TOKEN_VARIABLE):
+            return f"that of {OWNER_TOKEN_VARIABLE}"
+        if self.token_file is None and not is_loopback(self.host):
+            return "not set; others log in with their own"
+        return f"in {self.token_file or default_token_file()}"
+
+    def _hosts(self) -> list[str] | None:
+        """The accepted Host headers: the configured ones, and the server's own."""
+        from toolcrib.serving.origins import LOOPBACK_HOSTS
+
+        if not self.allow_host:
+            return None
+        own = f"[{self.host}]" if ":" in self.host else self.host
+        return [*LOOPBACK_HOSTS, own, *self.allow_host]
+
+    def _issuer(self) -> OidcIssuer | None:
+        from toolcrib.serving.oidc import OidcIssuer
+
+        if self.oidc_issuer is None:
+            if self.oidc_role or self.oidc_audience or self.oidc_scope:
+                raise UsageError("--oidc-role, --oidc-audience and --oidc-scope need --oidc-issuer")
+            return None
+        require_extra("oidc", "--oidc-issuer")
+        roles: dict[str, set[Role]] = {}
+        for pair in self.oidc_role or ():
+            group, _, role = pair.rpartition("=")
+            if not group or not role:
+                raise UsageError(f"--oidc-role {pair[:80]!r}: write GROUP=ROLE")
+            roles.setdefault(group, set()).add(cast("Role", role))
+        return OidcIssuer(
+            url=self.oidc_issuer,
+            audiences=tuple(self.oidc_audience or ()),
+            default_roles=roles.pop("*", ()),
+            roles=roles,
+            groups_claim=self.oidc_groups_claim,
+            name_claim=self.oidc_name_claim,
+            required_scopes=tuple(self.oidc_scope or ()),
+        )
+
+
+def takes_access_options(
+    *, port: int = DEFAULT_PORT
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the options of a server to a command, which gets them as its parameter `server`."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command, include_extras=True)
+        own = [
+            parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY)
+            for parameter in signature(command).parameters.values()
+            if parameter.name != "server"
+        ]
+        shared = [
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                annotation=kind,
+                default=port if name == "port" else default,
+            )
+            for name, (kind, default) in _ACCESS_OPTIONS.items()
+        ]
+
+        @functools.wraps(command)
+        def with_options(**values: Any) -> None:
+            server = ServerOptions(**{name: values.pop(name) for name in _ACCESS_OPTIONS})
+            command(server=server, **values)
+
+        # Typer reads a command's options from its signature and its annotations.
+        parameters = [*own, *shared]
+        described: Any = with_options
+        described.__signature__ = Signature(parameters)
+        described.__annotations__ = {each.name: each.annotation for each in parameters}
+        return with_options
+
+    return decorate
 
 
 ApproveByElicitation = Annotated[
@@ -54,46 +331,25 @@ ApproveByElicitation = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class HttpOptions:
-    """Where a server listens, and which clients it accepts."""
-
-    host: str
-    port: int
-    token_file: Path | None = None
-    allowed_hosts: Sequence[str] = ()
-    allowed_origins: Sequence[str] = ()
-
-
 def serve_over_http(
-    options: RuntimeOptions, http: HttpOptions, approval: ElicitedApproval = "role"
+    options: RuntimeOptions, server: ServerOptions, approval: ElicitedApproval = "role"
 ) -> None:
     """Serve until SIGINT or SIGTERM. A fault in the options ends the command with status 1."""
-    from toolcrib.serving.origins import is_loopback
-
     require_extra("server", "serve --http")
-    has_token = http.token_file is not None or bool(os.environ.get(TOKEN_VARIABLE))
-    if not is_loopback(http.host) and not has_token:
-        raise typer.BadParameter(
-            f"{http.host} can be reached from other machines; set tokens with --token-file FILE "
-            f"or {TOKEN_VARIABLE}, or listen on 127.0.0.1"
-        )
 
     async def serve(runtime: Runtime) -> None:
         from toolcrib.transports.http import serve_http
 
-        tokens = _chosen_tokens(http)
+        access, tls = server.access(), server.tls()
         async with runtime:
             await serve_http(
                 runtime,
-                http.host,
-                http.port,
-                tokens=tokens,
-                token_file=http.token_file,
-                allowed_hosts=_accepted_hosts(http),
-                allowed_origins=http.allowed_origins or None,
-                on_ready=lambda url: _announce(url, _token_place(http)),
+                server.host,
+                server.port,
+                tls=tls,
+                on_ready=lambda url: _announce(url, server),
                 mcp=_mcp(runtime, approval),
+                **access,
             )
 
     with redirected_stdout():
@@ -116,37 +372,6 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return uvloop.new_event_loop
 
 
-def _chosen_tokens(http: HttpOptions) -> Tokens | None:
-    """The configured tokens; None for a file that is created on loopback."""
-    from toolcrib.serving.origins import is_loopback
-    from toolcrib.serving.tokens import Token, Tokens, read_tokens
-
-    if http.token_file is not None:
-        is_created = is_loopback(http.host) and not http.token_file.exists()
-        return None if is_created else read_tokens(http.token_file)
-    token = os.environ.get(TOKEN_VARIABLE)
-    return Tokens([Token(token)]) if token else None
-
-
-def _accepted_hosts(http: HttpOptions) -> list[str] | None:
-    """The accepted Host headers: the configured ones, and the server's own."""
-    from toolcrib.serving.origins import LOOPBACK_HOSTS
-
-    if not http.allowed_hosts:
-        return None
-    own = f"[{http.host}]" if ":" in http.host else http.host
-    return [*LOOPBACK_HOSTS, own, *http.allowed_hosts]
-
-
-def _token_place(http: HttpOptions) -> str:
-    from toolcrib.serving.tokens import default_token_file
-
-    if http.token_file is None and os.environ.get(TOKEN_VARIABLE):
-        return f"the token is that of {TOKEN_VARIABLE}"
-    return f"the token is in {http.token_file or default_token_file()}"
-
-
-def _announce(url: str, where: str) -> None:
-    show_note(f"serving on {url}")
-    show_note(where)
+def _announce(url: str, server: ServerOptions) -> None:
+    server.announce(url)
     show_note(f"the API is described at {url}/openapi.json; stop with Ctrl-C")

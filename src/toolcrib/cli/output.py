@@ -101,6 +101,7 @@ EXTRAS: Final = {
     "code": ("matplotlib", "pandas"),
     "llama": ("xllamacpp",),
     "mcp": ("mcp",),
+    "oidc": ("cryptography", "httpx2", "jwt"),
     "openai": ("openai",),
     "pydantic-ai": ("pydantic_ai",),
     "reload": ("watchfiles",),

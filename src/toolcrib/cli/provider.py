@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from toolcrib.cli.http_options import AllowHost, AllowOrigin, Host, Port, ServerTokens
+from toolcrib.cli.http_options import (
+    OWNER_TOKEN_VARIABLE,
+    ServerOptions,
+    takes_access_options,
+)
 from toolcrib.cli.output import fail, redirected_stdout, require_extra, show, show_note
-from toolcrib.cli.service import TOKEN_VARIABLE
 from toolcrib.errors import Refused, UsageError
 
 if TYPE_CHECKING:
     from toolcrib.embedded.backend import ModelBackend
     from toolcrib.embedded.provider import EmbeddedProvider
     from toolcrib.embedded.web.source import WebSearchSource
-    from toolcrib.serving.tokens import Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +89,6 @@ def web_of(folders: Sequence[str], searxng: str | None) -> list[WebSearchSource]
 DEFAULT_PORT: Final = 8421
 
 
-@dataclass(frozen=True, slots=True)
-class _ServerOptions:
-    host: str
-    port: int
-    token_file: Path | None
-    hosts: list[str] | None
-    origins: list[str] | None
-
-
 BackendName = Annotated[
     str,
     typer.Option(
@@ -142,7 +135,9 @@ AllowEgress = Annotated[
 ShowToken = Annotated[bool, typer.Option("--show-token", help="Print the token on stdout.")]
 
 
+@takes_access_options(port=DEFAULT_PORT)
 def provider(
+    server: ServerOptions,
     backend: BackendName,
     base_url: BaseUrl = None,
     model: ModelName = None,
@@ -153,12 +148,7 @@ def provider(
     allow_network: AllowNetwork = False,
     allow_unconfined: AllowUnconfined = False,
     allow_egress: AllowEgress = None,
-    host: Host = "127.0.0.1",
-    port: Port = DEFAULT_PORT,
-    token_file: ServerTokens = None,
     show_token: ShowToken = False,
-    allow_host: AllowHost = None,
-    allow_origin: AllowOrigin = None,
 ) -> None:
     """Serve the Responses API with hosted tools that run on this machine.
 
@@ -174,7 +164,6 @@ def provider(
     require_extra("server", "provider")
     require_extra("openai", "provider")
     options = BackendOptions(backend, base_url, model, api_key_env)
-    server_options = _ServerOptions(host, port, token_file, allow_host, allow_origin)
     try:
         model_backend, sources = backend_of(options), web_of(web or (), searxng)
         embedded = _create(
@@ -186,9 +175,9 @@ def provider(
             allow_egress=allow_egress or (),
         )
         if show_token:
-            show(_secret(server_options))
+            show(_secret(server))
         with redirected_stdout():
-            asyncio.run(_serve(embedded, model_backend, server_options, data))
+            asyncio.run(_serve(embedded, model_backend, server, data))
     except (Refused, UsageError, OSError) as error:
         fail(str(error))
 
@@ -219,65 +208,36 @@ def _create(
 async def _serve(
     embedded: EmbeddedProvider,
     model_backend: ModelBackend,
-    server_options: _ServerOptions,
+    server: ServerOptions,
     data: Path | None,
 ) -> None:
     from toolcrib.embedded.server import serve_provider
-    from toolcrib.serving.origins import LOOPBACK_HOSTS
 
-    tokens = _given_tokens(server_options)
+    access, tls = server.access(), server.tls()
 
     def tell(url: str) -> None:
         scripted = ", a written scenario" if model_backend.is_scripted else ""
-        show_note(f"serving on {url}")
+        server.announce(url)
         show_note(f"the model is {model_backend.name}{scripted}")
-        show_note(f"the token is {_token_place(server_options)}")
         show_note(
             f"state is kept in {data}" if data else "nothing is kept; give --data FOLDER for that"
         )
 
     async with embedded:
-        await serve_provider(
-            embedded,
-            server_options.host,
-            server_options.port,
-            tokens=tokens,
-            token_file=server_options.token_file,
-            allowed_hosts=[*LOOPBACK_HOSTS, *server_options.hosts]
-            if server_options.hosts
-            else None,
-            allowed_origins=server_options.origins,
-            on_ready=tell,
-        )
+        await serve_provider(embedded, server.host, server.port, tls=tls, on_ready=tell, **access)
 
 
-def _given_tokens(server_options: _ServerOptions) -> Tokens | None:
-    """Tokens from the options or the environment; None for the default token file."""
-    from toolcrib.serving.tokens import Token, Tokens, read_tokens
-
-    if server_options.token_file is not None:
-        return (
-            read_tokens(server_options.token_file) if server_options.token_file.exists() else None
-        )
-    token = os.environ.get(TOKEN_VARIABLE)
-    return Tokens([Token(token)]) if token else None
-
-
-def _token_place(server_options: _ServerOptions) -> str:
-    from toolcrib.serving.tokens import default_token_file
-
-    if server_options.token_file is None and os.environ.get(TOKEN_VARIABLE):
-        return f"that of {TOKEN_VARIABLE}"
-    return f"in {server_options.token_file or default_token_file()}"
-
-
-def _secret(server_options: _ServerOptions) -> str:
+def _secret(server: ServerOptions) -> str:
     """The owner's token, created if there is none."""
-    from toolcrib.serving.tokens import default_token_file, owner_token, read_or_create_tokens
+    from toolcrib.serving.tokens import (
+        default_token_file,
+        owner_token,
+        read_or_create_owner_token,
+    )
 
-    token = os.environ.get(TOKEN_VARIABLE)
-    if server_options.token_file is None and token:
+    token = os.environ.get(OWNER_TOKEN_VARIABLE)
+    if server.token_file is None and token:
         return token
-    path = server_options.token_file or default_token_file()
-    read_or_create_tokens(path)
+    path = server.token_file or default_token_file()
+    read_or_create_owner_token(path)
     return owner_token(path)

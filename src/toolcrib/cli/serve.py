@@ -11,16 +11,10 @@ from typing import Annotated
 import typer
 
 from toolcrib.cli.http_options import (
-    DEFAULT_HOST,
-    DEFAULT_PORT,
-    AllowHost,
-    AllowOrigin,
     ApproveByElicitation,
-    Host,
-    HttpOptions,
-    Port,
-    ServerTokens,
+    ServerOptions,
     serve_over_http,
+    takes_access_options,
 )
 from toolcrib.cli.output import require_extra
 from toolcrib.cli.runtime_options import (
@@ -35,35 +29,34 @@ from toolcrib.transports.mcp.options import McpOptions
 @takes_runtime_options(
     *HOST_OPTIONS, "adapter", "instructions", "allow_egress", "reload", "approve_own_calls"
 )
+@takes_access_options()
 def serve(
     options: RuntimeOptions,
+    server: ServerOptions,
     http: Annotated[
         bool, typer.Option("--http", help="REST, server-sent events and WebSocket.")
     ] = False,
     stdio: Annotated[
         bool, typer.Option("--stdio", help="JSON-RPC lines on stdin and stdout.")
     ] = False,
-    host: Host = DEFAULT_HOST,
-    port: Port = DEFAULT_PORT,
-    token_file: ServerTokens = None,
-    allow_host: AllowHost = None,
-    allow_origin: AllowOrigin = None,
     approve_by_elicitation: ApproveByElicitation = "role",
 ) -> None:
     """Serve tools to clients, over HTTP or stdio.
 
     It runs until SIGINT or SIGTERM; over stdio also until the client closes its input.
 
-    The token is not printed: it is in a file that only you can read. To listen on an address that
-    other machines can reach, choose one with --token-file or TOOLCRIB_TOKEN.
+    The owner's token is not printed: it is in a file that only you can read, or the one that you
+    set in TOOLCRIB_OWNER_TOKEN. Everybody else gets a token with `toolcrib tokens create`, or signs
+    in with --oidc-issuer. On an address that other machines can reach, one of these is needed.
 
     Example: toolcrib serve --http --host-tools host-tools.yaml --store crib.sqlite3 --reload
+
+    Example: toolcrib serve --http --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
     if http == stdio:
         raise typer.BadParameter("choose a transport: --http or --stdio")
     if http:
-        listener = HttpOptions(host, port, token_file, allow_host or (), allow_origin or ())
-        serve_over_http(options, listener, approve_by_elicitation)
+        serve_over_http(options, server, approve_by_elicitation)
     else:
         _serve_stdio(options)
 

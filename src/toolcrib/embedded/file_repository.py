@@ -109,11 +109,14 @@ class FileRepository:
         self, file_id: str, access: ResourceAccess, param: str | None = None
     ) -> StoredFile:
         """The record of a file. Raises `ApiFault`."""
-        stored = await self._stored(file_id, param)
+        stored = await self.record(file_id, param)
         access.check(stored.owner, missing("File", file_id, param))
         return stored
 
-    async def _stored(self, file_id: str, param: str | None = None) -> StoredFile:
+    async def record(self, file_id: str, param: str | None = None) -> StoredFile:
+        """The record of a file whose use was checked before: by `get`, or when it was added to a
+        vector store. Raises `ApiFault` for one that is gone.
+        """
         row = await self._database.ask(
             lambda connection: connection.execute(
                 "select * from files where id = ?", (file_id,)
@@ -124,11 +127,13 @@ class FileRepository:
         return StoredFile(**dict(row))
 
     async def read(self, file_id: str, param: str | None = None) -> bytes:
-        """The bytes of a file whose use was checked before: by `get`, or when it was added to a
-        vector store. Raises `ApiFault` for one that is gone.
-        """
-        stored = await self._stored(file_id, param)
-        return await asyncio.to_thread(self._path(stored.id).read_bytes)
+        """The bytes of a file whose use was checked before. Raises `ApiFault` if it is gone."""
+        stored = await self.record(file_id, param)
+        return await asyncio.to_thread(self.path(stored).read_bytes)
+
+    def path(self, stored: StoredFile) -> Path:
+        """Where the bytes of a file are."""
+        return self._path(stored.id)
 
     async def list(self, owner: str | None, purpose: str | None = None) -> list[StoredFile]:
         """The files of an owner, or without one all of them; the oldest first."""

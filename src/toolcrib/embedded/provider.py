@@ -19,6 +19,7 @@ from toolcrib.embedded.responses.repository import ResponseRepository
 from toolcrib.embedded.responses.service import ResponseService
 from toolcrib.embedded.responses.tools import HostedKinds
 from toolcrib.embedded.search.index import TextIndex
+from toolcrib.embedded.search.reader import DocumentReader
 from toolcrib.embedded.tools.code_interpreter import CodeInterpreterKind
 from toolcrib.embedded.tools.file_search import FileSearchKind
 from toolcrib.embedded.tools.mcp import McpKind
@@ -138,13 +139,13 @@ class EmbeddedProvider:
         )
         self._stack.push_async_callback(self.containers.close)
         await self.containers.sweep()
-        index = TextIndex(database, self._embedder)
-        self.vector_stores = VectorStoreRepository(database, index, self.files, self._clock)
+        index, reader = TextIndex(database, self._embedder), DocumentReader()
+        self.vector_stores = VectorStoreRepository(database, index, self.files, reader, self._clock)
         self._stack.push_async_callback(self.vector_stores.close)
         await self.vector_stores.recover()
         for place in self._web:
             if isinstance(place, WebFolder):
-                place.use(database, self._embedder)
+                place.use(database, self._embedder, reader)
         kinds = HostedKinds(
             [
                 CodeInterpreterKind(self.containers),

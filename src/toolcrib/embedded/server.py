@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Unpack
 
 from toolcrib.embedded.http.bodies import MAX_BODY, PRINCIPAL, READ_METHODS
 from toolcrib.errors import Refused
-from toolcrib.serving.auth import AuthMiddleware, principal_of, refuse
-from toolcrib.serving.listener import STALL_SECONDS, Listener
-from toolcrib.serving.origins import AllowedOrigins, check_bind, own_hosts
-from toolcrib.serving.tokens import Tokens, default_token_file, read_or_create_tokens
+from toolcrib.serving.access import AccessOptions, create_access
+from toolcrib.serving.auth import principal_of, refuse
+from toolcrib.serving.listener import STALL_SECONDS, Listener, TlsFiles
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -30,9 +28,8 @@ _READERS: Final[tuple[Role, ...]] = ("caller", "auditor")
 class ProviderServer(Listener):
     """Serves a started provider from `async with` on. The caller closes the provider.
 
-    Without `tokens` the server reads `token_file`, creates it if it is missing, and requires a
-    loopback `host`. A principal reaches what it has made itself; an auditor reads everything and
-    changes nothing, an admin may do everything.
+    The access options say who may use it; without them, the owner. A principal reaches what it has
+    made itself; an auditor reads everything and changes nothing, an admin may do everything.
     """
 
     def __init__(
@@ -41,25 +38,20 @@ class ProviderServer(Listener):
         *,
         host: str = "127.0.0.1",
         port: int = DEFAULT_PORT,
-        tokens: Tokens | None = None,
-        token_file: Path | None = None,
-        allowed_hosts: Iterable[str] | None = None,
-        allowed_origins: Iterable[str] | None = None,
         stall_seconds: float = STALL_SECONDS,
+        tls: TlsFiles | None = None,
+        **access_options: Unpack[AccessOptions],
     ) -> None:
-        check_bind(host, has_explicit_token=tokens is not None)
-        app = AuthMiddleware(
-            _with_principal(provider.app),
-            tokens=tokens or read_or_create_tokens(token_file or default_token_file()),
-            allowed=AllowedOrigins.of(allowed_hosts or own_hosts(host), allowed_origins),
-        )
+        access = create_access(host, access_options)
         super().__init__(
-            app,
+            access.protect(_with_principal(provider.app)),
             host,
             port,
             max_message=MAX_BODY,
             drain_seconds=DRAIN_SECONDS,
             stall_seconds=stall_seconds,
+            access=access,
+            tls=tls,
         )
 
     @property
@@ -73,22 +65,12 @@ async def serve_provider(
     host: str = "127.0.0.1",
     port: int = DEFAULT_PORT,
     *,
-    tokens: Tokens | None = None,
-    token_file: Path | None = None,
-    allowed_hosts: Iterable[str] | None = None,
-    allowed_origins: Iterable[str] | None = None,
     on_ready: Callable[[str], None] | None = None,
+    tls: TlsFiles | None = None,
+    **access_options: Unpack[AccessOptions],
 ) -> None:
     """Serve a started provider until SIGINT or SIGTERM. `on_ready` gets the base URL."""
-    server = ProviderServer(
-        provider,
-        host=host,
-        port=port,
-        tokens=tokens,
-        token_file=token_file,
-        allowed_hosts=allowed_hosts,
-        allowed_origins=allowed_origins,
-    )
+    server = ProviderServer(provider, host=host, port=port, tls=tls, **access_options)
     await server.until_stopped(on_ready)
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool, UsageError
-from toolcrib.tools.identity import ToolRef, tool_digest
+from toolcrib.tools.identity import ToolRef, identity_of
 from toolcrib.tools.invoke import bind, is_async
 from toolcrib.tools.rules import check_callable
 from toolcrib.tools.signature import check_positional, refuse_generators
@@ -132,8 +132,8 @@ class HostToolDefinition:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over name, description and parameters: another digest is another promise."""
-        return tool_digest(self.name, self.description, self.parameters)
+        """The digest of the tool's identity: with another digest it is another tool."""
+        return identity_of(self._tool, self.parameters).digest
 
     @property
     def ref(self) -> ToolRef:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from toolcrib.ledger.events import (
         ApprovalDecided,
         ApprovalRequested,
+        ApprovalSuperseded,
         ApprovalVoted,
         CallInDoubt,
         CallStarted,
@@ -46,6 +47,7 @@ __all__ = [
     "GENESIS",
     "ApprovalDecided",
     "ApprovalRequested",
+    "ApprovalSuperseded",
     "ApprovalVoted",
     "CallInDoubt",
     "CallStarted",
@@ -85,6 +87,7 @@ if not TYPE_CHECKING:
             "toolcrib.ledger.events": (
                 "ApprovalDecided",
                 "ApprovalRequested",
+                "ApprovalSuperseded",
                 "ApprovalVoted",
                 "CallInDoubt",
                 "CallStarted",

@@ -23,6 +23,12 @@ from toolcrib.ledger.events import Event, ToolInvoked
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+DEEPEST = 200
+"""How deep JSON may be nested for its parser; fewer brackets cannot be deeper."""
+MOST_DIGITS = 4300
+"""How many digits a number may have for its parser."""
+
+_DIGITS = b"0123456789"
 _ENVELOPE = frozenset({"session_id", "at", "call_id"})
 
 
@@ -43,6 +49,49 @@ def encode_value(value: object) -> bytes:
     return to_json(value, inf_nan_mode="strings")
 
 
+def is_readable(encoded: bytes) -> bool:
+    """Whether JSON that was just encoded can be read back: it may be nested too deep, or hold a
+    number of more digits than a parser takes.
+    """
+    # What is short is neither, and need not be counted.
+    if len(encoded) <= DEEPEST:
+        return True
+    is_suspect = encoded.count(b"[") + encoded.count(b"{") > DEEPEST or _has_long_number(encoded)
+    if not is_suspect:
+        return True
+    try:
+        from_json(encoded)
+    except ValueError:
+        return False
+    return True
+
+
+def is_deeper(encoded: bytes, depth: int) -> bool:
+    """Whether JSON is nested deeper than `depth`. What is no JSON is not."""
+    if encoded.count(b"[") + encoded.count(b"{") <= depth:
+        return False
+    margin = DEEPEST - depth
+    try:
+        from_json(b"[" * margin + encoded + b"]" * margin)
+    except ValueError as error:
+        return "recursion limit" in str(error)
+    return False
+
+
+def _has_long_number(encoded: bytes) -> bool:
+    """Whether there are more digits in a row than a number may have; perhaps in a text."""
+    # Every such row has a digit at one of these places, so the rest is not looked at.
+    for place in range(MOST_DIGITS, len(encoded), MOST_DIGITS):
+        if encoded[place] in _DIGITS:
+            before = encoded[place - MOST_DIGITS : place]
+            after = encoded[place : place + MOST_DIGITS]
+            digits = len(before) - len(before.rstrip(_DIGITS))
+            digits += len(after) - len(after.lstrip(_DIGITS))
+            if digits > MOST_DIGITS:
+                return True
+    return False
+
+
 def encode_facts(facts: Any) -> bytes:
     """A payload, or a part of one, from an event's own facts; defaults may be left out."""
     try:
@@ -59,7 +108,7 @@ def decode_event(
     adapter = _adapters().get(kind)
     if adapter is None:
         raise LedgerBroken(f"unknown kind of record: {kind!r}; a newer version wrote it")
-    facts = _read(payload)
+    facts = read_payload(payload)
     if kind == ToolInvoked.kind and "message" not in facts:
         facts["message"] = rendered(facts.get("value"))
     if call_id is not None:
@@ -72,7 +121,8 @@ def rendered(value: Any) -> str:
     return value if isinstance(value, str) else to_json(value, inf_nan_mode="strings").decode()
 
 
-def _read(payload: bytes) -> dict[str, Any]:
+def read_payload(payload: bytes) -> dict[str, Any]:
+    """The facts of a payload."""
     try:
         return from_json(payload)
     except ValueError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
+    ApprovalSuperseded,
     ApprovalVoted,
     CallInDoubt,
     CallStarted,
@@ -47,6 +48,7 @@ ALL_EVENTS: tuple[type[Event], ...] = (
     ApprovalRequested,
     ApprovalVoted,
     ApprovalDecided,
+    ApprovalSuperseded,
     GrantChanged,
     CallStarted,
     CallInDoubt,

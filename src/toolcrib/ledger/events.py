@@ -134,6 +134,20 @@ class ApprovalDecided(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalSuperseded(Event):
+    """The tool of a waiting call has changed, so a new request took the place of `approval_id`."""
+
+    kind: ClassVar[str] = "approval.superseded"
+    call_id: str
+    approval_id: str
+    superseded_by: str
+    void: Decided | None = None
+    """The decision on the earlier request, if there was one; it lets nothing run."""
+    changes: tuple[str, ...] = ()
+    """What changed in the tool, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GrantChanged(Event):
     """A standing grant was made, used or revoked."""
 
@@ -237,6 +251,10 @@ class ToolInvoked(Event):
     failure: Failure | None = None
     tool: ToolRef | None = None
     arguments_digest: str = ""
+    request_digest: str | None = None
+    """Of the tool and the arguments as they were asked for, when the caller gave the call its id:
+    whoever asks for the same under this id gets this result.
+    """
     decided_by: Actor | None = None
     was_edited: bool = False
     duration_seconds: float = 0.0

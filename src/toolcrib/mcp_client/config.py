@@ -10,12 +10,13 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
 from toolcrib.egress import EgressPolicy
 from toolcrib.errors import InvalidTool
+from toolcrib.tools.identity import HandlerIdentity
 from toolcrib.tools.mcp.credentials import SHORTEST_SECRET, check_headers, check_url, secrets_in
 from toolcrib.tools.redaction import Scrubber
 
@@ -244,6 +245,23 @@ def endpoint_of(
             texts = (config.url, *config.headers.values())
             secrets = [*_credentials(headers), *_filled_in(texts, environ)]
             return ServerAddress(url, headers, Scrubber([*secrets_in(url, *secrets)]), egress)
+
+
+def server_identity(
+    config: McpServerConfig, environ: Mapping[str, str] | None, program: str | None
+) -> HandlerIdentity:
+    """What decisions about calls of a server's tools are bound to: how the server is reached, with
+    every variable filled in, and what it says it is.
+    """
+    match config:
+        case StdioServerConfig() if environ is not None:
+            config = replace(config, env=config.filled_env(environ))
+        case HttpServerConfig() if environ is not None:
+            headers = config.filled_headers(environ)
+            config = replace(config, url=config.filled_url(environ), headers=headers)
+        case _:
+            pass
+    return HandlerIdentity({"server": config, "server_program": program})
 
 
 def _credentials(values: Mapping[str, str]) -> Iterator[str]:

@@ -138,6 +138,12 @@ class Connection:
         self._wake = wake
 
     @property
+    def program(self) -> str | None:
+        """What the server says it is: the name and version of its program."""
+        info = self._client.server_info
+        return None if info is None else f"{info.name} {info.version}"
+
+    @property
     def rejected(self) -> Mapping[str, str]:
         """The invalid tools of the last list, with the reason."""
         return dict(self._tool_filter.rejected)
@@ -228,9 +234,16 @@ async def connect(endpoint: ServerEndpoint) -> AsyncGenerator[Connection]:
     )
     try:
         async with client:
+            # The SDK would check results against the server's own schema in pure Python, in time
+            # that the server chooses. The executor checks them, within bounds.
+            client.session.validate_tool_result = _accept
             yield Connection(client, tool_filter, end, wake)
     except Exception as error:
         raise ConnectionLost(end.reason or end.hint) from error
+
+
+async def _accept(name: str, result: mcp_types.CallToolResult) -> None:
+    """Take any result."""
 
 
 def _streams(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from toolcrib.errors import CallEnded, InvalidEvent
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import mcp_types
 
     from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.identity import HandlerIdentity
     from toolcrib.tools.redaction import Scrubber
 
     Block: TypeAlias = mcp_types.ContentBlock
@@ -119,9 +120,9 @@ class ToolServer(Protocol):
     """A server that runs tools by name."""
 
     async def call(
-        self, name: str, digest: str, arguments: Mapping[str, Any], context: ToolContext
+        self, handler: RemoteHandler, arguments: Mapping[str, Any], context: ToolContext
     ) -> ToolResult[Any]:
-        """Run a tool by its own name, if its declaration still has this digest."""
+        """Run the tool of a handler, if the tool and the server are still what they were."""
         ...
 
 
@@ -134,10 +135,15 @@ class RemoteHandler:
     server: ToolServer
     name: str
     digest: str
+    identity: HandlerIdentity = field(hash=False)
+
+    def handler_identity(self) -> HandlerIdentity:
+        """The server that runs the tool."""
+        return self.identity
 
     async def __call__(self, input: dict[str, Any], context: ToolContext) -> ToolResult[Any]:
         """Have the server run the tool."""
-        return await self.server.call(self.name, self.digest, input, context)
+        return await self.server.call(self, input, context)
 
 
 def report_progress(

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from toolcrib.errors import CallEnded, InvalidTool
-from toolcrib.mcp_client.config import ConnectionTiming, ServerEndpoint, endpoint_of, printable_line
+from toolcrib.mcp_client.config import (
+    ConnectionTiming,
+    ServerEndpoint,
+    endpoint_of,
+    printable_line,
+    server_identity,
+)
 from toolcrib.mcp_client.connection import Connection, connect
 from toolcrib.mcp_client.errors import call_failure, connection_fault
 from toolcrib.mcp_client.results import RemoteHandler, report_progress, tool_result, without_secrets
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
     from toolcrib.egress import EgressPolicy
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.identity import HandlerIdentity
     from toolcrib.tools.result import ToolResult
 
 logger = logging.getLogger(__name__)
@@ -57,6 +64,7 @@ class MountedServer:
         self._egress = egress
         self._timing = timing or ConnectionTiming()
         self._connection: Connection | None = None
+        self._identity: HandlerIdentity | None = None
         self._scrubber = Scrubber([])
         self._scope = anyio.CancelScope()
         self._task: asyncio.Task[None] | None = None
@@ -85,17 +93,19 @@ class MountedServer:
         await asyncio.wait([self._task])
 
     async def call(
-        self, name: str, digest: str, arguments: Mapping[str, Any], context: ToolContext
+        self, handler: RemoteHandler, arguments: Mapping[str, Any], context: ToolContext
     ) -> ToolResult[Any]:
         """Run a tool by its own name. Raises `CallEnded` (unavailable) when the server is not
-        connected, or the tool's declaration has changed since the session got it.
+        connected, or what it is or declares has changed since the session got the tool.
         """
         connection = self._connection
         if connection is None:
             raise CallEnded(
                 "unavailable", f"The MCP server {self._name} is not connected: {self.fault}."
             )
-        if self.tools.digests.get(name) != digest:
+        name = handler.name
+        is_same = self.tools.digests.get(name) == handler.digest
+        if not is_same or self._identity != handler.identity:
             raise CallEnded(
                 "unavailable",
                 f"The MCP server {self._name} has changed `{context.tool_name}` since the session "
@@ -153,17 +163,27 @@ class MountedServer:
     async def _list(self, connection: Connection) -> None:
         with anyio.fail_after(self._timing.timeout):
             listed = await connection.tools()
-        tools = remote_tools(
+        identity = self._identify(connection)
+        # In a thread: a server may list many schemas, which are measured and compiled.
+        tools = await asyncio.to_thread(
+            remote_tools,
             listed,
             connection.rejected,
             self.source,
             self.config.terms,
-            lambda name, digest: RemoteHandler(self, name, digest),
+            lambda name, digest: RemoteHandler(self, name, digest, identity),
         )
         is_change = tools != self.tools or self._connection is not connection
         self.tools, self._connection, self.fault = tools, connection, None
+        self._identity = identity
         if is_change:
             self._notify()
+
+    def _identify(self, connection: Connection) -> HandlerIdentity:
+        program = connection.program
+        if program is not None:
+            program = printable_line(program, self._scrubber)
+        return server_identity(self.config, self._environ, program)
 
     def _disconnected(self, fault: str) -> None:
         is_change = not self._is_closed and (self.fault != fault or self._connection is not None)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+from pydantic_core import to_json
+
 from toolcrib.errors import InvalidTool
 from toolcrib.mcp_client.config import printable_line
-from toolcrib.tools.identity import tool_digest
+from toolcrib.tools.identity import canonical_json
 from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.tool import Tool
 
@@ -91,6 +94,9 @@ def _without_dependencies(node: dict[str, Any]) -> dict[str, Any]:
 MAX_TOOLS: Final = 1_000
 """The maximum number of tools of one server."""
 
+MAX_SCHEMAS_BYTES: Final = 4_000_000
+"""The maximum size of all schemas of one server together."""
+
 _MAX_NAME_LENGTH: Final = 128
 
 HandlerFactory: TypeAlias = "Callable[[str, str], Callable[..., Any]]"
@@ -127,6 +133,7 @@ def remote_tools(
         if terms.serves(name)
     }
     digests: dict[str, str] = {}
+    size = 0
     for mcp_tool in listed:
         if not terms.serves(mcp_tool.name):
             continue
@@ -136,6 +143,9 @@ def remote_tools(
                 raise InvalidTool("the server has two tools of that name; the first is served")
             if len(tools) >= MAX_TOOLS:
                 raise InvalidTool(f"at most {MAX_TOOLS} tools of one server are served")
+            size += len(to_json((mcp_tool.input_schema, mcp_tool.output_schema)))
+            if size > MAX_SCHEMAS_BYTES:
+                raise InvalidTool(f"the server's schemas have over {MAX_SCHEMAS_BYTES} bytes")
             tool, digest = tool_from_mcp(name, mcp_tool, source, terms, make_handler)
         except (ValueError, RecursionError) as error:
             invalid[_printable_name(name)] = (
@@ -168,7 +178,7 @@ def tool_from_mcp(
     """A server's tool as a `Tool`, and the digest of its declaration. Raises `InvalidTool`."""
     schema = as_draft_2020_12(mcp_tool.input_schema)
     description = _description(mcp_tool)
-    digest = tool_digest(name, description, schema)
+    digest = sha256(canonical_json([name, description, schema, mcp_tool.output_schema])).hexdigest()
     # A server's hints about its own tools (read-only, idempotent) are ignored: a policy would let
     # such tools run, and a crash would repeat them.
     tool = Tool[Any, Any](
@@ -180,6 +190,7 @@ def tool_from_mcp(
         output_schema=None
         if mcp_tool.output_schema is None
         else as_draft_2020_12(mcp_tool.output_schema),
+        is_foreign=True,
         source=source,
         requires_approval=terms.approval == "always",
         timeout=terms.timeout,

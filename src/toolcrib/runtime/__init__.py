@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from toolcrib.egress import EgressPolicy
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
     from toolcrib.runtime.event_reader import Envelope
     from toolcrib.runtime.operations import OPERATIONS, Operation
@@ -19,6 +20,7 @@ __all__ = [
     "OWNER",
     "PROTOCOL",
     "ROLES",
+    "EgressPolicy",
     "Envelope",
     "Operation",
     "Principal",
@@ -35,6 +37,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "toolcrib.egress": ("EgressPolicy",),
             "toolcrib.runtime.config": ("RuntimeConfig", "WhenBusy"),
             "toolcrib.runtime.event_reader": ("Envelope",),
             "toolcrib.runtime.operations": ("OPERATIONS", "Operation"),

@@ -103,6 +103,13 @@ def asker_text(approval: ApprovalFacts) -> str:
     ).text()
 
 
+def has_decided(filed: FiledApproval, who: Principal) -> bool:
+    """Whether the decision on a request, or one of the votes for it, is this principal's."""
+    actors = [filed.decided.actor] if filed.decided is not None else []
+    actors += [vote.actor for vote in filed.ballot.votes] if filed.ballot is not None else []
+    return any(actor.name == who.name for actor in actors)
+
+
 def gives_grant(params: Decide) -> bool:
     """Whether the decision allows more than the one call."""
     return params.grant is not None and params.grant.scope != "once"

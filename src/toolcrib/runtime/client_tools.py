@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from toolcrib.errors import CallEnded, ClientGone, InvalidTool, Refused
 from toolcrib.tools.prepared_tool import prepare
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 SOURCE = "client"
 """The source of every client tool."""
+
+MAX_CLIENT_TOOLS = 500
+MAX_SCHEMAS_BYTES = 2_000_000
 
 
 class ClientLink(Protocol):
@@ -114,10 +117,32 @@ def client_tool(declared: ClientTool) -> Tool[Any, Any]:
         description=declared.description,
         json_schema=dict(declared.parameters),
         calling="input",
+        is_foreign=True,
         source=SOURCE,
         requires_approval=declared.requires_approval,
         timeout=declared.timeout,
     )
+
+
+async def admit_client_tools(declared: Sequence[ClientTool]) -> None:
+    """Raise `Refused` (invalid, too_large) for client tools that cannot be taken. Their schemas are
+    measured and compiled in a thread, so that other clients need not wait.
+    """
+    if not declared:
+        return
+    if len(declared) > MAX_CLIENT_TOOLS:
+        raise Refused("invalid", f"a client may declare {MAX_CLIENT_TOOLS} tools at once")
+    size = sum(len(to_json(tool.parameters)) for tool in declared)
+    if size > MAX_SCHEMAS_BYTES:
+        raise Refused(
+            "too_large", f"the schemas of the client tools have over {MAX_SCHEMAS_BYTES} bytes"
+        )
+
+    def check() -> None:
+        for tool in declared:
+            _validated(tool)
+
+    await asyncio.to_thread(check)
 
 
 def new_client_tools(

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.ledger.encoding import encode_event, rendered
+from toolcrib.ledger.encoding import encode_event, read_payload, rendered
 from toolcrib.ledger.event_kinds import PASSING
 from toolcrib.ledger.events import Event, ToolInvoked
 from toolcrib.store.store import ask_store
@@ -43,7 +43,9 @@ class Envelope:
 def envelope_of(record: Record) -> Envelope:
     """The envelope of a record. Where the payload was deleted, the data says so and no more."""
     is_deleted = record.payload is None
-    data: dict[str, Any] = {"is_deleted": True} if is_deleted else json.loads(record.payload or b"")
+    data: dict[str, Any] = (
+        {"is_deleted": True} if is_deleted else read_payload(record.payload or b"")
+    )
     if record.kind == ToolInvoked.kind and record.payload is not None and "message" not in data:
         data["message"] = rendered(data.get("value"))
     if record.call_id is not None:

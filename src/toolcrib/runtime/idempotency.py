@@ -1,39 +1,38 @@
-"""Idempotency keys: an operation that is requested twice under one key runs once.
+"""Idempotency keys: an operation that is requested twice under one key is done once.
 
-`IdempotencyKeys` shares one run between all requests with the same key. The key of `tools.call` is
-also part of the call id, so the ledger has it: `KeyedCallRecords` finds the result there after a
-restart, and a call that was interrupted or waits for approval is taken up under the same id.
+Requests that come while the work runs share it. What was done is in the store, and goes with its
+session: the key of `tools.call` is the id of the call, and every other key is claimed before the
+work begins and settled when it ends. A request under a settled key, in whatever process, gets the
+result again; one under a key whose work was cut off goes on with it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from pydantic_core import to_json
 
 from toolcrib.errors import Refused
-from toolcrib.ledger.events import ToolInvoked
-from toolcrib.ledger.record import events
-from toolcrib.runtime.messages import CallResult, CallTool
-from toolcrib.store.store import ask_store
+from toolcrib.store.store import KeyClaim, ask_store
 
 if TYPE_CHECKING:
-    from toolcrib.session.session import Session
+    from toolcrib.clock import Clock
+    from toolcrib.runtime.messages import CallTool, CreateSession
+    from toolcrib.store.store import Store
 
 
 T = TypeVar("T")
 
 MAX_KEY_CHARS: Final = 255
-_CALL_ID_PREFIX: Final = "key_"
 
 
-class _KeyScope(NamedTuple):
-    """What a key is unique in: two principals may use the same one."""
+@dataclass(frozen=True, slots=True)
+class KeyScope:
+    """What a key is unique in: two principals may use the same one, also for two operations."""
 
     principal: str
     operation: str
@@ -43,136 +42,131 @@ class _KeyScope(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _KeyedRun:
     params_digest: str
-    started_at: float
     result: asyncio.Future[Any]
 
 
 class IdempotencyKeys:
-    """The keyed operations of a runtime, remembered for `seconds` and at most `limit` keys."""
+    """The keyed operations of a runtime."""
 
-    def __init__(
-        self, clock: Callable[[], float], *, seconds: float = 86_400, limit: int = 10_000
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
         self._clock = clock
-        self._seconds = seconds
-        self._limit = limit
-        self._runs: OrderedDict[_KeyScope, _KeyedRun] = OrderedDict()
+        self._runs: dict[KeyScope, _KeyedRun] = {}
 
-    async def run(
+    @property
+    def running(self) -> int:
+        """How many runs are under way."""
+        return len(self._runs)
+
+    async def share(
         self,
         principal: str,
         operation: str,
         key: str | None,
         params: object,
-        work: Callable[[], Awaitable[T]],
+        work: Callable[[str], Awaitable[T]],
     ) -> T:
-        """Run `work`, or return the result it had under the same key. Without a key it always runs.
+        """Run `work` (of the digest of `params`), or wait for the run that is under way under this
+        key. Without a key it always runs.
 
-        Raises `Refused` (conflict) when the key was used with other parameters. Requests that come
-        while the work runs wait for the same result. A failure is not remembered: the request may
-        succeed next time.
+        Raises `Refused` (conflict) when that run has other parameters.
         """
+        digest = sha256(to_json(params)).hexdigest()
         if key is None:
-            return await work()
+            return await work(digest)
         if not 0 < len(key) <= MAX_KEY_CHARS:
             raise Refused("invalid", f"an idempotency key has 1 to {MAX_KEY_CHARS} characters")
-        self._forget_old()
-        digest = sha256(to_json(params)).hexdigest()
-        scope = _KeyScope(principal, operation, key)
+        scope = KeyScope(principal, operation, key)
         run = self._runs.get(scope)
         if run is None:
-            result: asyncio.Future[Any] = asyncio.ensure_future(work())
-            run = self._runs[scope] = _KeyedRun(digest, self._clock(), result)
-            result.add_done_callback(lambda done: self._forget_failed(scope, done))
+            result: asyncio.Future[Any] = asyncio.ensure_future(work(digest))
+            run = self._runs[scope] = _KeyedRun(digest, result)
+            result.add_done_callback(lambda _: self._runs.pop(scope, None))
         elif run.params_digest != digest:
-            raise _key_conflict(key)
+            raise key_conflict(key)
         # Cancelling the wait does not cancel the work: that is what the key is for.
         return cast("T", await asyncio.shield(run.result))
 
-    def _forget_failed(self, scope: _KeyScope, done: asyncio.Future[Any]) -> None:
-        if done.cancelled() or done.exception() is not None:
-            self._runs.pop(scope, None)
+    async def run(
+        self,
+        scope: tuple[str, str, str | None],
+        params: object,
+        work: Callable[[], Awaitable[T]],
+        repeat: Callable[[KeyClaim], Awaitable[T]],
+        *,
+        session_id: str,
+        after_turn: int = 0,
+        outcome: Callable[[T], bytes] = lambda _: b"",
+    ) -> T:
+        """Do `work` under the key of `scope` (principal, operation, key) as `share` does, once for
+        as long as the session lives. When it was begun before, `repeat` says what came of it.
 
-    def _forget_old(self) -> None:
-        oldest_kept = self._clock() - self._seconds
-        for scope, run in list(self._runs.items()):
-            if run.started_at > oldest_kept and len(self._runs) < self._limit:
-                return
-            # A run that goes on is never forgotten, or it could be started twice at once.
-            if run.result.done():
-                del self._runs[scope]
+        A refusal is not remembered: the request may succeed next time.
+        """
+        principal, operation, key = scope
+
+        async def once(digest: str) -> T:
+            if key is None:
+                return await work()
+            claim = KeyClaim(
+                principal, operation, key, digest, session_id, self._clock(), after_turn
+            )
+            earlier = await ask_store(self._store, self._store.claim_key, claim)
+            if earlier is None:
+                return await self._settled(claim, work(), outcome)
+            if earlier.params_digest != digest:
+                raise key_conflict(key)
+            return await self._settled(earlier, repeat(earlier), outcome)
+
+        return await self.share(principal, operation, key, params, once)
+
+    async def _settled(
+        self, claim: KeyClaim, work: Awaitable[T], outcome: Callable[[T], bytes]
+    ) -> T:
+        try:
+            result = await work
+        except Refused:
+            if claim.outcome is None:
+                await ask_store(self._store, self._store.release_key, claim)
+            raise
+        settled = replace(claim, outcome=outcome(result))
+        if settled != claim:
+            await ask_store(self._store, self._store.settle_key, settled)
+        return result
 
 
 def with_keyed_call_id(params: CallTool, principal: str) -> CallTool:
-    """The call under an id that is made of its idempotency key, the principal, the tool and the
-    arguments: the same request has the same call id in every process.
-    """
+    """The call under an id that is made of its idempotency key: the same in every process."""
     if params.idempotency_key is None or params.call_id is not None:
         return params
-    key_part = _short_digest([params.session_id, principal, params.idempotency_key])
-    call_part = _short_digest([params.name, params.arguments])
-    return replace(params, call_id=f"{_CALL_ID_PREFIX}{key_part}_{call_part}")
+    call_id = _short_digest([params.session_id, principal, params.idempotency_key])
+    return replace(params, call_id=f"key_{call_id}")
 
 
-class KeyedCallRecords:
-    """The results of keyed calls in the ledger of one session, from earlier processes."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._by_key: dict[str, ToolInvoked] | None = None
-
-    async def find(self, params: CallTool) -> CallResult | None:
-        """The result of a call with a keyed id; None when the call has not ended. Raises `Refused`
-        (conflict) when the key was used for another call.
-        """
-        if params.idempotency_key is None or not _is_keyed(params.call_id):
-            return None
-        if self._session.lease.fence == 1:
-            # No process has written this session before, and this one remembers its keys.
-            return None
-        if self._by_key is None:
-            self._by_key = await ask_store(self._session.store, self._read)
-        key_part, _, _ = (params.call_id or "").rpartition("_")
-        invoked = self._by_key.get(key_part)
-        if invoked is None:
-            return None
-        if invoked.call_id != params.call_id:
-            raise _key_conflict(params.idempotency_key)
-        return _result(invoked)
-
-    def _read(self) -> dict[str, ToolInvoked]:
-        """The ended calls by the part of their id that stands for the key."""
-        by_key: dict[str, ToolInvoked] = {}
-        for event in events(self._session.records()):
-            if isinstance(event, ToolInvoked) and _is_keyed(event.call_id):
-                key_part, _, call_part = event.call_id.rpartition("_")
-                if key_part and call_part:
-                    by_key[key_part] = event
-        return by_key
+def with_keyed_session_id(params: CreateSession, principal: str) -> CreateSession:
+    """The session under an id that is made of its idempotency key, unless it has one."""
+    if params.idempotency_key is None or params.session_id is not None:
+        return params
+    return replace(params, session_id=f"ses_{_short_digest([principal, params.idempotency_key])}")
 
 
-def _is_keyed(call_id: str | None) -> bool:
-    return call_id is not None and call_id.startswith(_CALL_ID_PREFIX)
-
-
-def _result(invoked: ToolInvoked) -> CallResult:
-    return CallResult(
-        call_id=invoked.call_id,
-        tool=invoked.name,
-        status="completed" if invoked.success else "failed",
-        text=invoked.message,
-        value=invoked.value,
-        failure=invoked.failure,
-        artifact_id=invoked.artifact_id,
-    )
-
-
-def _key_conflict(key: str) -> Refused:
+def key_conflict(key: str) -> Refused:
+    """The refusal of a key that was used for something else."""
     return Refused(
         "conflict",
         f"the idempotency key {key[:80]!r} was used with other parameters; use a new key",
     )
 
 
+def about_key(refused: Refused, key: str | None) -> Refused:
+    """The refusal of a call, in words of the key that its caller gave and not of its id."""
+    if key is None or refused.kind != "conflict":
+        return refused
+    return Refused(
+        "conflict",
+        f"the idempotency key {key[:80]!r} cannot be used for this call: {refused}; use a new key",
+    )
+
+
 def _short_digest(facts: object) -> str:
-    return sha256(to_json(facts)).hexdigest()[:24]
+    return sha256(to_json(facts)).hexdigest()[:32]

@@ -13,7 +13,6 @@ from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks, PreReply
 from toolcrib.errors import CallEnded, Refused, UsageError
 from toolcrib.runtime.event_reader import EventReader
-from toolcrib.runtime.idempotency import KeyedCallRecords
 
 if TYPE_CHECKING:
     from toolcrib.approval.caller import Caller
@@ -149,7 +148,6 @@ class LiveSession:
         self.own_tools = set(own_tools)
         """Client and MCP tools that no other session has."""
         self.slot = TurnSlot()
-        self.keyed_calls = KeyedCallRecords(session)
         self.is_closing = False
         self._config = config
         self._hooks = session_hooks(config.hooks)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic import TypeAdapter
+
 from toolcrib.errors import EvaluationReason, PromptEvaluationError, Refused, UsageError
-from toolcrib.ledger.prompt_events import PromptStarted
+from toolcrib.ledger.prompt_events import PromptAnswered, PromptStarted
 from toolcrib.prompt.prompt import Prompt
 from toolcrib.prompt.section import MarkdownSection
 from toolcrib.runtime.live_session import wait_at_most
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.caller import Caller
     from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.runtime.live_session import LiveSession
-    from toolcrib.store.store import OpenCall
+    from toolcrib.store.store import KeyClaim, OpenCall
 
 POLL_SECONDS = 1.0
 """How often the store is read for decisions of other processes."""
@@ -128,6 +131,56 @@ async def turn_of(live: LiveSession) -> int:
         return 0
 
     return await ask_store(session.store, last_turn)
+
+
+async def was_begun(live: LiveSession, claim: KeyClaim) -> bool:
+    """Whether a prompt that was sent under an idempotency key began, and waits or was cut off."""
+    is_unfinished = live.session.host_setting(_UNFINISHED) is not None
+    return is_unfinished and await turn_of(live) > claim.after_turn
+
+
+async def answered_prompt(live: LiveSession, claim: KeyClaim) -> PromptResult | None:
+    """What came of a prompt that was sent under an idempotency key; None when it may go on."""
+    known = None if claim.outcome is None else _result_adapter().validate_json(claim.outcome)
+    if known is not None and known.status not in ("waiting", "completed"):
+        return known
+    turn = await turn_of(live) if known is None else known.turn
+    if turn <= claim.after_turn:
+        return None
+    text = await _answer_of(live, turn)
+    if text is not None:
+        usage = known.usage if known else {}
+        session_id = live.session.session_id
+        return PromptResult(
+            session_id=session_id, turn=turn, status="completed", text=text, usage=usage
+        )
+    if known is not None and known.status == "completed":
+        raise Refused("conflict", "what the prompt under this key answered was deleted")
+    if await was_begun(live, claim) and turn == await turn_of(live):
+        return None
+    return PromptResult(session_id=live.session.session_id, turn=turn, status="cancelled")
+
+
+def prompt_outcome(result: PromptResult) -> bytes:
+    """What is kept of a result under an idempotency key: the answer itself is in the ledger."""
+    return _result_adapter().dump_json(replace(result, text=""))
+
+
+@cache
+def _result_adapter() -> TypeAdapter[PromptResult]:
+    return TypeAdapter(PromptResult)
+
+
+async def _answer_of(live: LiveSession, turn: int) -> str | None:
+    session = live.session
+
+    def read() -> str | None:
+        for answer in session.events(kinds=(PromptAnswered.kind,), newest_first=True):
+            if isinstance(answer, PromptAnswered) and answer.turn == turn:
+                return answer.text
+        return None
+
+    return await ask_store(session.store, read)
 
 
 async def prompt_without_answer(

@@ -57,7 +57,11 @@ class Runtime:
         self._loop = asyncio.get_running_loop()
         self._sessions = LiveSessions(self.config, self.store, self.registry, names)
         self._service = Service(
-            self.config, self.store, self._sessions, IdempotencyKeys(time.monotonic), OPERATIONS
+            self.config,
+            self.store,
+            self._sessions,
+            IdempotencyKeys(self.store, time.time),
+            OPERATIONS,
         )
 
     async def close(self) -> None:

@@ -26,7 +26,7 @@ from toolcrib.runtime.approval_messages import (
     Revoked,
 )
 from toolcrib.runtime.event_reader import GAP, EventReader, envelope_of
-from toolcrib.runtime.idempotency import with_keyed_call_id
+from toolcrib.runtime.idempotency import about_key, with_keyed_call_id, with_keyed_session_id
 from toolcrib.runtime.messages import (
     CallResult,
     CallTool,
@@ -51,7 +51,14 @@ from toolcrib.runtime.messages import (
     Tools,
 )
 from toolcrib.runtime.principal import OWNER
-from toolcrib.runtime.prompt_operations import PromptRunner, abandon_prompt, prompt_without_answer
+from toolcrib.runtime.prompt_operations import (
+    PromptRunner,
+    abandon_prompt,
+    answered_prompt,
+    prompt_outcome,
+    prompt_without_answer,
+    was_begun,
+)
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
@@ -64,7 +71,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.sessions import LiveSessions
-    from toolcrib.store.store import Store
+    from toolcrib.store.store import KeyClaim, Store
 
 PROTOCOL: Final = 1
 _EVENTS: Final = sorted([GAP, *(event.kind for event in (*ALL_EVENTS, *PASSING))])
@@ -105,14 +112,18 @@ class Service:
 
     async def create_session(self, params: CreateSession, who: Principal) -> SessionFacts:
         """Open a new session, with its tools."""
+        keyed = with_keyed_session_id(params, who.name)
 
         async def create() -> SessionFacts:
-            live = await self._sessions.create(params, who)
+            live = await self._sessions.create(keyed, who)
             return await self._sessions.facts_of(live.session.session_id)
 
-        return await self._keys.run(
-            who.name, "session.create", params.idempotency_key, params, create
-        )
+        async def open_again(_: KeyClaim) -> SessionFacts:
+            return await self._sessions.created(keyed, who) or await create()
+
+        scope = who.name, "session.create", params.idempotency_key
+        session_id = keyed.session_id or ""
+        return await self._keys.run(scope, params, create, open_again, session_id=session_id)
 
     async def get_session(self, params: OneSession, who: Principal) -> SessionFacts:
         """A session as it is now."""
@@ -155,16 +166,18 @@ class Service:
         live, keyed = self._sessions.get(params.session_id), with_keyed_call_id(params, who.name)
         caller = who.caller()
 
-        async def call() -> CallResult:
-            recorded = await live.keyed_calls.find(keyed)
-            if recorded is not None:
-                return recorded
-            return call_operations.call_result(
-                await live.call(keyed.name, keyed.arguments, keyed.call_id, caller)
-            )
+        async def call(_: object = None) -> CallResult:
+            try:
+                outcome = await live.call(keyed.name, keyed.arguments, keyed.call_id, caller)
+            except Refused as refused:
+                raise about_key(refused, params.idempotency_key) from None
+            return call_operations.call_result(outcome)
 
-        operation = f"tools.call {params.session_id}"
-        return await self._keys.run(who.name, operation, params.idempotency_key, keyed, call)
+        scope = who.name, f"tools.call {params.session_id}", params.idempotency_key
+        if params.call_id is None:
+            # The key is the id of the call: the ledger has it, and what came of the call.
+            return await self._keys.share(*scope, keyed, call)
+        return await self._keys.run(scope, params, call, call, session_id=params.session_id)
 
     async def cancel_call(self, params: OneCall, who: Principal) -> Cancelled:
         """Cancel a running call, or withdraw a waiting one."""
@@ -175,25 +188,44 @@ class Service:
         """Send a prompt to the model."""
         runner = self._prompt_runner(params.session_id, who)
         when_busy = params.when_busy or self._config.when_busy
-        return await self._keys.run(
-            who.name,
-            f"prompt.send {params.session_id}",
-            params.idempotency_key,
-            params,
-            lambda: _in_turn(
+
+        async def send() -> PromptResult:
+            return await _in_turn(
                 runner.live, lambda: runner.send(params.text, waits=params.waits), when_busy
-            ),
-        )
+            )
+
+        return await self._keyed_prompt("prompt.send", params, who, runner, send)
 
     async def resume_prompt(self, params: ResumePrompt, who: Principal) -> PromptResult:
         """Resume a prompt that waits or was interrupted."""
         runner = self._prompt_runner(params.session_id, who)
+        return await self._keyed_prompt(
+            "prompt.resume", params, who, runner, lambda: _resumed(runner, params)
+        )
+
+    async def _keyed_prompt(
+        self,
+        operation: str,
+        params: SendPrompt | ResumePrompt,
+        who: Principal,
+        runner: PromptRunner,
+        work: Callable[[], Awaitable[PromptResult]],
+    ) -> PromptResult:
+        async def repeat(claim: KeyClaim) -> PromptResult:
+            return await answered_prompt(runner.live, claim) or await (
+                _resumed(runner, params) if await was_begun(runner.live, claim) else work()
+            )
+
+        # A prompt that is resumed has begun before its key is claimed.
+        after_turn = runner.live.session.last_turn if operation == "prompt.send" else 0
         return await self._keys.run(
-            who.name,
-            f"prompt.resume {params.session_id}",
-            params.idempotency_key,
+            (who.name, f"{operation} {params.session_id}", params.idempotency_key),
             params,
-            lambda: _in_turn(runner.live, lambda: runner.resume(waits=params.waits), "reject"),
+            work,
+            repeat,
+            session_id=params.session_id,
+            after_turn=after_turn,
+            outcome=prompt_outcome,
         )
 
     async def cancel_prompt(self, params: OneSession, who: Principal) -> Cancelled:
@@ -237,8 +269,19 @@ class Service:
                 live.decision_made()
             return decided
 
+        async def decided_again(claim: KeyClaim) -> ApprovalFacts:
+            filed = await approval_operations.find(self._store, params.approval_id, who)
+            if claim.outcome is None and not approval_operations.has_decided(filed, who):
+                return await decide()
+            return approval_operations.approval_facts(filed)
+
+        filed = await approval_operations.find(self._store, params.approval_id, who)
         return await self._keys.run(
-            who.name, "approvals.decide", params.idempotency_key, params, decide
+            (who.name, "approvals.decide", params.idempotency_key),
+            params,
+            decide,
+            decided_again,
+            session_id=filed.request.session_id,
         )
 
     async def list_grants(self, params: Nothing, who: Principal) -> Grants:
@@ -302,6 +345,10 @@ class Service:
         admin may name addresses that the egress policy of the runtime does not allow.
         """
         await self._sessions.mount_servers(session_id, servers, who)
+
+
+async def _resumed(runner: PromptRunner, params: SendPrompt | ResumePrompt) -> PromptResult:
+    return await _in_turn(runner.live, lambda: runner.resume(waits=params.waits), "reject")
 
 
 async def _in_turn(

@@ -24,7 +24,12 @@ from toolcrib.ledger.events import (
     ToolInvoked,
 )
 from toolcrib.ledger.record import Record, deletion_end, events
-from toolcrib.runtime.client_tools import ClientCalls, new_client_tools, update_client_tools
+from toolcrib.runtime.client_tools import (
+    ClientCalls,
+    admit_client_tools,
+    new_client_tools,
+    update_client_tools,
+)
 from toolcrib.runtime.live_session import LiveSession
 from toolcrib.runtime.messages import CreateSession, ResumeSession, SessionFacts
 from toolcrib.runtime.mounted_servers import MountedServers
@@ -110,6 +115,7 @@ async def copy_history(
             copy = replace(event, session_id=session.session_id)
             session.append_soon(entry_of(copy), _artifacts(session.store, source_id, event))
     session.number_turns_after(turn)
+    session.number_calls_after(record.call_id for record in records)
     await session.ledger.flush()
     await ask_store(session.store, session.save_settings)
 
@@ -159,6 +165,7 @@ class LiveSessions:
 
     async def create(self, params: CreateSession, who: Principal) -> LiveSession:
         """Open a new session. Raises `Refused` (conflict) when the id is taken."""
+        await admit_client_tools(params.client_tools)
         await self._servers.ready()
         async with self._opening:
             session_id = params.session_id
@@ -166,8 +173,24 @@ class LiveSessions:
                 raise Refused("conflict", f"there is a session {session_id!r} already; resume it")
             return await self._open(params, who, is_new=True)
 
+    async def created(self, params: CreateSession, who: Principal) -> SessionFacts | None:
+        """The session that these parameters made, open again; None when there is none."""
+        session_id = params.session_id
+        if session_id is None or await self._info(session_id) is None:
+            return None
+        if session_id not in self._live:
+            again = ResumeSession(
+                session_id=session_id,
+                environment=params.environment,
+                capabilities=params.capabilities,
+                client_tools=params.client_tools,
+            )
+            await self.resume(again, who)
+        return await self.facts_of(session_id)
+
     async def resume(self, params: ResumeSession, who: Principal) -> LiveSession:
         """Open a session of the store. A live session stays as it is and gets the client tools."""
+        await admit_client_tools(params.client_tools)
         await self._servers.ready()
         async with self._opening:
             live = self._live.get(params.session_id)

@@ -20,6 +20,7 @@ from toolcrib.sandbox.command import Command
 from toolcrib.sandbox.detection import find_sandbox
 from toolcrib.sandbox.python import find_python, library_folders
 from toolcrib.sandbox.work_directory import WorkDirectory
+from toolcrib.tools.identity import HandlerIdentity
 
 if TYPE_CHECKING:
     from toolcrib.sandbox.command import BackendName, CommandResult, SandboxOptions
@@ -108,7 +109,12 @@ class SandboxedHandler:
         self.options = options
         self._tool = tool
         self._target = target_of(handler, tool)
+        self._handler = handler
         self.__doc__ = handler.__doc__
+
+    def handler_identity(self) -> HandlerIdentity:
+        """The function that runs in the sandbox, and what it may use there."""
+        return HandlerIdentity({"sandbox": True, "sandbox_options": self.options}, self._handler)
 
     async def __call__(self, input: dict[str, Any], context: ToolContext) -> Any:
         """Run the function in a sandboxed process and return its result."""

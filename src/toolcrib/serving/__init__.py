@@ -9,47 +9,54 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from toolcrib.serving.listener import Listener
+    from toolcrib.serving.access import AccessOptions
+    from toolcrib.serving.listener import Listener, TlsFiles
+    from toolcrib.serving.oidc import OidcIssuer
     from toolcrib.serving.origins import is_loopback
     from toolcrib.serving.stop_signals import on_stop_signals
     from toolcrib.serving.tokens import (
         Token,
+        TokenFile,
         Tokens,
         default_token_file,
+        default_tokens_file,
         new_token,
         owner_token,
-        read_or_create_tokens,
-        read_tokens,
     )
 
 __all__ = [
+    "AccessOptions",
     "Listener",
+    "OidcIssuer",
+    "TlsFiles",
     "Token",
+    "TokenFile",
     "Tokens",
     "default_token_file",
+    "default_tokens_file",
     "is_loopback",
     "new_token",
     "on_stop_signals",
     "owner_token",
-    "read_or_create_tokens",
-    "read_tokens",
 ]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "toolcrib.serving.listener": ("Listener",),
+            "toolcrib.serving.access": ("AccessOptions",),
+            "toolcrib.serving.listener": ("Listener", "TlsFiles"),
+            "toolcrib.serving.oidc": ("OidcIssuer",),
             "toolcrib.serving.origins": ("is_loopback",),
             "toolcrib.serving.stop_signals": ("on_stop_signals",),
             "toolcrib.serving.tokens": (
                 "Token",
+                "TokenFile",
                 "Tokens",
                 "default_token_file",
+                "default_tokens_file",
                 "new_token",
                 "owner_token",
-                "read_or_create_tokens",
-                "read_tokens",
             ),
         },
     )

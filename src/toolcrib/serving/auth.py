@@ -1,22 +1,33 @@
-"""Authentication of HTTP requests and WebSockets: `Host`, `Origin` and bearer token."""
+"""Authentication of HTTP requests and WebSockets: `Host`, `Origin` and bearer credential. Streams
+that stay open end when the login does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from starlette.middleware.cors import CORSMiddleware
 
 from toolcrib.errors import Refused
-from toolcrib.serving.refusals import send_refusal
+from toolcrib.serving.login import LoginFailed, LoginFailures
+from toolcrib.serving.oidc import ProtectedResource
+from toolcrib.serving.origins import TrustedProxies
+from toolcrib.serving.refusals import HttpRefused, as_bytes, send_json, send_refusal
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from toolcrib.runtime.principal import Principal
+    from toolcrib.serving.login import Authenticator, Login
     from toolcrib.serving.origins import AllowedOrigins
-    from toolcrib.serving.tokens import Tokens
 
+
+_log = logging.getLogger(__name__)
 
 Headers: TypeAlias = "Mapping[bytes, bytes]"
 
@@ -43,6 +54,16 @@ _HEADERS: Final = "toolcrib.headers"
 _TOKEN_PROTOCOL: Final = b"toolcrib.bearer."
 _MAX_CHECKED: Final = 256
 _PAGE_SCHEMES: Final = {"ws": "http", "wss": "https"}
+_SOCKET_SCHEMES: Final = {"http": "ws", "https": "wss"}
+_UNAVAILABLE_SECONDS: Final = 10
+_NO_TOKEN: Final = Refused(
+    "unauthorized", "a valid token is required: send `Authorization: Bearer TOKEN`"
+)
+NO_PROXIES: Final = TrustedProxies()
+CHECK_SECONDS: Final = 1.0
+"""How often the logins of open streams are checked."""
+POLICY_VIOLATION: Final = 1008
+_DISCONNECT: Final = {"type": "http.disconnect"}
 
 
 def read_headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
@@ -70,15 +91,136 @@ def accepts_events(headers: Headers) -> bool:
     return b"text/event-stream" in headers.get(b"accept", b"").lower()
 
 
-class AuthMiddleware:
-    """ASGI middleware that passes on a request only from an allowed host and origin, with a valid
-    token. Preflight requests of allowed origins carry no token and are answered here.
+class LoginStreams:
+    """Runs requests that may stay open: WebSockets and event streams. When a token is revoked or
+    expires, they end within about a second; what they have started continues, as it does when a
+    client disconnects.
     """
 
-    def __init__(self, app: ASGIApp, *, tokens: Tokens, allowed: AllowedOrigins) -> None:
+    def __init__(self, is_valid: Callable[[Login], bool]) -> None:
+        self._is_valid = is_valid
+        self._open: set[_HttpStream | _WebSocket] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._closings: set[asyncio.Task[None]] = set()
+
+    async def run(
+        self, app: ASGIApp, login: Login, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Run the application until it is done or the login ends."""
+        kind = _WebSocket if scope["type"] == "websocket" else _HttpStream
+        stream = kind(login, receive, send)
+        self._open.add(stream)
+        self._schedule()
+        try:
+            await app(scope, stream.receive, stream.send)
+            await stream.complete()
+        finally:
+            self._open.discard(stream)
+
+    def check(self) -> None:
+        """End the streams whose login no longer holds."""
+        for stream in [each for each in self._open if not self._is_valid(each.login)]:
+            self._open.discard(stream)
+            _log.info("%s is no longer valid; an open stream of it ends", stream.login.credential)
+            task = asyncio.ensure_future(stream.end())
+            self._closings.add(task)
+            task.add_done_callback(self._closings.discard)
+
+    def _schedule(self) -> None:
+        if self._timer is None and self._open:
+            self._timer = asyncio.get_running_loop().call_later(CHECK_SECONDS, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.check()
+        self._schedule()
+
+
+class _HttpStream:
+    def __init__(self, login: Login, receive: Receive, send: Send) -> None:
+        self.login = login
+        self._receive, self._send = receive, send
+        self._is_body_read = False
+        self._is_answering = False
+        self._ended = asyncio.get_running_loop().create_future()
+
+    async def receive(self) -> Any:
+        """The next message; a disconnect once the login has ended."""
+        if not self._is_body_read:
+            message = await self._receive()
+            self._is_body_read = not message.get("more_body", False)
+            return message
+        if self._ended.done():
+            return _DISCONNECT
+        waiting = asyncio.ensure_future(self._receive())
+        try:
+            await asyncio.wait((waiting, self._ended), return_when=asyncio.FIRST_COMPLETED)
+            return waiting.result() if waiting.done() else _DISCONNECT
+        finally:
+            waiting.cancel()
+
+    async def send(self, message: Any) -> None:
+        """Send, and note whether the answer is complete."""
+        is_body = message["type"] == "http.response.body"
+        self._is_answering = not is_body or bool(message.get("more_body", False))
+        await self._send(message)
+
+    async def end(self) -> None:
+        """The login has ended."""
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    async def complete(self) -> None:
+        """Finish an answer that was broken off because the login has ended."""
+        if self._ended.done() and self._is_answering:
+            await self._send({"type": "http.response.body", "body": b""})
+
+
+class _WebSocket:
+    def __init__(self, login: Login, receive: Receive, send: Send) -> None:
+        self.login = login
+        self.receive, self._send = receive, send
+        self._is_ended = False
+
+    async def send(self, message: Any) -> None:
+        """Send. Raises `OSError` when the login has ended."""
+        if self._is_ended:
+            raise ConnectionError("the login of this WebSocket has ended")
+        await self._send(message)
+
+    async def end(self) -> None:
+        """Close the socket; the server then reports a disconnect to the application."""
+        self._is_ended = True
+        reason = "the token is no longer valid"
+        await self._send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": reason})
+
+    async def complete(self) -> None:
+        """Nothing is left to do."""
+
+
+class AuthMiddleware:
+    """ASGI middleware that passes on a request only from an allowed host and origin, with a valid
+    credential. Preflight requests of allowed origins, and requests for the metadata of the
+    protected resource, carry none and are answered here.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        authenticator: Authenticator,
+        allowed: AllowedOrigins,
+        proxies: TrustedProxies = NO_PROXIES,
+        resource: ProtectedResource | None = None,
+        failures: LoginFailures | None = None,
+    ) -> None:
         self._app = app
-        self._tokens = {kind: tokens.over(kind) for kind in ("http", "websocket")}
+        self._authenticator = authenticator
         self._allowed = allowed
+        self._proxies = proxies
+        self._resource = resource or ProtectedResource()
+        self._failures = failures or LoginFailures()
+        self._streams = LoginStreams(authenticator.is_valid)
         self._checked: set[tuple[bytes | None, bytes | None, str]] = set()
         """Host, origin and scheme of earlier requests that passed; clients repeat them."""
         self._next: ASGIApp = self._authenticate
@@ -88,7 +230,7 @@ class AuthMiddleware:
                 allow_origins=sorted(allowed.origins),
                 allow_methods=_ALLOWED_METHODS,
                 allow_headers=_ALLOWED_HEADERS,
-                expose_headers=("mcp-session-id",),
+                expose_headers=("mcp-session-id", "www-authenticate"),
             )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,6 +240,8 @@ class AuthMiddleware:
             return
         try:
             headers = read_headers(scope["headers"])
+            if self._proxies.networks:
+                headers = self._believe_proxy(scope, headers)
             self._check_origin(scope, headers)
         except Refused as refused:
             await refuse(scope, send, refused)
@@ -106,12 +250,55 @@ class AuthMiddleware:
         await self._next(scope, receive, send)
 
     async def _authenticate(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            scope[_PRINCIPAL] = self._principal(scope)
-        except Refused as refused:
-            await refuse(scope, send, refused)
+        kind, path = scope["type"], scope["path"]
+        metadata = self._resource.metadata(path)
+        if metadata is not None and kind == "http" and scope["method"] == "GET":
+            await send_json(send, 200, as_bytes(metadata))
             return
-        await self._app(scope, receive, send)
+        credential = _credential(scope)
+        if credential is None:
+            challenge = (b"www-authenticate", self._resource.challenge(path, None))
+            await refuse(scope, send, _NO_TOKEN, (challenge,))
+            return
+        try:
+            login = await self._authenticator.login(credential)
+        except LoginFailed as failure:
+            await self._refuse_login(scope, send, failure)
+            return
+        scope[_PRINCIPAL] = _over(login.principal, kind)
+        if kind == "websocket" or accepts_events(headers_of(scope)):
+            await self._streams.run(self._app, login, scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _refuse_login(self, scope: Scope, send: Send, failure: LoginFailed) -> None:
+        retry_after = await self._failures.record(_peer(scope), scope["type"], failure)
+        refused, headers = failure.refused, list[tuple[bytes, bytes]]()
+        if failure.fault not in ("no_role", "unavailable"):
+            challenge = self._resource.challenge(scope["path"], failure)
+            headers.append((b"www-authenticate", challenge))
+        if retry_after is not None:
+            text = f"too many failed logins from your address; try again in {retry_after} s"
+            refused = HttpRefused(429, "unauthorized", text)
+        if retry_after is not None or failure.fault == "unavailable":
+            seconds = retry_after or _UNAVAILABLE_SECONDS
+            headers.append((b"retry-after", str(seconds).encode()))
+        await refuse(scope, send, refused, headers)
+
+    def _believe_proxy(self, scope: Scope, headers: Headers) -> Headers:
+        """Replace client, scheme and host by what a trusted proxy says about them."""
+        client = scope.get("client")
+        if client is None or not self._proxies.trusts(client[0]):
+            return headers
+        forwarded = self._proxies.forwarded(scope["headers"])
+        if forwarded.client is not None:
+            scope["client"] = (forwarded.client, 0)
+        if forwarded.scheme is not None:
+            is_page = scope["type"] == "http"
+            scope["scheme"] = forwarded.scheme if is_page else _SOCKET_SCHEMES[forwarded.scheme]
+        if forwarded.host is None:
+            return headers
+        return {**headers, b"host": forwarded.host.encode("latin-1")}
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
         scheme: str = scope.get("scheme", "http")
@@ -123,14 +310,16 @@ class AuthMiddleware:
         if len(self._checked) < _MAX_CHECKED:
             self._checked.add(seen)
 
-    def _principal(self, scope: Scope) -> Principal:
-        secret = _secret(scope)
-        principal = None if secret is None else self._tokens[scope["type"]].principal_of(secret)
-        if principal is None:
-            raise Refused(
-                "unauthorized", "a valid token is required: send `Authorization: Bearer TOKEN`"
-            )
-        return principal
+
+@lru_cache(maxsize=1_024)
+def _over(principal: Principal, transport: str) -> Principal:
+    """The principal with the name of a transport, for the audit."""
+    return replace(principal, transport=transport)
+
+
+def _peer(scope: Scope) -> str:
+    client = scope.get("client")
+    return "unknown" if client is None else str(client[0])
 
 
 def principal_of(scope: Scope) -> Principal:
@@ -143,12 +332,14 @@ def headers_of(scope: Scope) -> Headers:
     return cast("Headers", scope[_HEADERS])
 
 
-async def refuse(scope: Scope, send: Send, refused: Refused) -> None:
+async def refuse(
+    scope: Scope, send: Send, refused: Refused, headers: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
     """Refuse a request, or a WebSocket before it opens."""
     if scope["type"] == "http":
-        await send_refusal(send, refused)
+        await send_refusal(send, refused, headers)
     elif "websocket.http.response" in scope.get("extensions", {}):
-        await send_refusal(_websocket_send(send), refused)
+        await send_refusal(_websocket_send(send), refused, headers)
     else:
         await send({"type": "websocket.close", "code": 1008, "reason": refused.kind})
 
@@ -160,7 +351,7 @@ def _websocket_send(send: Send) -> Send:
     return send_to_websocket
 
 
-def _secret(scope: Scope) -> bytes | None:
+def _credential(scope: Scope) -> bytes | None:
     headers = headers_of(scope)
     scheme, _, secret = headers.get(b"authorization", b"").partition(b" ")
     if secret and scheme.lower() == b"bearer":

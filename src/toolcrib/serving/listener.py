@@ -1,10 +1,15 @@
-"""An ASGI application on a socket: it listens, and drains when it stops."""
+"""An ASGI application on a socket: it listens, with or without TLS, and drains when it stops."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 import uvicorn
@@ -16,9 +21,80 @@ from toolcrib.serving.uvicorn_server import UvicornServer, http_protocol, websoc
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from toolcrib.serving.access import Access
+
+_log = logging.getLogger(__name__)
 
 STALL_SECONDS: Final = 30.0
 """How long a client may stop reading before its connection is closed."""
+_CERTIFICATE_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """The certificate of a server, with the certificates between it and its authority, and its
+    private key, both in PEM.
+    """
+
+    certificate: Path
+    key: Path
+
+
+class TlsContext:
+    """The TLS of a server: version 1.2 or newer, with the certificate that the files have now. A
+    changed certificate is for new connections; one that cannot be used changes nothing.
+    """
+
+    def __init__(self, files: TlsFiles) -> None:
+        self._files = files
+        self._stamp = self._stamp_now()
+        self.context = self._load()
+
+    def reload_if_changed(self) -> None:
+        """Load the files again when they have changed."""
+        stamp = self._stamp_now()
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            # A chain that does not fit its key would spoil the context in use.
+            self._load()
+        except UsageError as error:
+            _log.error("the certificate was not loaded again, the last one stays: %s", error)
+            return
+        self.context.load_cert_chain(self._files.certificate, self._files.key)
+        _log.info("the certificate %s was loaded again", self._files.certificate)
+
+    def _load(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+        context.set_alpn_protocols(["http/1.1"])
+        try:
+            # An encrypted key would be asked for on the terminal.
+            context.load_cert_chain(self._files.certificate, self._files.key, password=_no_password)
+        except (OSError, ValueError) as error:
+            text = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
+            raise UsageError(
+                f"the certificate {self._files.certificate} and the key {self._files.key} cannot "
+                f"be used: {text}"
+            ) from None
+        return context
+
+    def _stamp_now(self) -> tuple[tuple[int, int] | None, ...]:
+        return tuple(_stamp_of(path) for path in (self._files.certificate, self._files.key))
+
+
+def _no_password() -> str:
+    raise ValueError("the key is encrypted; give one without a password")
+
+
+def _stamp_of(path: Path) -> tuple[int, int] | None:
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_mtime_ns
 
 
 class Listener:
@@ -38,8 +114,13 @@ class Listener:
         drain_seconds: float,
         stall_seconds: float,
         before_end: Callable[[], Awaitable[None]] | None = None,
+        access: Access | None = None,
+        tls: TlsFiles | None = None,
     ) -> None:
         self._host, self._port = host, port
+        self._access = access
+        self._tls = None if tls is None else TlsContext(tls)
+        own_tls = self._tls
         config = uvicorn.Config(
             app,
             http=http_protocol(stall_seconds),
@@ -51,26 +132,43 @@ class Listener:
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=max(1, round(drain_seconds)),
+            ssl_context_factory=None if own_tls is None else lambda _, __: own_tls.context,
         )
         self._server = UvicornServer(config, before_end)
         self._serving: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def url(self) -> str:
         """The base URL. With port 0, the port is known once the server listens."""
         host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{host}:{self._port}"
+        return f"{'http' if self._tls is None else 'https'}://{host}:{self._port}"
 
     async def __aenter__(self) -> Self:
         server_socket = _listen(self._host, self._port)
         self._port = server_socket.getsockname()[1]
         self._serving = asyncio.ensure_future(self._server.serve(sockets=[server_socket]))
         await self._server.is_ready.wait()
+        if self._access is not None:
+            await self._access.start()
+        self._watch_certificate()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.stop()
         await self.wait()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._access is not None:
+            await self._access.close()
+
+    def _watch_certificate(self) -> None:
+        if self._tls is None:
+            return
+        if self._timer is not None:
+            self._tls.reload_if_changed()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(_CERTIFICATE_SECONDS, self._watch_certificate)
 
     def stop(self) -> None:
         """Accept nothing new, and end when open requests are done or the drain time is over."""

@@ -101,11 +101,9 @@ async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders = 
     await send({"type": "http.response.body", "body": body})
 
 
-async def send_refusal(send: Send, refused: Refused) -> None:
+async def send_refusal(send: Send, refused: Refused, more_headers: RawHeaders = ()) -> None:
     """Send a refusal with its status."""
-    headers: list[tuple[bytes, bytes]] = []
-    if refused.kind == "unauthorized":
-        headers.append((b"www-authenticate", b"Bearer"))
+    headers = [*more_headers]
     if refused.kind == "too_large":
         # The rest of the body stays unread, so the connection cannot carry another request.
         headers.append((b"connection", b"close"))

@@ -1,22 +1,69 @@
-"""Bearer tokens, their principals, and the file that they are stored in."""
+"""Bearer tokens of a server, the file with the owner's, and the file with the hashes of everybody
+else's: changed by commands, followed by running servers.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import hmac
+import json
+import logging
 import os
+import re
 import secrets
 import stat
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, cast
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as validated_dataclass
+
+from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import UsageError
-from toolcrib.runtime.principal import OWNER, ROLES, Principal, Role
+from toolcrib.runtime.principal import OWNER, Principal, Role
+
+_log = logging.getLogger(__name__)
 
 SHORTEST_TOKEN: Final = 16
+_VERSION: Final = 1
+_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}"
+TOKEN_PREFIX: Final = "tc_"
+"""How every generated token begins, so that people and secret scanners recognise one."""
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_GENERATED: Final = re.compile(r"tc_([a-z2-7]{12})_([A-Za-z0-9_-]{43})")
+_ID_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
+
+
+class TokenParts(NamedTuple):
+    """A generated token: a public id that names it, and the secret."""
+
+    token_id: str
+    secret: str
+
+
+def new_token() -> str:
+    """A new random token: `tc_`, its id, and 256 random bits."""
+    token_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(12))
+    return f"{TOKEN_PREFIX}{token_id}_{secrets.token_urlsafe(32)}"
+
+
+def token_parts(token: str) -> TokenParts | None:
+    """The parts of a generated token; None for a token of another form."""
+    match = _GENERATED.fullmatch(token)
+    return None if match is None else TokenParts(match[1], match[2])
+
+
+def token_digest(token: bytes) -> bytes:
+    """What is kept of a token.
+
+    One round of SHA-256, and no slow password hash: a generated token has 256 random bits, so no
+    dictionary shortens the search for it, and a slow hash would cost every request.
+    """
+    return sha256(token).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,28 +81,20 @@ class Token:
 
 
 class Tokens:
-    """The valid tokens of a server."""
+    """The tokens that the host sets in code. Only their digests are kept."""
 
     def __init__(self, tokens: Iterable[Token]) -> None:
-        self._tokens = tuple(tokens)
         self._known = tuple(
-            (_digest(token.secret.encode()), token.principal) for token in self._tokens
+            (token_digest(token.secret.encode()), token.principal) for token in tokens
         )
         if not self._known:
             raise UsageError("no token is set, so no client could connect; set at least one")
         if len({digest for digest, _ in self._known}) < len(self._known):
             raise UsageError("duplicate token; each principal needs its own")
 
-    def over(self, transport: str) -> Tokens:
-        """The same tokens with the name of a transport in their principals, for the audit."""
-        return Tokens(
-            replace(token, principal=replace(token.principal, transport=transport))
-            for token in self._tokens
-        )
-
     def principal_of(self, secret: bytes) -> Principal | None:
         """The principal of a token; None when it is unknown."""
-        digest_sent, match = _digest(secret), None
+        digest_sent, match = token_digest(secret), None
         # Every token is compared, so that the time does not reveal which one was close.
         for digest, principal in self._known:
             if hmac.compare_digest(digest, digest_sent):
@@ -63,86 +102,57 @@ class Tokens:
         return match
 
 
-def _digest(secret: bytes) -> bytes:
-    return sha256(secret).digest()
+def state_folder() -> Path:
+    """The folder of this user's state."""
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state).expanduser() / "toolcrib"
 
 
 def default_token_file() -> Path:
-    """The default path of the token file."""
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "toolcrib" / "token"
+    """The default path of the file with the owner's token."""
+    return state_folder() / "token"
 
 
-def new_token() -> str:
-    """A new random token."""
-    return secrets.token_urlsafe(32)
-
-
-def read_or_create_tokens(path: Path) -> Tokens:
-    """The tokens of a file, which is created with a token for the owner if it is missing."""
+def read_or_create_owner_token(path: Path) -> Tokens:
+    """The owner's token in a file, which is created if it is missing."""
     if not path.exists():
         _make(path)
-    return read_tokens(path)
-
-
-def read_tokens(path: Path) -> Tokens:
-    """The tokens of a file, one per line: a token alone is the owner's, otherwise
-    `TOKEN NAME ROLE[,ROLE...] [GROUP[,GROUP...]]`. Raises `UsageError` when other users may read
-    the file.
-    """
-    lines = enumerate(_private_text(path).splitlines(), start=1)
-    return Tokens(_token(line, f"{path}:{number}") for number, line in lines if _counts(line))
+    return Tokens([Token(owner_token(path))])
 
 
 def owner_token(path: Path) -> str:
-    """The owner's token in a token file, for a client on the same machine."""
-    for line in _private_text(path).splitlines():
-        if _counts(line) and len(line.split()) == 1:
-            return line.strip()
-    raise UsageError(f"{path} has no token of the owner; add a line with a token alone")
-
-
-def _counts(line: str) -> bool:
-    return bool(line.strip()) and not line.lstrip().startswith("#")
-
-
-def _token(line: str, where: str) -> Token:
-    match line.split():
-        case [secret]:
-            principal = OWNER
-        case [secret, name, roles]:
-            principal = Principal(name, _roles(roles.split(","), where))
-        case [secret, name, roles, groups]:
-            principal = Principal(
-                name, _roles(roles.split(","), where), frozenset(groups.split(","))
-            )
-        case _:
-            raise UsageError(f"{where}: expected TOKEN, or TOKEN NAME ROLE[,ROLE...] [GROUP,...]")
+    """The token in a file of one line: the credential of a client, and on a server's machine the
+    owner's. Raises `UsageError` when other users may read the file.
+    """
+    lines = [
+        line.strip()
+        for line in private_text(path, "token file").splitlines()
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    if len(lines) != 1 or len(lines[0].split()) != 1:
+        raise UsageError(
+            f"{path} must contain one token and nothing else; tokens for other people are made "
+            "with `toolcrib tokens create`"
+        )
     try:
-        return Token(secret, principal)
+        return Token(lines[0]).secret
     except UsageError as error:
-        raise UsageError(f"{where}: {error}") from None
+        raise UsageError(f"{path}: {error}") from None
 
 
-def _roles(named: list[str], where: str) -> frozenset[Role]:
-    for role in named:
-        if role not in ROLES:
-            raise UsageError(f"{where}: no role {role[:20]!r}; use {', '.join(ROLES)}")
-    return frozenset(cast("list[Role]", named))
-
-
-def _private_text(path: Path) -> str:
+def private_text(path: Path, what: str) -> str:
+    """The text of a file that only this user can read. Raises `UsageError` otherwise."""
     try:
         # A symbolic link could lead to a file that another user chose.
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
-        raise UsageError(f"the token file {path} cannot be read: {error.strerror}") from None
-    with os.fdopen(handle, encoding="ascii", errors="replace") as file:
+        raise UsageError(f"the {what} {path} cannot be read: {error.strerror}") from None
+    with os.fdopen(handle, encoding="utf-8", errors="replace") as file:
         facts = os.fstat(file.fileno())
         if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
-            raise UsageError(f"the token file {path} must be a regular file of the current user")
+            raise UsageError(f"the {what} {path} must be a regular file of the current user")
         if facts.st_mode & _OTHERS:
-            raise UsageError(f"other users may read the token file {path}; run: chmod 600 {path}")
+            raise UsageError(f"other users may read the {what} {path}; run: chmod 600 {path}")
         return file.read()
 
 
@@ -159,3 +169,249 @@ def _make(path: Path) -> None:
         pass
     finally:
         draft.unlink()
+
+
+@validated_dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
+class TokenRecord:
+    """What the file keeps of a token: whose it is, and the digest of its secret."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z2-7]{12}$")]
+    name: Annotated[str, Field(pattern=f"^{_NAME}$")]
+    roles: Annotated[tuple[Role, ...], Field(min_length=1)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    created_at: float
+    groups: tuple[Annotated[str, Field(pattern=f"^{_NAME}$")], ...] = ()
+    expires_at: float | None = None
+    may_approve_own: bool = False
+
+    @property
+    def principal(self) -> Principal:
+        """The principal of the token."""
+        return Principal(
+            self.name,
+            frozenset(self.roles),
+            groups=frozenset(self.groups),
+            may_approve_own=self.may_approve_own,
+        )
+
+
+@validated_dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
+class _Content:
+    version: Literal[1]
+    tokens: tuple[TokenRecord, ...]
+
+
+_CONTENT: Final = TypeAdapter(_Content)
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A token that was just made. The secret is shown once; the file has its digest only."""
+
+    record: TokenRecord
+    token: str
+
+
+def default_tokens_file() -> Path:
+    """The default path of the file of hashed tokens."""
+    return state_folder() / "tokens.json"
+
+
+class TokenFile:
+    """Reads and changes a file of hashed tokens. A change replaces the file in one step, and two
+    commands at once take turns.
+    """
+
+    def __init__(self, path: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.path = path
+        self._clock = clock
+
+    def records(self) -> tuple[TokenRecord, ...]:
+        """The tokens in the file; none when it does not exist. Raises `UsageError` when the file is
+        malformed, or other users may read it.
+        """
+        if not self.path.exists() and not self.path.is_symlink():
+            return ()
+        text = private_text(self.path, "file of tokens")
+        try:
+            content = _CONTENT.validate_json(text)
+        except ValidationError as error:
+            fault = error.errors(include_input=False, include_url=False)[0]
+            place = ".".join(str(part) for part in fault["loc"]) or "the file"
+            raise UsageError(
+                f"{self.path} is not a file of tokens: {place}: {fault['msg']}"
+            ) from None
+        if len({record.id for record in content.tokens}) < len(content.tokens):
+            raise UsageError(f"{self.path} names one token id twice; remove one of the two")
+        return content.tokens
+
+    def create(
+        self,
+        name: str,
+        roles: Sequence[Role],
+        *,
+        groups: Sequence[str] = (),
+        lifetime_seconds: float | None = None,
+        may_approve_own: bool = False,
+    ) -> IssuedToken:
+        """Add a token for a principal. Raises `UsageError` for a malformed name, role or group."""
+        now = self._clock()
+        fields: dict[str, Any] = {
+            "name": name,
+            "roles": tuple(dict.fromkeys(roles)),
+            "groups": tuple(dict.fromkeys(groups)),
+            "created_at": now,
+            "expires_at": None if lifetime_seconds is None else now + lifetime_seconds,
+            "may_approve_own": may_approve_own,
+        }
+        with self._change() as records:
+            issued = _issue(fields)
+            records.append(issued.record)
+        return issued
+
+    def revoke(self, wanted: str) -> tuple[TokenRecord, ...]:
+        """Remove a token by its id, or every token of a principal by its name."""
+        with self._change() as records:
+            removed = _matching(records, wanted, self.path)
+            records[:] = [record for record in records if record not in removed]
+        return removed
+
+    def rotate(self, wanted: str, *, grace_seconds: float = 0.0) -> IssuedToken:
+        """Replace a token by a new one with the same rights and the same lifetime. The old one
+        stays valid for `grace_seconds`, so that its holder has time to switch.
+        """
+        now = self._clock()
+        with self._change() as records:
+            matching = _matching(records, wanted, self.path)
+            if len(matching) > 1:
+                ids = ", ".join(record.id for record in matching)
+                raise UsageError(f"{wanted!r} has several tokens; name one by its id: {ids}")
+            old = next(iter(matching))
+            lifetime = None if old.expires_at is None else old.expires_at - old.created_at
+            issued = _issue(
+                {
+                    **asdict(old),
+                    "created_at": now,
+                    "expires_at": None if lifetime is None else now + lifetime,
+                }
+            )
+            records.remove(old)
+            if grace_seconds > 0:
+                end = now + grace_seconds
+                expires_at = end if old.expires_at is None else min(end, old.expires_at)
+                records.append(replace(old, expires_at=expires_at))
+            records.append(issued.record)
+        return issued
+
+    @contextmanager
+    def _change(self) -> Generator[list[TokenRecord]]:
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = self.path.with_name(f"{self.path.name}.lock")
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            records = list(self.records())
+            yield records
+            _replace(self.path, records)
+        finally:
+            os.close(handle)
+
+
+def _issue(fields: dict[str, Any]) -> IssuedToken:
+    token = new_token()
+    parts = token_parts(token)
+    assert parts is not None, "a generated token has its parts"
+    own: dict[str, Any] = {"id": parts.token_id, "sha256": token_digest(token.encode()).hex()}
+    try:
+        return IssuedToken(TokenRecord(**{**fields, **own}), token)
+    except ValidationError as error:
+        fault = error.errors(include_input=False, include_url=False)[0]
+        raise UsageError(
+            f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
+        ) from None
+
+
+def _matching(records: Iterable[TokenRecord], wanted: str, path: Path) -> tuple[TokenRecord, ...]:
+    # Somebody may paste the whole token.
+    parts = token_parts(wanted)
+    token_id = parts.token_id if parts else wanted.removeprefix(TOKEN_PREFIX)
+    matching = tuple(r for r in records if r.id == token_id)
+    if not matching and parts is None:
+        matching = tuple(r for r in records if r.name == wanted)
+    if not matching:
+        raise UsageError(f"{path} has no such token; `toolcrib tokens list` shows ids and names")
+    return matching
+
+
+def _replace(path: Path, records: Iterable[TokenRecord]) -> None:
+    content = {"version": _VERSION, "tokens": [asdict(record) for record in records]}
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            json.dump(content, file, indent=2)
+            file.write("\n")
+            file.flush()
+            # A token that was revoked must not come back with the power.
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+class WatchedTokens:
+    """The tokens of a file, as they are now: whenever one is checked, the file is looked at, which
+    takes a microsecond. A file that cannot be read changes nothing.
+    """
+
+    def __init__(self, file: TokenFile) -> None:
+        self._file = file
+        self._stamp = self._stamp_now()
+        self._records = _by_id(file.records())
+
+    def record_of(self, parts: TokenParts, token: bytes) -> TokenRecord | None:
+        """The record of a token, whether or not it has expired; None when there is none."""
+        self._look()
+        record = self._records.get(parts.token_id)
+        # Without a record the comparison takes as long: the time does not tell which ids exist.
+        expected = bytes(32) if record is None else bytes.fromhex(record.sha256)
+        is_equal = hmac.compare_digest(expected, token_digest(token))
+        return record if is_equal else None
+
+    def current(self, record: TokenRecord) -> TokenRecord | None:
+        """The record as it is in the file now; None when the token was revoked."""
+        self._look()
+        current = self._records.get(record.id)
+        return None if current is None or current.sha256 != record.sha256 else current
+
+    def _look(self) -> None:
+        stamp = self._stamp_now()
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        if stamp is None:
+            _log.error("the file of tokens %s is gone; the last tokens stay", self._file.path)
+            return
+        try:
+            self._records = _by_id(self._file.records())
+        except UsageError as error:
+            _log.error("the tokens were not loaded again, the last ones stay: %s", error)
+        else:
+            _log.info("%s has changed: %d tokens", self._file.path, len(self._records))
+
+    def _stamp_now(self) -> tuple[int, ...] | None:
+        try:
+            facts = os.stat(self._file.path, follow_symlinks=False)
+        except OSError:
+            return None
+        return facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_size
+
+
+def _by_id(records: Iterable[TokenRecord]) -> dict[str, TokenRecord]:
+    return {record.id: record for record in records}

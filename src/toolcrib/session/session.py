@@ -127,14 +127,7 @@ class Session:
         """What the executors of this session share, attached by the first of them. Only
         `toolcrib.calls.call` uses it.
         """
-        self.note(
-            SessionOpened(
-                session_id=self.session_id,
-                at=clock(),
-                fence=lease.fence,
-                settings_digest=settings_digest(self._saved),
-            )
-        )
+        self._note_opened()
         self._recover()
 
     @classmethod
@@ -193,6 +186,13 @@ class Session:
         """Let the next turn be `turn + 1`, in a session that begins with another one's turns."""
         with self._numbering:
             self._last_turn = turn
+
+    def number_calls_after(self, call_ids: Iterable[str | None]) -> None:
+        """Let no call get one of these ids, in a session that begins with another one's calls."""
+        prefix = f"call_{self.lease.fence}_"
+        taken = [each.removeprefix(prefix) for each in call_ids if each and each.startswith(prefix)]
+        numbers = [int(number) for number in taken if number.isdecimal() and len(number) < 19]
+        self._calls_made = max([self._calls_made, *numbers])
 
     def next_call_id(self) -> str:
         """An id that no call of this session has. The fence makes it unique over every process
@@ -305,6 +305,11 @@ class Session:
         self._write_out()
         return self.store.open_calls(self.session_id)
 
+    def known_call(self, call_id: str) -> OpenCall | Record | None:
+        """The open call of an id, or the record of its end; see `Store.known_call`."""
+        self._write_out()
+        return self.store.known_call(self.session_id, call_id)
+
     def in_doubt(self) -> list[OpenCall]:
         """Calls that a dead process had started and not finished."""
         return [call for call in self.open_calls() if call.state == "in_doubt"]
@@ -317,15 +322,16 @@ class Session:
             now["host"] = dict(self._host_settings)
         if now == self._saved:
             return
-        digest = settings_digest(now)
-        if digest == settings_digest(self._saved):
+        digest = settings_digest(now, self.owner)
+        if digest == settings_digest(self._saved, self.owner):
             self.store.commit(self.lease, Commit((), (SettingsKept(now),)))
         else:
             # In one commit with the record of it, so that a crash cannot come between them.
             saved = SettingsSaved(session_id=self.session_id, at=self.clock(), digest=digest)
             self.append_soon(entry_of(saved), (SettingsKept(now),))
             self.store.commit(self.lease, Commit((), ()))
-            if settings_digest(self.store.session(self.session_id).settings) != digest:
+            stored = self.store.session(self.session_id).settings
+            if settings_digest(stored, self.owner) != digest:
                 raise StoreError(f"the settings of session {self.session_id!r} were not saved")
             self.announce(saved)
         self._saved = now
@@ -384,6 +390,16 @@ class Session:
         await ask_store(self.store, self.save_settings)
         await ask_store(self.store, self.store.release, self.lease)
         self.ledger.close()
+
+    def _note_opened(self) -> None:
+        self.note(
+            SessionOpened(
+                session_id=self.session_id,
+                at=self.clock(),
+                fence=self.lease.fence,
+                settings_digest=settings_digest(self._saved, self.owner),
+            )
+        )
 
     def _recover(self) -> None:
         """Report calls that an earlier writer started and did not finish, once each."""

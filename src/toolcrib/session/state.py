@@ -157,13 +157,13 @@ def restore_state(session: Session, state: ResumableState, *, key: bytes | None 
         raise InvalidState("only a fresh session can be restored; this one has made calls")
     _check(state)
     session.adopt(state)
-    head = session.head()
+    head, stored = session.head(), session.store.session(session.session_id)
     session.note(
         SessionRestored(
             session_id=session.session_id,
             at=session.clock(),
             head=head.hash if head else "",
-            settings_digest=settings_digest(session.store.session(session.session_id).settings),
+            settings_digest=settings_digest(stored.settings, stored.owner),
         )
     )
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from toolcrib.errors import LeaseLost
 from toolcrib.ledger.encoding import encode_event
-from toolcrib.ledger.events import Event
+from toolcrib.ledger.events import Event, ToolInvoked
 from toolcrib.ledger.record import GENESIS, Head, Record, link, seal_payload
 from toolcrib.store.store import Commit, Effect, Lease
 
@@ -188,6 +188,8 @@ class MemoryRecords:
         self.unsealed = deque[Entry]()
         self._sealed: list[_Sealed] = []
         self._sealing = threading.Lock()
+        self._ends: dict[str, int] = {}
+        self._ends_known = 0
 
     def extend(self, records: Sequence[Record]) -> None:
         """Add records that were sealed elsewhere and follow the last one here."""
@@ -206,6 +208,30 @@ class MemoryRecords:
             for seq, facts in (reversed(list(numbered)) if newest_first else numbered)
             if kinds is None or facts[0] in kinds
         )
+
+    def end_of_call(self, call_id: str) -> Record | None:
+        """The record that a call of this id ended."""
+        with self._sealing:
+            self._find_ends()
+            seq = self._ends.get(call_id)
+        if seq is None:
+            return None
+        self._seal()
+        return Record(self._session_id, seq, *self._sealed[seq - 1])
+
+    def _find_ends(self) -> None:
+        """Look at the entries that were added since the last time; they need not be sealed."""
+        sealed, unsealed = self._sealed, self.unsealed
+        for seq in range(self._ends_known, len(sealed)):
+            self._note_end(sealed[seq], seq + 1)
+        for place in range(max(0, self._ends_known - len(sealed)), len(unsealed)):
+            self._note_end(unsealed[place], len(sealed) + place + 1)
+        self._ends_known = len(sealed) + len(unsealed)
+
+    def _note_end(self, facts: _Sealed | Entry, seq: int) -> None:
+        kind, call_id = facts[0], facts[2]
+        if kind == ToolInvoked.kind and call_id is not None:
+            self._ends[call_id] = seq
 
     def head(self) -> Head | None:
         """The end of the records."""

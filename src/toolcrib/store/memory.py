@@ -28,6 +28,7 @@ from toolcrib.store.store import (
     CommitSource,
     Effect,
     FiledApproval,
+    KeyClaim,
     Lease,
     OpenCall,
     SessionInfo,
@@ -83,12 +84,13 @@ class _Numbered(Generic[T]):
 
 
 class MemoryInbox:
-    """The approvals and grants of the memory store; it owns the lock of the whole store."""
+    """The approvals, grants and keys of the memory store; it owns the lock of the whole store."""
 
     def __init__(self) -> None:
         self._lock = RLock()
         self._approvals = _Numbered[FiledApproval]()
         self._grants: _Numbered[Grant] = _Numbered()
+        self._keys: dict[tuple[str, str, str], KeyClaim] = {}
 
     def approvals(
         self,
@@ -185,6 +187,25 @@ class MemoryInbox:
     def _owner_of(self, session_id: str) -> str | None:
         raise NotImplementedError
 
+    def claim_key(self, claim: KeyClaim) -> KeyClaim | None:
+        """Keep a claim, or return the one that is there."""
+        with self._lock:
+            earlier = self._keys.get(_key_of(claim))
+            if earlier is None:
+                self._keys[_key_of(claim)] = claim
+            return earlier
+
+    def settle_key(self, claim: KeyClaim) -> None:
+        """Keep the outcome of a claim."""
+        with self._lock:
+            if _key_of(claim) in self._keys:
+                self._keys[_key_of(claim)] = claim
+
+    def release_key(self, claim: KeyClaim) -> None:
+        """Forget a claim."""
+        with self._lock:
+            self._keys.pop(_key_of(claim), None)
+
     def _check_new(self, requests: Sequence[ApprovalRequest]) -> None:
         for request in requests:
             if self._approvals.get(request.approval_id) is not None:
@@ -207,6 +228,13 @@ class MemoryInbox:
     def _forget(self, session_id: str) -> None:
         self._approvals.remove(lambda filed: filed.request.session_id == session_id)
         self._grants.remove(lambda grant: grant.session_id == session_id)
+        self._keys = {
+            key: claim for key, claim in self._keys.items() if claim.session_id != session_id
+        }
+
+
+def _key_of(claim: KeyClaim) -> tuple[str, str, str]:
+    return claim.principal, claim.operation, claim.key
 
 
 def _is_open(filed: FiledApproval | None, digest: str) -> TypeGuard[FiledApproval]:
@@ -352,6 +380,15 @@ class MemoryStore(MemoryInbox):
         with self._lock:
             session = self._sessions.get(session_id)
             return list(session.open_calls.values()) if session else []
+
+    def known_call(self, session_id: str, call_id: str) -> OpenCall | Record | None:
+        """The open call of an id, or the record of its end."""
+        with self._lock:
+            session = self._sessions.get(session_id)
+            if session is None:
+                return None
+            call = session.open_calls.get(call_id)
+        return call or session.records.end_of_call(call_id)
 
     def artifact(self, session_id: str, artifact_id: str) -> str | None:
         """The text of an artifact."""

@@ -27,6 +27,7 @@ from toolcrib.store.store import (
     Commit,
     CommitSource,
     FiledApproval,
+    KeyClaim,
     Lease,
     OpenCall,
     SessionInfo,
@@ -146,6 +147,10 @@ class SqliteStore:
         """Open calls in the order they were opened."""
         return self._read().open_calls(session_id)
 
+    def known_call(self, session_id: str, call_id: str) -> OpenCall | Record | None:
+        """The open call of an id, or the record of its end."""
+        return self._read().known_call(session_id, call_id)
+
     def approvals(
         self,
         *,
@@ -210,6 +215,18 @@ class SqliteStore:
                 conn, grant_id, now, lambda grant: grant.revoke(now, by)
             )
         )
+
+    def claim_key(self, claim: KeyClaim) -> KeyClaim | None:
+        """Keep a claim, or return the one that is there."""
+        return self._write().run(lambda conn: sqlite_rows.claim_key(conn, claim))
+
+    def settle_key(self, claim: KeyClaim) -> None:
+        """Keep the outcome of a claim."""
+        self._write().run(lambda conn: sqlite_rows.settle_key(conn, claim))
+
+    def release_key(self, claim: KeyClaim) -> None:
+        """Forget a claim."""
+        self._write().run(lambda conn: sqlite_rows.release_key(conn, claim))
 
     def artifact(self, session_id: str, artifact_id: str) -> str | None:
         """The text of an artifact."""

@@ -27,11 +27,20 @@ _SESSIONS = (
 _NEXT_SESSIONS = "(created_at, rowid) > (?, ?) ORDER BY created_at, rowid LIMIT ?"
 _SESSION_PAGE = f"{_SESSIONS} WHERE {_NEXT_SESSIONS}"
 _OWN_SESSION_PAGE = f"{_SESSIONS} WHERE owner = ? AND {_NEXT_SESSIONS}"
-_RECORDS = (
+_FIELDS = (
     "SELECT r.session_id, r.seq, r.kind, r.at, r.call_id, p.payload, r.payload_digest, r.previous,"
-    " r.hash FROM records r LEFT JOIN payloads p ON p.id = r.id"
+    " r.hash FROM records r"
+)
+_RECORDS = (
+    f"{_FIELDS} LEFT JOIN payloads p ON p.id = r.id"
     " WHERE r.session_id = ? AND r.seq > ? AND r.seq < ?"
 )
+ENDED_CALL = (
+    f"{_FIELDS} INDEXED BY ended_calls LEFT JOIN payloads p ON p.id = r.id"
+    " WHERE r.session_id = ? AND r.call_id = ? AND r.kind = 'tool.invoked'"
+    " ORDER BY r.id DESC LIMIT 1"
+)
+_IS_OPEN = "SELECT 1 FROM open_calls WHERE session_id = ? AND call_id = ?"
 _NO_END = 2**63 - 1
 _OPEN_CALLS = "SELECT fact, vault FROM open_calls WHERE session_id = ? ORDER BY opened"
 _RECORD_SHAPES = {
@@ -129,6 +138,17 @@ class Reader:
                 f"the arguments of an open call of session {session_id!r} are not at "
                 f"{error.filename}; a copy of {self._file.path} needs the files beside it too"
             ) from error
+
+    def known_call(self, session_id: str, call_id: str) -> OpenCall | Record | None:
+        """An open call or the end of one, by its id."""
+        ended = self.rows(ENDED_CALL, session_id, call_id)
+        if ended:
+            return _record(ended[0])
+        if self.rows(_IS_OPEN, session_id, call_id):
+            calls = [call for call in self.open_calls(session_id) if call.call_id == call_id]
+            # None when it was closed since; then its end is there by now.
+            return calls[0] if calls else self.known_call(session_id, call_id)
+        return None
 
     def close(self) -> None:
         """End reading."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import astuple
 from typing import Any, assert_never
 
 from toolcrib.approval.authority import completes
@@ -37,6 +38,7 @@ from toolcrib.store.store import (
     Commit,
     Effect,
     FiledApproval,
+    KeyClaim,
     Lease,
     OpenCall,
     SettingsKept,
@@ -210,7 +212,7 @@ def _blame(connection: sqlite3.Connection, commits: Sequence[tuple[Lease, Commit
     raise StoreError("a commit was refused, and neither its lease nor its records say why")
 
 
-_OF_SESSION = ("records", "open_calls", "approvals", "grants", "artifacts", "sessions")
+_OF_SESSION = ("records", "open_calls", "approvals", "grants", "artifacts", "keys", "sessions")
 _DELETE_PAYLOADS = (
     "DELETE FROM payloads WHERE id IN"
     " (SELECT id FROM records WHERE session_id = ? AND seq <= ifnull(?, seq))"
@@ -370,6 +372,33 @@ def expire(connection: sqlite3.Connection, now: float, vault: VaultChanges) -> N
         _save_grant(connection, grant_id, decode_grant(fact).expire(now))
     for (request,) in connection.execute(_OVERDUE_REQUESTS, (now,)).fetchall():
         decide(connection, expired(decode_request(request), now), vault)
+
+
+_KEY = "principal = ? AND operation = ? AND key = ?"
+
+
+def claim_key(connection: sqlite3.Connection, claim: KeyClaim) -> KeyClaim | None:
+    """Keep a claim unless its key is taken; then return the one that has it."""
+    row = connection.execute(f"SELECT * FROM keys WHERE {_KEY}", _key_of(claim)).fetchone()
+    if row is not None:
+        return KeyClaim(*row)
+    connection.execute(f"INSERT INTO keys VALUES ({', '.join('?' * 8)})", astuple(claim))
+    return None
+
+
+def settle_key(connection: sqlite3.Connection, claim: KeyClaim) -> None:
+    """Keep the outcome of a claim."""
+    outcome = (claim.outcome, *_key_of(claim))
+    connection.execute(f"UPDATE keys SET outcome = ? WHERE {_KEY}", outcome)
+
+
+def release_key(connection: sqlite3.Connection, claim: KeyClaim) -> None:
+    """Forget a claim."""
+    connection.execute(f"DELETE FROM keys WHERE {_KEY}", _key_of(claim))
+
+
+def _key_of(claim: KeyClaim) -> tuple[str, str, str]:
+    return claim.principal, claim.operation, claim.key
 
 
 def add_grant(connection: sqlite3.Connection, grant: Grant) -> None:

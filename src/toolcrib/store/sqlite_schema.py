@@ -98,6 +98,18 @@ CREATE INDEX approvals_by_deadline ON approvals (deadline)
 DELETE FROM grants;
 ALTER TABLE grants ADD COLUMN expires_at REAL;
 CREATE INDEX grants_by_expiry ON grants (expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE keys (
+    principal     TEXT NOT NULL,
+    operation     TEXT NOT NULL,
+    key           TEXT NOT NULL,
+    params_digest TEXT NOT NULL,
+    session_id    TEXT NOT NULL,
+    created_at    REAL NOT NULL,
+    after_turn    INTEGER NOT NULL,
+    outcome       BLOB,
+    PRIMARY KEY (principal, operation, key)
+) WITHOUT ROWID;
+CREATE INDEX keys_by_session ON keys (session_id);
 CREATE INDEX ended_calls ON records (session_id, call_id) WHERE kind = 'tool.invoked';
 """
 

@@ -1,14 +1,14 @@
 """The seam to storage: the protocol of a store, and the facts that pass through it.
 
-`Store` is composed of four small protocols: ledgers, calls, approvals and grants. One rule binds
+`Store` is composed of five small protocols: ledgers, calls, approvals, grants, keys. One rule binds
 every store: a commit follows exactly the record at which the ledger ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from toolcrib.approval.caller import NOBODY, Caller
@@ -50,8 +50,14 @@ class OpenCall:
     was_edited: bool = False
     decided: Decided | None = None
     """The decision that was taken and has not been acted on yet."""
+    submitted: bytes | None = None
+    """The JSON that the frozen arguments were made from, where it is another."""
     caller: Caller = NOBODY
     """Who asked for the call."""
+    tool_parts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The parts of the tool's identity, to say what changed when the call is taken up."""
+    request_digest: str | None = None
+    """What they asked for, when they gave the call its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,22 @@ class Commit:
 
     records: Sequence[Record]
     effects: Sequence[Effect]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyClaim:
+    """The use of an idempotency key, and what came of it. It goes with its session."""
+
+    principal: str
+    operation: str
+    key: str
+    params_digest: str
+    session_id: str
+    created_at: float
+    after_turn: int = 0
+    """The last turn of the session before the work began."""
+    outcome: bytes | None = None
+    """JSON; None until the work has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +311,13 @@ class CallStore(Protocol):
         """Open calls in the order they were opened. A session has few at a time."""
         ...
 
+    def known_call(self, session_id: str, call_id: str) -> OpenCall | Record | None:
+        """The open call of an id, or the record of its end; None when there is neither.
+
+        Takes no longer in a long ledger than in a short one.
+        """
+        ...
+
     def artifact(self, session_id: str, artifact_id: str) -> str | None:
         """The text of an artifact; None when there is none."""
         ...
@@ -363,7 +392,26 @@ class GrantStore(Protocol):
         ...
 
 
-class Store(LedgerStore, CallStore, ApprovalStore, GrantStore, Protocol):
+class KeyStore(Protocol):
+    """Idempotency keys that were used."""
+
+    def claim_key(self, claim: KeyClaim) -> KeyClaim | None:
+        """Save a claim unless there is one of the same principal, operation and key; returns that.
+
+        Of several claimants exactly one gets None.
+        """
+        ...
+
+    def settle_key(self, claim: KeyClaim) -> None:
+        """Save the outcome of a claim."""
+        ...
+
+    def release_key(self, claim: KeyClaim) -> None:
+        """Forget a claim: nothing was done."""
+        ...
+
+
+class Store(LedgerStore, CallStore, ApprovalStore, GrantStore, KeyStore, Protocol):
     """Where sessions live. Every method may be called from any thread.
 
     This is all that the rest of the package uses of a store: sessions, executors, approvals,

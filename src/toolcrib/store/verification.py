@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from toolcrib.errors import LedgerBroken
+from toolcrib.errors import LedgerBroken, UsageError
 from toolcrib.ledger.events import SessionOpened, SessionRestored, SettingsSaved, ToolInvoked
 from toolcrib.ledger.record import ChainCheck, Head, Record
 from toolcrib.store.codec import encode_settings
@@ -67,14 +67,17 @@ def verify_session(store: Store, session_id: str, heads: Iterable[Head] = ()) ->
     return VerifiedSession(head, count, chain.missing.deleted, len(kept))
 
 
-def settings_digest(settings: dict[str, Any]) -> str:
-    """The digest of a session's settings. The number of the last turn is left out: it changes with
-    every turn, and the ledger has it. An empty list is the same as none.
+def settings_digest(settings: dict[str, Any], owner: str | None) -> str:
+    """The digest of a session's settings and its owner. The number of the last turn is left out: it
+    changes with every turn, and the ledger has it. An empty list is the same as none.
     """
     covered = {name: value for name, value in settings.items() if name != "turn" and value}
     # Through JSON, so that it is the same before and after they were stored.
-    stored = from_json(encode_settings(covered))
-    return sha256(json.dumps(stored, sort_keys=True).encode()).hexdigest()
+    try:
+        stored = from_json(encode_settings(covered))
+    except ValueError as error:
+        raise UsageError(f"the settings of a session must be JSON: {error}") from None
+    return sha256(json.dumps([owner, stored], sort_keys=True).encode()).hexdigest()
 
 
 _SETTINGS_KINDS = frozenset({SessionOpened.kind, SessionRestored.kind, SettingsSaved.kind})
@@ -100,13 +103,13 @@ class _SettingsCheck:
         self._seq = record.seq
 
     def end(self, info: SessionInfo) -> None:
-        self._check(settings_digest(info.settings), self._seq)
+        self._check(settings_digest(info.settings, info.owner), self._seq)
 
     def _check(self, digest: str, seq: int) -> None:
         if self._digest is not None and digest != self._digest:
             raise LedgerBroken(
-                "the settings of the session are not those that its ledger says were saved: they "
-                "were changed in the store",
+                "the settings of the session or its owner are not those that its ledger says were "
+                "saved: they were changed in the store",
                 seq=seq,
             )
         self._digest = digest

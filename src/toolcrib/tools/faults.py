@@ -25,6 +25,8 @@ def explain(error: Exception, schema: Mapping[str, Any]) -> tuple[Fault, ...]:
     from pydantic_core import ValidationError
 
     if isinstance(error, SchemaMismatch):
+        if error.reason is not None:
+            return (Fault("", error.reason),)
         shape = shape_of(schema)
         return tuple(fault for details in error.errors for fault in _of_schema(details, shape))
     if isinstance(error, ValidationError):

@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.errors import InvalidTool, NotJson, SchemaMismatch
+
+if TYPE_CHECKING:
+    from toolcrib.tools.schema_cost import SchemaCost
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 # The words that stand for the input in messages, because messages must not repeat it.
 _MASK = "the value"
+_MAX_SHAPES = 2_000
+_MAX_KEPT_BYTES = 8_000_000
 
 
-def check_schema(name: str, schema: object) -> dict[str, Any]:
-    """Return a copy of `schema` after checking that it is a JSON Schema of an object."""
+def check_schema(name: str, schema: object, *, is_foreign: bool = False) -> dict[str, Any]:
+    """Return a copy of `schema` after checking that it is a JSON Schema of an object. One that is
+    foreign, written by nobody the host trusts, must also be cheap to check data against.
+    """
     copy = _copied(name, schema, "parameters")
     if copy.get("type") != "object":
         raise InvalidTool(
             f"tool {name!r}: parameters must describe an object; "
             'write {"type": "object", "properties": {...}}'
         )
-    return _checked(name, copy, "parameters")
+    return _checked(name, copy, "parameters", is_foreign)
 
 
-def check_output_schema(name: str, schema: object) -> dict[str, Any]:
+def check_output_schema(name: str, schema: object, *, is_foreign: bool = False) -> dict[str, Any]:
     """Return a copy of `schema` after checking that it is a JSON Schema."""
-    return _checked(name, _copied(name, schema, "output_schema"), "output_schema")
+    return _checked(name, _copied(name, schema, "output_schema"), "output_schema", is_foreign)
 
 
-def input_parser(name: str, schema: Mapping[str, Any]) -> Callable[[bytes | str], Any]:
-    """Return a function from JSON text to plain input. It raises `ValueError` for invalid input."""
+def input_parser(
+    name: str, schema: Mapping[str, Any], cost: SchemaCost | None = None
+) -> Callable[[bytes | str], Any]:
+    """Return a function from JSON text to plain input, with the schema's defaults filled in. It
+    raises `ValueError` for invalid input, and with `cost` for input that would take too long to
+    check.
+    """
     from pydantic_core import from_json
 
-    validator = _compile(name, dict(schema))
+    from toolcrib.tools.schema_defaults import filler_of
+
+    validator = _compile(name, dict(schema), is_foreign=cost is not None)
+    fill = filler_of(name, schema)
     is_valid, iter_errors = validator.is_valid, validator.iter_errors
 
     def parse(raw: bytes | str) -> Any:
@@ -41,25 +58,51 @@ def input_parser(name: str, schema: Mapping[str, Any]) -> Callable[[bytes | str]
             data = from_json(raw, allow_inf_nan=False)
         except ValueError as error:
             raise NotJson(str(error)) from None
-        if is_valid(data):
+        # Checked again with the defaults: the tool gets them as if they had been sent.
+        if is_valid(data) and (fill is None or not fill(data) or is_valid(data)):
             return data
         raise SchemaMismatch(tuple(iter_errors(data)))
 
-    return parse
+    def parse_bounded(raw: bytes | str) -> Any:
+        assert cost is not None
+        try:
+            data = from_json(raw, allow_inf_nan=False)
+        except ValueError as error:
+            raise NotJson(str(error)) from None
+        if not cost.is_small(raw):
+            cost.estimate(data)
+        if is_valid(data) and (fill is None or not fill(data) or is_valid(data)):
+            return data
+        raise cost.explain(validator, data)
+
+    return parse if cost is None else parse_bounded
 
 
-def output_check(name: str, schema: Mapping[str, Any]) -> Callable[[Any], None]:
+def output_check(
+    name: str, schema: Mapping[str, Any], cost: SchemaCost | None = None
+) -> Callable[[Any], None]:
     """Return a function that raises `SchemaMismatch` for plain JSON that does not fit."""
-    validator = _compile(name, dict(schema), "output_schema")
+    validator = _compile(name, dict(schema), "output_schema", is_foreign=cost is not None)
 
     def check(value: Any) -> None:
         if not validator.is_valid(value):
             raise SchemaMismatch(tuple(validator.iter_errors(value)))
 
-    return check
+    def check_bounded(value: Any) -> None:
+        assert cost is not None
+        cost.estimate(value)
+        if not validator.is_valid(value):
+            raise cost.explain(validator, value)
+
+    return check if cost is None else check_bounded
 
 
-def _checked(name: str, copy: dict[str, Any], what: str) -> dict[str, Any]:
+def cost_of(name: str, schema: Mapping[str, Any], what: str = "parameters") -> SchemaCost:
+    """The cost of checks against a foreign schema. Raises `InvalidTool` when it is too high."""
+    return _foreign(name, dict(schema), what)[1]
+
+
+def _checked(name: str, copy: dict[str, Any], what: str, is_foreign: bool) -> dict[str, Any]:
     draft = copy.get("$schema", DRAFT)
     if not isinstance(draft, str) or draft.rstrip("#") != DRAFT:
         raise InvalidTool(
@@ -67,20 +110,60 @@ def _checked(name: str, copy: dict[str, Any], what: str) -> dict[str, Any]:
             "convert it, then drop $schema"
         )
     _refuse_outside_references(name, copy, what)
-    _compile(name, copy, what)
+    if is_foreign:
+        cost_of(name, copy, what)
+    _compile(name, copy, what, is_foreign=is_foreign)
     return copy
 
 
-def _compile(name: str, schema: dict[str, Any], what: str = "parameters") -> Any:
+def _compile(
+    name: str, schema: dict[str, Any], what: str = "parameters", *, is_foreign: bool
+) -> Any:
+    return _foreign(name, schema, what)[0] if is_foreign else _validator(name, schema, what)
+
+
+def _validator(name: str, schema: dict[str, Any], what: str, **options: Any) -> Any:
     from jsonschema_rs import Draft202012Validator, ValidationError
 
     try:
-        return Draft202012Validator(schema, mask=_MASK, retriever=_refuse_retrieval)
+        return Draft202012Validator(schema, mask=_MASK, retriever=_refuse_retrieval, **options)
     except ValidationError as error:
         where = "/".join(str(part) for part in error.instance_path)
         raise InvalidTool(
             f"tool {name!r}: {what}: no valid JSON Schema at /{where}: {error.message}"
         ) from error
+
+
+_foreign_schemas = OrderedDict[bytes, "tuple[Any, SchemaCost]"]()
+_foreign_lock = threading.Lock()
+
+
+def _foreign(name: str, schema: dict[str, Any], what: str) -> tuple[Any, SchemaCost]:
+    """The validator of a foreign schema and what it costs. Kept for a while: a thread takes the
+    schema in, and what the event loop does with it afterwards must be quick.
+    """
+    from jsonschema_rs import FancyRegexOptions
+    from pydantic_core import to_json
+
+    from toolcrib.tools.schema_cost import BACKTRACK_LIMIT, PATTERN_BYTES, SchemaCost
+    from toolcrib.tools.secrets import shape_of
+
+    key = to_json(schema)
+    if (known := _foreign_schemas.get(key)) is not None:
+        return known
+    try:
+        cost = SchemaCost(schema)
+        shape_of(schema, max_shapes=_MAX_SHAPES)
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deep" if isinstance(error, RecursionError) else error
+        raise InvalidTool(f"tool {name!r}: {what}: the schema is too costly: {reason}") from None
+    options = FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT, size_limit=PATTERN_BYTES)
+    measured = _validator(name, schema, what, pattern_options=options), cost
+    with _foreign_lock:
+        _foreign_schemas[key] = measured
+        while sum(map(len, _foreign_schemas)) > _MAX_KEPT_BYTES:
+            _foreign_schemas.popitem(last=False)
+    return measured
 
 
 def _refuse_retrieval(uri: str) -> Any:

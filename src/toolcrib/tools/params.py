@@ -18,12 +18,14 @@ from pydantic import AliasChoices, AliasPath, ConfigDict, GetCoreSchemaHandler, 
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import CoreSchema, SchemaError, SchemaValidator, core_schema
+from pydantic_core import CoreSchema, SchemaError, SchemaValidator, core_schema, to_json
 from typing_extensions import TypeAliasType, TypedDict
 
 from toolcrib.errors import InvalidTool
+from toolcrib.tools.argument_names import ArgumentNames
+from toolcrib.tools.canonical import Canonical, Dump, canonical_of
 from toolcrib.tools.faults import explain
-from toolcrib.tools.json_schema import input_parser
+from toolcrib.tools.json_schema import cost_of, input_parser
 from toolcrib.tools.secrets import is_secret
 from toolcrib.tools.signature import (
     Argument,
@@ -35,6 +37,7 @@ from toolcrib.tools.signature import (
 
 if TYPE_CHECKING:
     from toolcrib.failures import Fault
+    from toolcrib.tools.schema_cost import SchemaCost
     from toolcrib.tools.tool import Tool
 
 
@@ -132,13 +135,16 @@ _TIGHT: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class StrictType:
-    """A type prepared for JSON: `parse` validates text or bytes, `schema` describes them."""
+    """A type prepared for JSON: `parse` validates text or bytes, `schema` describes them, and
+    `canonical` writes what `parse` returned.
+    """
 
     parse: Callable[[bytes | str], Any]
     schema: dict[str, Any]
+    canonical: Canonical
 
 
-def strict_type(annotation: Any) -> StrictType:
+def strict_type(tool: str, annotation: Any) -> StrictType:
     """Prepare a dataclass, model or TypedDict. Its own configuration, if any, takes precedence."""
     adapter = _adapter(annotation)
     generator = _ArgumentsSchema()
@@ -148,7 +154,12 @@ def strict_type(annotation: Any) -> StrictType:
         # Without this, classes with a validator of their own would keep using it.
         rebuild = functools.partial(SchemaValidator, _use_prebuilt=False)
         validator = rebuild(cast("CoreSchema", _tightened(adapter.core_schema)))
-    return StrictType(parse=validator.validate_json, schema=schema)
+    canonical = canonical_of(tool, adapter.core_schema)
+    parse = validator.validate_json
+    if canonical.is_by_name:
+        # The schema shows names where an alias is a path, so they must be taken.
+        parse = functools.partial(parse, by_alias=True, by_name=True)
+    return StrictType(parse, schema, canonical)
 
 
 def _adapter(annotation: Any) -> TypeAdapter[Any]:
@@ -234,13 +245,20 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class PreparedParams:
-    """The params of a tool: `parse` turns arguments in JSON into what the handler takes.
+    """The params of a tool: `parse` turns arguments in JSON into what the handler takes, and `dump`
+    turns that into canonical JSON.
 
-    It raises `ValueError` for invalid arguments, and `faults` explains the error.
+    `parse` raises `ValueError` for invalid arguments, and `faults` explains the error. `dump`
+    raises `ValueError` for params that JSON cannot hold.
     """
 
     schema: dict[str, Any]
     parse: Callable[[bytes | str], Any]
+    dump: Dump = to_json
+    names: ArgumentNames | None = None
+    """The other names of arguments, where there are any."""
+    cost: SchemaCost | None = None
+    """What `parse` costs, for a foreign schema; None for a schema of the host."""
 
     def faults(self, error: Exception) -> tuple[Fault, ...]:
         """Return the faults behind an error that `parse` raised."""
@@ -251,7 +269,8 @@ def build_params(tool: Tool[Any, Any], signature: Signature | None = None) -> Pr
     """Prepare the params of a tool from its JSON Schema, its function or its params type."""
     match tool.calling:
         case "input":
-            return params_of_schema(tool.name, cast("Mapping[str, Any]", tool.json_schema))
+            schema = cast("Mapping[str, Any]", tool.json_schema)
+            return params_of_schema(tool.name, schema, is_foreign=tool.is_foreign)
         case "keywords":
             function = cast("Callable[..., Any]", tool.handler)
             return params_of_function(tool.name, function, signature)
@@ -259,9 +278,12 @@ def build_params(tool: Tool[Any, Any], signature: Signature | None = None) -> Pr
             return params_of_type(tool.name, tool.params_type)
 
 
-def params_of_schema(name: str, schema: Mapping[str, Any]) -> PreparedParams:
+def params_of_schema(
+    name: str, schema: Mapping[str, Any], *, is_foreign: bool = False
+) -> PreparedParams:
     """Prepare a handler that takes plain JSON input, described by a JSON Schema."""
-    return PreparedParams(schema=dict(schema), parse=input_parser(name, schema))
+    cost = cost_of(name, schema) if is_foreign else None
+    return PreparedParams(schema=dict(schema), parse=input_parser(name, schema, cost), cost=cost)
 
 
 def params_of_type(name: str, params_type: Any) -> PreparedParams:
@@ -274,7 +296,7 @@ def params_of_type(name: str, params_type: Any) -> PreparedParams:
             f"tool {name!r}: {params_type!r} does not describe an object; "
             "put its value in a field of a dataclass"
         )
-    return PreparedParams(schema=ready.schema, parse=ready.parse)
+    return _prepared(ready)
 
 
 def params_of_function(
@@ -285,7 +307,13 @@ def params_of_function(
     arguments = FunctionArguments(function, signature, name)
     ready = _strict(name, arguments)
     arguments.describe(ready.schema)
-    return PreparedParams(schema=ready.schema, parse=ready.parse)
+    return _prepared(ready)
+
+
+def _prepared(ready: StrictType) -> PreparedParams:
+    spellings = ready.canonical.spellings
+    names = ArgumentNames(ready.schema, spellings) if spellings else None
+    return PreparedParams(ready.schema, ready.parse, ready.canonical.dump, names)
 
 
 def _no_params(name: str) -> PreparedParams:
@@ -294,7 +322,7 @@ def _no_params(name: str) -> PreparedParams:
     def parse(raw: bytes | str) -> None:
         ready.parse(raw)
 
-    return PreparedParams(schema=ready.schema, parse=parse)
+    return PreparedParams(ready.schema, parse, lambda _: b"{}")
 
 
 class _Nothing(TypedDict):
@@ -303,7 +331,7 @@ class _Nothing(TypedDict):
 
 def _strict(name: str, annotation: Any) -> StrictType:
     try:
-        return strict_type(annotation)
+        return strict_type(name, annotation)
     except (PydanticUserError, SchemaError, NameError) as error:
         raise InvalidTool(
             f"tool {name!r}: its arguments have a type that cannot be read from JSON: "

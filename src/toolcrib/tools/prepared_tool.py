@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.identity import ToolRef, tool_digest
+from toolcrib.tools.identity import BindTo, ToolIdentity, ToolRef, identity_of
 from toolcrib.tools.invoke import Invoke, bind
 from toolcrib.tools.tool import Tool
 
@@ -29,18 +29,21 @@ class Declaration:
 class PreparedTool:
     """A tool in the form that the executor uses.
 
-    `parse` and `invoke` repeat `params.parse` and the call of the handler, so that the hot path has
-    no indirection.
+    `parse`, `dump` and `invoke` repeat those of `params` and the call of the handler, so that the
+    hot path has no indirection.
     """
 
     tool: Tool[Any, Any]
     ref: ToolRef
     ref_json: bytes
     """The reference, encoded once for all records that name it."""
-    identity: bytes
-    """The beginning of every digest of a call: the tool and its version."""
+    identity: ToolIdentity
+    """What decisions about calls are bound to."""
+    digest_prefix: bytes
+    """The beginning of every digest of a call: the tool and its digest."""
     params: PreparedParams
     parse: Callable[[bytes | str], Any]
+    dump: Callable[[Any], bytes]
     invoke: Invoke
     is_async: bool
     wants_context: bool
@@ -59,29 +62,29 @@ class Describes(Protocol):
         ...
 
 
-def prepare(tool: object) -> PreparedTool:
+def prepare(tool: object, *, bind_to: BindTo = "code") -> PreparedTool:
     """Prepare anything that `as_tool` accepts. The cost is about that of building its schema, so a
     tool that is prepared already is returned unchanged.
     """
     if isinstance(tool, PreparedTool):
-        return tool
-    from pydantic_core import to_json
-
+        return tool if tool.identity.bind_to == bind_to else prepare(tool.tool, bind_to=bind_to)
     from toolcrib.tools.params import build_params
     from toolcrib.tools.redaction import redactor_of
 
     ready = as_tool(tool)
     bound = bind(ready)
     params = build_params(ready, bound.signature)
-    digest = tool_digest(ready.name, ready.description, params.schema)
-    ref = ToolRef(ready.name, ready.source, ready.version, digest, ready.place)
+    identity = identity_of(ready, params.schema, bind_to=bind_to)
+    ref, ref_json, digest_prefix = _references(ready, identity)
     return PreparedTool(
         tool=ready,
         ref=ref,
-        ref_json=to_json(ref),
-        identity=f"{ref.id}\n{ref.version}\n{ref.digest}\n".encode(errors="surrogatepass"),
+        ref_json=ref_json,
+        identity=identity,
+        digest_prefix=digest_prefix,
         params=params,
         parse=params.parse,
+        dump=params.dump,
         invoke=bound.invoke,
         is_async=bound.is_async,
         wants_context=bound.wants_context,
@@ -89,6 +92,25 @@ def prepare(tool: object) -> PreparedTool:
         declaration=_declare(ready, params.schema),
         check_output=_output_check(ready),
     )
+
+
+def registered_as(prepared: PreparedTool, registration: int) -> PreparedTool:
+    """Return the tool with a digest of its own, for a handler that cannot be told from an earlier
+    one by what is known of it: nobody can say that it does the same.
+    """
+    identity = prepared.identity.numbered(registration)
+    ref, ref_json, digest_prefix = _references(prepared.tool, identity)
+    return replace(
+        prepared, ref=ref, ref_json=ref_json, identity=identity, digest_prefix=digest_prefix
+    )
+
+
+def _references(tool: Tool[Any, Any], identity: ToolIdentity) -> tuple[ToolRef, bytes, bytes]:
+    from pydantic_core import to_json
+
+    ref = ToolRef(tool.name, tool.source, tool.version, identity.digest, tool.place)
+    prefix = f"{ref.id}\n{ref.version}\n{ref.digest}\n".encode(errors="surrogatepass")
+    return ref, to_json(ref), prefix
 
 
 def as_tool(declared: object) -> Tool[Any, Any]:
@@ -110,9 +132,12 @@ def as_tool(declared: object) -> Tool[Any, Any]:
 
 
 def _output_check(tool: Tool[Any, Any]) -> Callable[[Any], None] | None:
-    from toolcrib.tools.json_schema import output_check
+    from toolcrib.tools.json_schema import cost_of, output_check
 
-    return None if tool.output_schema is None else output_check(tool.name, tool.output_schema)
+    if tool.output_schema is None:
+        return None
+    cost = cost_of(tool.name, tool.output_schema, "output_schema") if tool.is_foreign else None
+    return output_check(tool.name, tool.output_schema, cost)
 
 
 def _declare(tool: Tool[Any, Any], schema: dict[str, Any]) -> Declaration:

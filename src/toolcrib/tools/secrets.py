@@ -101,9 +101,11 @@ class ArgumentShape:
         return [shape for shape in members if shape is not None]
 
 
-def shape_of(schema: Mapping[str, Any]) -> ArgumentShape:
-    """Return the shape of arguments of this schema."""
-    reader = _Reader(dict(schema))
+def shape_of(schema: Mapping[str, Any], max_shapes: int | None = None) -> ArgumentShape:
+    """Return the shape of arguments of this schema. Raises `ValueError` for more than `max_shapes`
+    places: combinations of alternatives can be as many as the subsets of a schema's parts.
+    """
+    reader = _Reader(dict(schema), max_shapes)
     shape = reader.read([reader.root])
     _spread_secrets(reader.shapes.values())
     return shape
@@ -126,8 +128,9 @@ def property_names(shape: ArgumentShape) -> frozenset[str]:
 class _Reader:
     """Reads a schema once. Subschemas that may apply together become one shape."""
 
-    def __init__(self, root: dict[str, Any]) -> None:
+    def __init__(self, root: dict[str, Any], max_shapes: int | None) -> None:
         self.root = root
+        self._max_shapes = max_shapes
         self.shapes: dict[frozenset[int], ArgumentShape] = {}
 
     def read(self, schemas: Iterable[Any]) -> ArgumentShape:
@@ -141,6 +144,8 @@ class _Reader:
             is_union=is_union,
             is_closed=any(node.get("additionalProperties") is False for node in nodes),
         )
+        if self._max_shapes is not None and len(self.shapes) >= self._max_shapes:
+            raise ValueError(f"its alternatives combine in more than {self._max_shapes} ways")
         # Entered before it is filled, so that a schema that contains itself comes to an end.
         self.shapes[key] = shape
         self._fill(shape, nodes)

@@ -103,6 +103,9 @@ class Tool(TypeArguments, Generic[P, R]):
     """The arguments as JSON Schema, when the handler takes plain JSON input."""
     output_schema: Mapping[str, Any] | None = field(default=None, hash=False)
     """The JSON Schema of the result. A result that does not fit is a failure."""
+    is_foreign: bool = False
+    """Whether its schemas come from outside the host application, from a client or an MCP server.
+    A foreign schema that is costly to check is refused, and each check is bounded."""
 
     def __post_init__(self) -> None:
         rules.check_text("?", "source", self.source)
@@ -145,7 +148,11 @@ class Tool(TypeArguments, Generic[P, R]):
     def _check_calling(self) -> None:
         if self.json_schema is not None:
             # A copy: a schema changed after the check would not be the one that was checked.
-            object.__setattr__(self, "json_schema", check_schema(self.name, self.json_schema))
+            object.__setattr__(
+                self,
+                "json_schema",
+                check_schema(self.name, self.json_schema, is_foreign=self.is_foreign),
+            )
         if (self.json_schema is not None) != (self.calling == "input"):
             raise InvalidTool(
                 f"tool {self.name!r}: calling='input' and json_schema go together; "
@@ -156,7 +163,7 @@ class Tool(TypeArguments, Generic[P, R]):
 
     def _check_output(self) -> None:
         if self.output_schema is not None:
-            checked = check_output_schema(self.name, self.output_schema)
+            checked = check_output_schema(self.name, self.output_schema, is_foreign=self.is_foreign)
             object.__setattr__(self, "output_schema", checked)
 
     def _check_examples(self) -> None:

@@ -54,7 +54,13 @@ class RunExecutor(Executor):
         self._runs: dict[str, RunContext[Any]] = {}
 
     async def call_in_run(
-        self, run: RunContext[Any], name: str, arguments: bytes, *, call_id: str, caller: Caller
+        self,
+        run: RunContext[Any],
+        name: str,
+        arguments: bytes | None,
+        *,
+        call_id: str,
+        caller: Caller,
     ) -> Outcome:
         """Call a tool for an agent run; otherwise as `call`."""
         self._runs[call_id] = run

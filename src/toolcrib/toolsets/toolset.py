@@ -157,6 +157,9 @@ class Toolset(BaseToolset):
     async def call(self, name: str, tool_args: RawArguments, ctx: Any = None) -> Outcome:
         """Call a tool and return its outcome; a failure does not raise."""
         call_id = ctx if isinstance(ctx, str) else getattr(ctx, "tool_call_id", None)
+        if call_id and self._executor.is_waiting(call_id):
+            # What was approved runs, whatever the arguments are now.
+            tool_args = None
         return await self._executor.call(name, tool_args, call_id=call_id or None)
 
     async def resume(self) -> list[Outcome]:

@@ -9,6 +9,7 @@ import pytest
 
 from toolcrib.embedded.database import Database
 from toolcrib.embedded.search.index import TextIndex
+from toolcrib.embedded.search.reader import DocumentReader
 from toolcrib.embedded.web.folder import WebFolder
 from toolcrib.embedded.web.source import Domains
 from toolcrib.errors import UsageError, WebUnavailable
@@ -34,7 +35,7 @@ class Counting:
 
 def opened(folder: Path, database: Database, embedder: Counting | None = None) -> WebFolder:
     pages = WebFolder(folder, BASE)
-    pages.use(database, embedder)
+    pages.use(database, embedder, DocumentReader())
     return pages
 
 

@@ -119,13 +119,18 @@ class TestAsking:
         assert (request.call_id, request.arguments) == ("c1", {"command": "ls -a"})
 
     async def test_metadata_by_call_id(self, ctx: AgentContext) -> None:
-        """T39: what the tool tells approvers, by call id, and nothing for a tool that is silent."""
+        """T39: what the tool tells approvers, by call id. Of a tool that is silent only what the
+        model did not send: the defaults that it will run with.
+        """
         ctx.need_user_approve_tools = ["shell", "greet"]
         calls = [call("shell", "c1", command="ls"), call("greet", "c2", who="Ada")]
         requests = await Talk(Toolset(ctx, [Shell, Greet]), calls).begin()
 
         assert [part.tool_call_id for part in requests.approvals] == ["c1", "c2"]
-        assert requests.metadata == {"c1": METADATA}
+        assert requests.metadata == {
+            "c1": METADATA,
+            "c2": {"final_arguments": {"who": "Ada", "times": 1}},
+        }
 
     async def test_hooks_that_change_arguments_are_told(self, ctx: AgentContext) -> None:
         """T38, T39: the agent shows what the model sent, so what will run is in the metadata."""

@@ -61,13 +61,13 @@ async def test_the_order_and_what_each_gets() -> None:
     result = await run(Toolset(ctx, [Greet], **trail.options), [call("greet", who="Ada")])
 
     assert trail.seen == [
-        ("global_pre greet", {"who": "Ada"}),
+        ("global_pre greet", {"who": "Ada", "times": 1}),
         ("pre", {"who": "Ada1"}),
         ("post", "Hello, Ada12."),
         ("global_post greet", "Hello, Ada12.3"),
     ]
     assert told(result) == ("success", "Hello, Ada12.34")
-    assert invocations(ctx.session)[0].params == {"who": "Ada12"}
+    assert invocations(ctx.session)[0].params == {"who": "Ada12", "times": 1}
 
 
 async def test_hooks_of_one_tool_leave_another_alone() -> None:

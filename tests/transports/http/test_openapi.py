@@ -106,5 +106,6 @@ def _body(route: OperationRoute) -> dict[str, Any] | None:
         "tools.call": {"arguments": {"text": "a"}},
         "prompt.send": {"text": "hello"},
         "approvals.decide": {"decision": "deny"},
+        "grants.preview": {"tool": "echo", "grant": {"scope": "session"}},
     }
     return bodies.get(route.name, {}) if route.verb == "POST" else None

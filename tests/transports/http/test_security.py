@@ -65,9 +65,10 @@ AT_SOCKET = [each for each in STRANGERS if each[0] != "host after brackets"]
     ("headers", "status"), [each[1:] for each in STRANGERS], ids=[each[0] for each in STRANGERS]
 )
 async def test_a_stranger_is_refused_on_every_route(
-    headers: Mapping[str, str], status: int
+    headers: Mapping[str, str], status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Missing or wrong token, foreign Host, foreign Origin: refused before anything is done."""
+    monkeypatch.setattr("toolcrib.serving.login.FREE_FAILURES", 1_000)
     async with served() as crib:
         for verb, path in (*EVERY_ROUTE, *(("GET", path) for path in SOCKETS)):
             answer = await crib.client.request(verb, path, headers={**JSON, **headers})

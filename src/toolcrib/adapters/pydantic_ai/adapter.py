@@ -71,7 +71,7 @@ class PydanticAIAdapter(PromptAdapter):
 
     async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
         turn_options = checked_options(self.model, options, RESERVED)
-        request = render(prompt)
+        request = render(prompt, self._prepared)
         model = patch_model(self._models.here())
         check_own_settings(model)
         system = system_of(model)

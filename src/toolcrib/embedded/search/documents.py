@@ -1,4 +1,7 @@
-"""The text of documents (plain text, Markdown, HTML, PDF, CSV, JSON), and their chunks."""
+"""The text of documents (plain text, Markdown, HTML, PDF, CSV, JSON), and their chunks.
+
+Parsers run in the confined process of `reader.py`; nothing else calls them with bytes of others.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from typing import Any, Final
 from toolcrib.errors import UnreadableDocument
 
 MAX_CHARACTERS: Final = 20_000_000
+"""The most that is read of a document; the rest is cut off."""
 MAX_TITLE: Final = 300
 MAX_DEPTH: Final = 1000
 """Nested elements of a page; browsers stop at about 500."""
@@ -40,6 +44,7 @@ _BLOCKS: Final = frozenset(
     | {"hr", "td", "th", "figcaption", "option", "body"}
 )
 _FEED_BYTES: Final = 65_536
+_HEADING_CHARACTERS: Final = 20_000
 # Exceptions that pypdf raises for damaged files, besides its own.
 _PDF_FAULTS: Final = (
     ArithmeticError,
@@ -59,6 +64,12 @@ class Document:
 
     title: str | None
     text: str
+
+
+def bytes_to_read(filename: str, size: int) -> int:
+    """How many bytes of a file its parser needs: a PDF whole, of a text what is not cut off."""
+    is_pdf = PurePosixPath(filename).suffix.lower() == ".pdf"
+    return size if is_pdf else min(size, 4 * MAX_CHARACTERS)
 
 
 def read_document(filename: str, data: bytes) -> Document:
@@ -120,8 +131,8 @@ class _PageText:
         """The depth of the outermost element that is left out, while the parser is inside it."""
         self._open_svg = 0
         self._in_title = False
-        self._title: list[str] = []
-        self._text: list[str] = []
+        self._title = _CappedText(4 * MAX_TITLE)
+        self._text = _CappedText()
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """An element begins."""
@@ -130,9 +141,9 @@ class _PageText:
         if self._depth > MAX_DEPTH:
             raise UnreadableDocument(f"its elements are nested more than {MAX_DEPTH} deep")
         self._open_svg += tag == "svg"
-        self._in_title = tag == "title" and not self._open_svg and not self._title
+        self._in_title = tag == "title" and not self._open_svg and not self._title.text
         if tag in _BLOCKS:
-            self._text.append("\n")
+            self._text.add("\n")
         if self._skipped_from is None and self._is_left_out(tag, attributes):
             self._skipped_from = self._depth
 
@@ -144,20 +155,22 @@ class _PageText:
         self._open_svg -= tag == "svg"
         self._in_title = False
         if tag in _BLOCKS:
-            self._text.append("\n")
+            self._text.add("\n")
 
     def data(self, data: str) -> None:
         """Text, with its character references resolved."""
         if self._in_title:
-            self._title.append(data)
+            self._title.add(data)
         elif self._skipped_from is None:
-            self._text.append(data)
+            self._text.add(data)
 
     def close(self) -> Document:
         """The page ends."""
-        lines = (" ".join(line.split()) for line in "".join(self._text).splitlines())
-        title = " ".join("".join(self._title).split())
-        return Document(title or None, "\n".join(line for line in lines if line))
+        text = _CappedText()
+        for line in self._text.lines():
+            if words := " ".join(line.split()):
+                text.add(words if text.is_empty else f"\n{words}")
+        return Document(" ".join(self._title.text.split()) or None, text.text)
 
     def _is_left_out(self, tag: str, attributes: Mapping[str, str]) -> bool:
         if tag in _INVISIBLE or "hidden" in attributes:
@@ -185,14 +198,18 @@ def _decoded(data: bytes) -> str:
     if b"\0" in data[:4096] and not is_wide:
         raise UnreadableDocument("it is not text")
     try:
-        return data.decode("utf-16" if is_wide else "utf-8-sig")
+        return _first_characters(data, "utf-16" if is_wide else "utf-8-sig", "strict")
     except UnicodeDecodeError:
-        pass
-    return data.decode("cp1252", "replace")
+        return _first_characters(data, "cp1252", "replace")
+
+
+def _first_characters(data: bytes, encoding: str, errors: str) -> str:
+    with io.TextIOWrapper(io.BytesIO(data), encoding, errors, newline="") as text:
+        return text.read(MAX_CHARACTERS)
 
 
 def _heading(text: str) -> str | None:
-    for line in text.splitlines()[:20]:
+    for line in text[:_HEADING_CHARACTERS].splitlines()[:20]:
         if line.startswith("# "):
             return line[2:].strip() or None
     return None
@@ -201,15 +218,50 @@ def _heading(text: str) -> str | None:
 def _table(text: str, delimiter: str) -> str:
     """Write every row as a line that names its columns, so that a search can find it alone."""
     rows = csv.reader(io.StringIO(text), delimiter=delimiter)
+    lines = _CappedText()
     try:
         header = next(rows, list[str]())
-        lines = [
-            "; ".join(f"{name}: {value}" for name, value in zip(header, row, strict=False))
-            for row in rows
-        ]
+        for row in rows:
+            separator = "" if lines.is_empty else "\n"
+            for name, value in zip(header, row, strict=False):
+                # Written at once: a row repeats the names, and may be as long as the whole file.
+                for piece in (separator, name, ": ", value):
+                    lines.add(piece)
+                separator = "; "
+            if lines.is_full:
+                break
     except csv.Error as error:
         raise UnreadableDocument(f"it is not a table: {error}") from None
-    return "\n".join(lines) or "; ".join(header)
+    return lines.text or "; ".join(header)
+
+
+class _CappedText:
+    """Text that is collected piece by piece up to a limit; the rest is dropped."""
+
+    def __init__(self, most: int = MAX_CHARACTERS) -> None:
+        self._pieces = io.StringIO(newline="")
+        self._left = most
+
+    @property
+    def is_full(self) -> bool:
+        return self._left == 0
+
+    @property
+    def is_empty(self) -> bool:
+        return self._pieces.tell() == 0
+
+    @property
+    def text(self) -> str:
+        return self._pieces.getvalue()
+
+    def add(self, piece: str) -> None:
+        kept = piece[: self._left]
+        self._left -= len(kept)
+        self._pieces.write(kept)
+
+    def lines(self) -> Iterator[str]:
+        self._pieces.seek(0)
+        return iter(self._pieces)
 
 
 def _pdf(data: bytes) -> Document:
@@ -221,7 +273,14 @@ def _pdf(data: bytes) -> Document:
     try:
         reader = PdfReader(io.BytesIO(data))
         title = reader.metadata.title if reader.metadata else None
-        return Document(title, "\n\n".join(page.extract_text() for page in reader.pages))
+        text = _CappedText()
+        for page in reader.pages:
+            if not text.is_empty:
+                text.add("\n\n")
+            text.add(page.extract_text())
+            if text.is_full:
+                break
+        return Document(title, text.text)
     except (PyPdfError, *_PDF_FAULTS) as error:
         raise UnreadableDocument(
             f"it is not a PDF that can be read: {type(error).__name__}"

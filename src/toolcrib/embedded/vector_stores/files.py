@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.embedded.faults import missing
-from toolcrib.embedded.search.documents import chunks_of, read_document
+from toolcrib.embedded.search.documents import chunks_of
 from toolcrib.embedded.vector_stores.store import VectorStore, VectorStoreFile
 from toolcrib.errors import ApiFault, UnreadableDocument
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.database import Database
     from toolcrib.embedded.file_repository import FileRepository
-    from toolcrib.embedded.search.documents import Chunking
+    from toolcrib.embedded.search.documents import Chunking, Document
     from toolcrib.embedded.search.index import TextIndex
+    from toolcrib.embedded.search.reader import DocumentReader
     from toolcrib.embedded.vector_stores.store import FileStatus
 
 logger = logging.getLogger(__name__)
@@ -35,11 +36,17 @@ class VectorStoreFiles:
     """
 
     def __init__(
-        self, database: Database, index: TextIndex, uploads: FileRepository, clock: Clock
+        self,
+        database: Database,
+        index: TextIndex,
+        uploads: FileRepository,
+        reader: DocumentReader,
+        clock: Clock,
     ) -> None:
         self._database = database
         self._index = index
         self._uploads = uploads
+        self._reader = reader
         self._clock = clock
         self._reading: set[asyncio.Task[None]] = set()
 
@@ -88,8 +95,7 @@ class VectorStoreFiles:
     async def text(self, file: VectorStoreFile) -> str:
         """The text of a file. Raises `ApiFault`."""
         try:
-            data = await self._uploads.read(file.file_id, "file_id")
-            return (await asyncio.to_thread(read_document, file.filename, data)).text
+            return (await self._document(file)).text
         except UnreadableDocument as error:
             raise ApiFault(400, f"The file cannot be read: {error}.", param="file_id") from None
 
@@ -149,8 +155,8 @@ class VectorStoreFiles:
 
     async def _read(self, file: VectorStoreFile) -> None:
         try:
-            data = await self._uploads.read(file.file_id)
-            chunks = await asyncio.to_thread(_chunked, file, data)
+            document = await self._document(file)
+            chunks = await asyncio.to_thread(list, chunks_of(document.text, file.chunking))
             await self._index.add(file.store_id, file.file_id, chunks)
         except (UnreadableDocument, ApiFault) as error:
             await self._settle(file, "failed", 0, str(error))
@@ -162,6 +168,11 @@ class VectorStoreFiles:
             if not await self._settle(file, "completed", size, None):
                 # The file was removed or cancelled while it was indexed.
                 await self._index.remove(file.store_id, file.file_id)
+
+    async def _document(self, file: VectorStoreFile) -> Document:
+        """Read a file. Raises `UnreadableDocument` or `ApiFault`."""
+        stored = await self._uploads.record(file.file_id, "file_id")
+        return await self._reader.read(file.filename, self._uploads.path(stored), stored.owner)
 
     async def _settle(
         self, file: VectorStoreFile, status: FileStatus, size: int, error: str | None
@@ -186,11 +197,6 @@ class VectorStoreFiles:
             ).fetchall()
         )
         return [VectorStoreFile.of(row) for row in rows]
-
-
-def _chunked(file: VectorStoreFile, data: bytes) -> Sequence[str]:
-    document = read_document(file.filename, data)
-    return list(chunks_of(document.text, file.chunking))
 
 
 def _put(connection: sqlite3.Connection, file: VectorStoreFile) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from toolcrib.embedded.database import Database
     from toolcrib.embedded.file_repository import FileRepository
     from toolcrib.embedded.search.index import TextIndex
+    from toolcrib.embedded.search.reader import DocumentReader
 
 _SWEEP_SECONDS: Final = 3600.0
 
@@ -31,14 +32,19 @@ class VectorStoreRepository:
     """
 
     def __init__(
-        self, database: Database, index: TextIndex, uploads: FileRepository, clock: Clock
+        self,
+        database: Database,
+        index: TextIndex,
+        uploads: FileRepository,
+        reader: DocumentReader,
+        clock: Clock,
     ) -> None:
         database.extend(SCHEMA)
         self._database = database
         self._clock = clock
         self._sweeps = SweepInterval(clock, _SWEEP_SECONDS)
         self.index = index
-        self.files = VectorStoreFiles(database, index, uploads, clock)
+        self.files = VectorStoreFiles(database, index, uploads, reader, clock)
         uploads.on_deletion(self.files.forget)
 
     async def create(

@@ -13,13 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from toolcrib.embedded.search.documents import (
-    SUPPORTED,
-    Chunking,
-    Document,
-    chunks_of,
-    read_document,
-)
+from toolcrib.embedded.search.documents import SUPPORTED, Chunking, chunks_of
 from toolcrib.embedded.search.index import TextIndex
 from toolcrib.embedded.web.source import Domains, WebPage
 from toolcrib.errors import UnreadableDocument, UsageError, WebUnavailable
@@ -27,6 +21,7 @@ from toolcrib.errors import UnreadableDocument, UsageError, WebUnavailable
 if TYPE_CHECKING:
     from toolcrib.embedded.database import Database
     from toolcrib.embedded.search.embedder import Embedder
+    from toolcrib.embedded.search.reader import DocumentReader, DocumentSeries
 
 
 SCHEMA: Final = """
@@ -113,19 +108,20 @@ class WebFolder:
         if not base_url.startswith(("http://", "https://")):
             raise UsageError(f"base_url must begin with http:// or https://, not {base_url!r}")
         self._base = base_url.rstrip("/")
-        self._place: tuple[TextIndex, PageRepository] | None = None
+        self._place: tuple[TextIndex, PageRepository, DocumentReader] | None = None
         self._pages: dict[str, SavedPage] = {}
         self._loading = asyncio.Lock()
 
-    def use(self, database: Database, embedder: Embedder | None) -> None:
-        """Store the index in this database."""
-        self._place = TextIndex(database, embedder), PageRepository(database, self._collection)
+    def use(self, database: Database, embedder: Embedder | None, reader: DocumentReader) -> None:
+        """Store the index in this database, and read pages with this reader."""
+        pages = PageRepository(database, self._collection)
+        self._place = TextIndex(database, embedder), pages, reader
         self._pages = {}
         self._loading = asyncio.Lock()
 
     async def search(self, query: str, most: int, domains: Domains) -> Sequence[WebPage]:
         """The pages that match best, each once."""
-        index = await self._loaded()
+        index, _ = await self._loaded()
         admitted = {url for url in self._pages if domains.admit(url)}
         hits = await index.search(self._collection, query, most * _MANY, documents=admitted)
         best: dict[str, WebPage] = {}
@@ -137,30 +133,34 @@ class WebFolder:
 
     async def open(self, url: str) -> WebPage | None:
         """A page of the folder, as it is now."""
-        await self._loaded()
+        _, reader = await self._loaded()
         saved = self._pages.get(url.partition("#")[0])
         if saved is None:
             return None
-        document = await asyncio.to_thread(_read, saved.path)
-        return None if document is None else WebPage(saved.url, saved.title, document.text)
+        try:
+            document = await reader.read(saved.path.name, saved.path, self._collection)
+        except UnreadableDocument:
+            return None
+        return WebPage(saved.url, saved.title, document.text)
 
     @property
     def _collection(self) -> str:
         return f"web {self._folder}"
 
-    async def _loaded(self) -> TextIndex:
+    async def _loaded(self) -> tuple[TextIndex, DocumentReader]:
         if self._place is None:
             raise UsageError("this folder is not part of a started provider")
-        index, known = self._place
+        index, known, reader = self._place
         async with self._loading:
             if not self._pages:
-                self._pages = await self._brought_up_to_date(index, known)
+                async with reader.series() as series:
+                    self._pages = await self._brought_up_to_date(index, known, series)
         if not self._pages:
             raise WebUnavailable("the folder has no readable pages")
-        return index
+        return index, reader
 
     async def _brought_up_to_date(
-        self, index: TextIndex, known: PageRepository
+        self, index: TextIndex, known: PageRepository, series: DocumentSeries
     ) -> dict[str, SavedPage]:
         """Index new and changed pages and remove deleted ones; returns all readable pages."""
         before = await known.all()
@@ -170,8 +170,9 @@ class WebFolder:
             url, digest = self._url(path), await asyncio.to_thread(_digest, path, model)
             title, old = before.get(url, ("", None))
             if old != digest:
-                document = await asyncio.to_thread(_read, path)
-                if document is None:
+                try:
+                    document = await series.read(path.name, path)
+                except UnreadableDocument:
                     continue
                 title = document.title or url
                 await index.add(self._collection, url, list(chunks_of(document.text, _CHUNKING)))
@@ -210,10 +211,3 @@ def _digest(path: Path, model: str) -> str:
     except OSError:
         return ""
     return hashlib.sha256(f"{model} {_CHUNKING}\n".encode() + data).hexdigest()
-
-
-def _read(path: Path) -> Document | None:
-    try:
-        return read_document(path.name, path.read_bytes())
-    except (UnreadableDocument, OSError):
-        return None

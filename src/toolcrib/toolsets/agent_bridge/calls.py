@@ -74,7 +74,8 @@ async def waiting_calls(
 
 def is_of(call: OpenCall, run: RunContext[Any], arguments: bytes | None = None) -> bool:
     """Whether an open call was made in this conversation or with these arguments."""
-    return call.caller.principal == caller_of(run).principal or call.arguments == arguments
+    is_with_them = arguments is not None and arguments in (call.arguments, call.submitted)
+    return is_with_them or call.caller.principal == caller_of(run).principal
 
 
 def free_id(session: Session, run: RunContext[Any]) -> str:
@@ -159,7 +160,12 @@ class AgentCalls:
         try:
             with in_turn(turn_of(self._executor, run, waiting)):
                 outcome = await self._executor.call_in_run(
-                    run, name, arguments, call_id=call_id, caller=caller_of(run)
+                    run,
+                    name,
+                    # Those of a waiting call are frozen, whatever an approval has edited since.
+                    arguments if waiting is None else None,
+                    call_id=call_id,
+                    caller=caller_of(run),
                 )
         except RunSignal as error:
             raise error.signal from None
@@ -232,10 +238,12 @@ class AgentCalls:
         Hooks may have rewritten the frozen arguments. Another process knows those that the model
         sent only from the conversation.
         """
+        if arguments in (waiting.arguments, waiting.submitted):
+            return True
         if waiting.call_id in self._sent:
-            return arguments in (waiting.arguments, self._sent[waiting.call_id])
-        if arguments == waiting.arguments or not self._executor.has_pre_hooks(waiting.tool.name):
-            return arguments == waiting.arguments
+            return arguments == self._sent[waiting.call_id]
+        if not self._executor.has_pre_hooks(waiting.tool.name):
+            return False
         return arguments == approvals.sent_arguments(run.messages, run.tool_call_id)
 
     def _result(self, outcome: Outcome, arguments: bytes, problem: str | None) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -17,8 +17,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from toolcrib.errors import Refused
-from toolcrib.serving.auth import SUBPROTOCOL, AuthMiddleware, headers_of, principal_of
-from toolcrib.serving.origins import AllowedOrigins
+from toolcrib.serving.access import Access, AccessOptions, create_access, redact_logs
+from toolcrib.serving.auth import SUBPROTOCOL, headers_of, principal_of
 from toolcrib.serving.refusals import (
     HttpRefused,
     as_bytes,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from toolcrib.runtime.runtime import Runtime
-    from toolcrib.serving.tokens import Tokens
     from toolcrib.transports.mcp.endpoint import McpEndpoint
     from toolcrib.transports.mcp.server import McpServer
 
@@ -82,6 +81,8 @@ class MountedMcp:
     def _create_endpoint(self) -> McpEndpoint:
         from toolcrib.transports.mcp.server import McpServer
 
+        # The loggers of the SDK are there now.
+        redact_logs()
         endpoint = (self._server or McpServer(self._runtime)).endpoint
         endpoint.keeps_tasks = self._connections.keeps_tasks
         self._connections.on_close(endpoint.close)
@@ -143,21 +144,25 @@ async def _send_frames(peer: Peer, send: Send) -> None:
 def create_app(
     runtime: Runtime,
     *,
-    tokens: Tokens,
-    allowed_hosts: Iterable[str] | None = None,
-    allowed_origins: Iterable[str] | None = None,
     connections: Connections | None = None,
     mcp: McpServer | None = None,
+    **access_options: Unpack[AccessOptions],
 ) -> Starlette:
-    """An application that serves a runtime to the holders of `tokens`. Without `allowed_hosts` it
-    answers to the loopback names only. The caller starts and closes the runtime. `mcp` answers at
-    `/mcp`; without it, that is an `McpServer` with the defaults.
+    """An application that serves a runtime to those whom the access options admit. Without
+    `allowed_hosts` it answers to the loopback names only. The caller starts and closes the runtime.
+    `mcp` answers at `/mcp`; without it, that is an `McpServer` with the defaults.
     """
-    open_connections = connections or Connections()
-    allowed = AllowedOrigins.of(allowed_hosts, allowed_origins)
+    access = create_access(None, access_options)
+    return create_routes(runtime, access, connections or Connections(), mcp)
+
+
+def create_routes(
+    runtime: Runtime, access: Access, connections: Connections, mcp: McpServer | None
+) -> Starlette:
+    """Every route of a runtime, behind one authentication."""
     app = Starlette(
-        routes=[*_routes(runtime, open_connections), mcp_route(runtime, mcp, open_connections)],
-        middleware=[Middleware(AuthMiddleware, tokens=tokens, allowed=allowed)],
+        routes=[*_routes(runtime, connections), mcp_route(runtime, mcp, connections)],
+        middleware=[Middleware(access.protect)],
         exception_handlers={404: _no_route, 405: _no_method, Exception: _internal},
     )
     app.router.redirect_slashes = False

@@ -1,0 +1,211 @@
+"""Who may use a server: the options that every server takes, and what they amount to. Credentials
+stay out of the logs of the libraries that see them.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypedDict
+
+from toolcrib.errors import UsageError
+from toolcrib.serving.auth import AuthMiddleware
+from toolcrib.serving.login import Authenticator
+from toolcrib.serving.oidc import (
+    OidcLogins,
+    ProtectedResource,
+    checked_public_url,
+    public_host,
+    resource_urls,
+)
+from toolcrib.serving.origins import AllowedOrigins, TrustedProxies, is_loopback, own_hosts
+from toolcrib.serving.tokens import (
+    Token,
+    TokenFile,
+    Tokens,
+    WatchedTokens,
+    default_token_file,
+    default_tokens_file,
+    owner_token,
+    read_or_create_owner_token,
+)
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from toolcrib.serving.oidc import OidcIssuer
+
+
+class AccessOptions(TypedDict, total=False):
+    """Who may use a server.
+
+    Without `tokens`, the owner's token is that of `token_file`, which is created if it is missing
+    and the server listens on loopback. `tokens_file` has the hashed tokens of everybody else, as
+    `toolcrib tokens` makes them. `issuers` are OpenID issuers, and `public_url` is the address that
+    clients use. Only `trusted_proxies` (networks) are believed what they say in `X-Forwarded-*`.
+    """
+
+    tokens: Tokens | None
+    token_file: Path | None
+    tokens_file: Path | None
+    issuers: Sequence[OidcIssuer]
+    public_url: str | None
+    trusted_proxies: Sequence[str]
+    allowed_hosts: Iterable[str] | None
+    allowed_origins: Iterable[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The authentication of one server."""
+
+    authenticator: Authenticator
+    allowed: AllowedOrigins
+    proxies: TrustedProxies
+    resource: ProtectedResource
+    oidc: OidcLogins | None = None
+
+    def protect(self, app: ASGIApp) -> ASGIApp:
+        """The application behind the authentication."""
+        return AuthMiddleware(
+            app,
+            authenticator=self.authenticator,
+            allowed=self.allowed,
+            proxies=self.proxies,
+            resource=self.resource,
+        )
+
+    async def start(self) -> None:
+        """Fetch the keys of the issuers, without waiting for them."""
+        if self.oidc is not None:
+            await self.oidc.start()
+
+    async def close(self) -> None:
+        """Stop fetching keys."""
+        if self.oidc is not None:
+            await self.oidc.close()
+
+
+def create_access(host: str | None, options: AccessOptions) -> Access:
+    """The access to a server that listens on `host`; None when somebody else listens for it.
+    Raises `UsageError` when nobody could connect, or other machines could reach a server for which
+    nobody chose how to log in.
+    """
+    redact_logs()
+    public_url = options.get("public_url")
+    if public_url is not None:
+        public_url = checked_public_url(public_url)
+    tokens, token_file = _tokens(host, options), _token_file(options)
+    oidc, issuers = None, tuple(options.get("issuers", ()))
+    if issuers:
+        oidc = OidcLogins(issuers, audiences=resource_urls(public_url) if public_url else ())
+    hosts = options.get("allowed_hosts") or (None if host is None else own_hosts(host))
+    if public_url is not None:
+        hosts = (*(hosts or own_hosts("")), public_host(public_url))
+    return Access(
+        Authenticator(tokens=tokens, token_file=token_file, oidc=oidc),
+        AllowedOrigins.of(hosts, options.get("allowed_origins")),
+        TrustedProxies.of(options.get("trusted_proxies", ())),
+        ProtectedResource(public_url, issuers),
+        oidc,
+    )
+
+
+def _tokens(host: str | None, options: AccessOptions) -> Tokens | None:
+    """The tokens set in code, or the owner's."""
+    tokens, path = options.get("tokens"), options.get("token_file")
+    if tokens is not None:
+        return tokens
+    if host is not None and is_loopback(host):
+        return read_or_create_owner_token(path or default_token_file())
+    if path is not None and path.exists():
+        return Tokens([Token(owner_token(path))])
+    if path is not None or not _has_chosen_login(options):
+        where = "this server" if host is None else f"a server on {host}"
+        missing = "" if path is None else f", and there is no {path}"
+        raise UsageError(
+            f"{where} may be reachable from other machines, so a token must be set explicitly"
+            f"{missing}; set TOOLCRIB_OWNER_TOKEN, make tokens with `toolcrib tokens create`, or "
+            "listen on 127.0.0.1"
+        )
+    return None
+
+
+def _has_chosen_login(options: AccessOptions) -> bool:
+    if options.get("issuers"):
+        return True
+    return bool(TokenFile(options.get("tokens_file") or default_tokens_file()).records())
+
+
+def _token_file(options: AccessOptions) -> WatchedTokens | None:
+    """The hashed tokens: those of the default file too, unless the host sets its tokens in code."""
+    path = options.get("tokens_file")
+    if path is None and options.get("tokens") is not None:
+        return None
+    return WatchedTokens(TokenFile(path or default_tokens_file()))
+
+
+_LIBRARIES: Final = (
+    "asyncio",
+    "h11",
+    "httpcore",
+    "httpcore2",
+    "httpx",
+    "httpx2",
+    "mcp",
+    "sse_starlette",
+    "starlette",
+    "uvicorn",
+    "websockets",
+)
+"""Their loggers write headers, addresses and scopes of requests at DEBUG."""
+_CREDENTIALS: Final = re.compile(
+    r"""
+    (?P<kept>
+        (?:proxy-)?authorization["']?\s*[:=,]\s*(?:b?["'])?(?:bearer\s+|basic\s+)?
+      | \bbearer\s+
+      | toolcrib\.bearer\.
+      | \b(?:access_token|token|id_token|refresh_token|code|client_secret)=
+    )
+    [^\s"'&,)\]]+
+  | (?P<cookie>(?:set-)?cookie["']?\s*[:=,]\s*(?:b?["'])?)[^\r\n"']+
+  | (?P<name>tc_[a-z2-7]{12}_)[A-Za-z0-9_-]{20,}
+  | eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_HINTS: Final = re.compile(r"authorization|bearer|cookie|token=|code=|secret=|tc_|eyJ", re.I)
+
+
+def without_credentials(text: str) -> str:
+    """The text with each credential replaced by `***`."""
+    if _HINTS.search(text) is None:
+        return text
+    return _CREDENTIALS.sub(lambda m: f"{m['kept'] or m['cookie'] or m['name'] or ''}***", text)
+
+
+class CredentialFilter(logging.Filter):
+    """Replaces credentials in log records, whatever their level."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep the record, without its credentials."""
+        text = record.getMessage()
+        clean = without_credentials(text)
+        if clean != text:
+            record.msg, record.args = clean, ()
+        return True
+
+
+_FILTER: Final = CredentialFilter()
+
+
+def redact_logs() -> None:
+    """Filter the logs of the libraries under a server from now on. A logger does not filter what
+    its children log, so each child is filtered too; call this again after a library was imported.
+    """
+    known = [name for name in logging.root.manager.loggerDict if name.startswith(_LIBRARIES)]
+    for name in {*_LIBRARIES, "uvicorn.error", "uvicorn.access", "uvicorn.asgi", *known}:
+        logging.getLogger(name).addFilter(_FILTER)
