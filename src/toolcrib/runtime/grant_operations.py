@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from toolcrib.approval.caller import Caller
 from toolcrib.approval.decision import Actor, ApprovalRequest
-from toolcrib.approval.grant import NewGrant
-from toolcrib.approval.grant_preview import PastCall, preview_grant
+from toolcrib.approval.grant import NewGrant, PastCall, preview_grant
 from toolcrib.approval.pattern import first_mismatch
 from toolcrib.approval.pattern_json import read_patterns, write_pattern
 from toolcrib.errors import InvalidDecision, InvalidPolicy, Refused, SessionNotFound

@@ -22,7 +22,7 @@ from toolcrib.approval.decision import (
     Expire,
     Vote,
 )
-from toolcrib.approval.grant_preview import GrantPreview, preview_grant
+from toolcrib.approval.grant import GrantPreview, preview_grant
 from toolcrib.errors import DecisionForbidden, InvalidDecision, StoreError
 from toolcrib.ledger.events import ApprovalVoted, GrantChanged
 from toolcrib.session.transcript import past_calls

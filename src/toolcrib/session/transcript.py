@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from toolcrib.approval.grant_preview import PastCall
+from toolcrib.approval.grant import PastCall
 from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
