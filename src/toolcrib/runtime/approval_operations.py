@@ -46,13 +46,17 @@ def authority_of(who: Principal, config: RuntimeConfig) -> Authority:
 async def inbox(store: Store, params: ListApprovals, who: Principal) -> Inbox:
     """The approval requests that a principal may see, oldest first: the pending ones, or all."""
     state = None if params.is_all else "pending"
+    sees_others = who.sees_all or who.may("approver")
+    owner = None if sees_others else who.name
 
     def read() -> list[FiledApproval]:
         store.expire(time.time())
         filed = every(
-            lambda cursor: store.approvals(session_id=params.session_id, state=state, cursor=cursor)
+            lambda cursor: store.approvals(
+                session_id=params.session_id, owner=owner, state=state, cursor=cursor
+            )
         )
-        return [each for each in filed if is_visible(store, each.request, who)]
+        return [each for each in filed if owner or is_visible(store, each.request, who)]
 
     return Inbox(approvals=[approval_facts(filed) for filed in await ask_store(store, read)])
 

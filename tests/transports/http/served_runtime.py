@@ -87,8 +87,10 @@ class Served:
     gates: Gates
     client: httpx2.AsyncClient
 
-    async def session(self, session_id: str = "s") -> str:
-        answer = await self.client.post("/v1/sessions", json={"session_id": session_id})
+    async def session(self, session_id: str = "s", token: str = OWNERS) -> str:
+        answer = await self.client.post(
+            "/v1/sessions", json={"session_id": session_id}, headers=self.as_(token)
+        )
         assert answer.status_code == 201, answer.text
         return session_id
 
