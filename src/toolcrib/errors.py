@@ -82,6 +82,7 @@ RefusalKind = Literal[
     "not_found",
     "conflict",
     "busy",
+    "too_many_requests",
     "too_large",
     "unavailable",
     "closing",

@@ -13,7 +13,7 @@ from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.errors import Refused
 from toolcrib.host_tools import HostToolDefinition, HostToolRegistry
 from toolcrib.runtime.event_reader import Envelope
-from toolcrib.runtime.principal import Principal
+from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.store.store import Store
 from toolcrib.testing import ScriptedOpenAI
@@ -117,8 +117,8 @@ class Gate:
         return "through"
 
 
-async def new_session(runtime: Runtime, **params: Any) -> str:
-    return cast("str", (await runtime.ask("session.create", params)).session_id)
+async def new_session(runtime: Runtime, who: Principal = OWNER, **params: Any) -> str:
+    return cast("str", (await runtime.ask("session.create", params, who)).session_id)
 
 
 async def call(runtime: Runtime, session_id: str, name: str, /, **arguments: Any) -> Any:

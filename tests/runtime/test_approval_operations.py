@@ -255,7 +255,7 @@ async def test_a_grant_is_revoked_where_no_session_is_open(store: Store) -> None
 async def test_the_caller_cannot_approve() -> None:
     """Who may call need not be allowed to approve: the call stays as it was."""
     async with serving(RISKY) as runtime:
-        session_id = await new_session(runtime)
+        session_id = await new_session(runtime, CALLER)
         asked = {"session_id": session_id, "name": "add", "arguments": {"a": 1, "b": 2}}
         waiting = await runtime.ask("tools.call", asked, CALLER)
         decision = {"approval_id": waiting.approval_id, "decision": "approve"}

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.runtime.host_runtime import (
-    CALLER,
     Gate,
     Json,
     call,
@@ -122,7 +121,7 @@ async def test_every_attempt_is_audited() -> None:
     """R46: completed, invalid and unknown calls leave a record with who, over what, and how."""
     who = Principal("bot", frozenset({"caller"}), transport="carrier pigeon")
     async with serving(host_tool("add")) as runtime:
-        session_id = await new_session(runtime)
+        session_id = await new_session(runtime, who)
         for name, arguments in (("add", {"a": 1, "b": 2}), ("add", {}), ("nothing", {})):
             asked = {"session_id": session_id, "name": name, "arguments": arguments}
             await runtime.ask("tools.call", asked, who)
@@ -225,6 +224,9 @@ async def test_leaving_is_not_cancelling() -> None:
     assert event.data["success"] is True
 
 
+OTHER = Principal("bot", frozenset({"admin"}))
+
+
 async def test_a_running_id_is_a_conflict() -> None:
     """Two calls cannot have one id at a time."""
     gate = Gate()
@@ -233,7 +235,7 @@ async def test_a_running_id_is_a_conflict() -> None:
         asked = {"session_id": session_id, "name": "gate", "call_id": "c1"}
         calling = asyncio.create_task(runtime.ask("tools.call", asked))
         await gate.is_entered.wait()
-        refused = await refusal(runtime, "tools.call", asked, CALLER)
+        refused = await refusal(runtime, "tools.call", asked, OTHER)
         gate.is_open.set()
         await calling
 

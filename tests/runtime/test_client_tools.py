@@ -256,7 +256,7 @@ async def brought_by_ann(runtime: Runtime) -> str:
 async def test_tools_are_run_by_the_client_of_who_brought_them(
     who: Principal, is_let: bool
 ) -> None:
-    """R49: somebody else with the scope `call` may not attach as the client: they would see the
+    """R49: somebody else may not attach as the client: they would see the
     arguments of every call, and models would believe their answers.
     """
     async with serving() as runtime:
@@ -269,7 +269,7 @@ async def test_tools_are_run_by_the_client_of_who_brought_them(
         else:
             with pytest.raises(Refused) as refused:
                 runtime.service.attach(session_id, other, who)
-            assert refused.value.kind == "forbidden"
+            assert refused.value.kind == "not_found"
         result = await call(runtime, session_id, "plus", a=1, b=2)
 
     assert result.value == 3
@@ -285,7 +285,7 @@ async def test_nobody_brings_other_tools_to_anothers_client() -> None:
         refused = await refusal(runtime, "session.resume", asked, BOB)
         listed = await runtime.ask("tools.list", {"session_id": session_id})
 
-    assert refused.kind == "forbidden"
+    assert refused.kind == "not_found"
     assert [each.name for each in listed.tools] == ["plus"]
 
 
@@ -294,9 +294,9 @@ async def test_who_brings_tools_is_not_answered_by_whoever_was_there_first() -> 
     some.
     """
     async with serving() as runtime:
-        session_id = await new_session(runtime)
+        session_id = await new_session(runtime, ANN)
         early = Adding()
-        runtime.service.attach(session_id, early, BOB)
+        runtime.service.attach(session_id, early, ADMIN)
         asked = {"session_id": session_id, "client_tools": [client_tool("plus")]}
         await runtime.ask("session.resume", asked, ANN)
         result = await call(runtime, session_id, "plus", a=1, b=2)

@@ -13,7 +13,6 @@ import pytest
 from pydantic_core import to_json
 
 from tests.runtime.host_runtime import (
-    CALLER,
     Gate,
     Json,
     call,
@@ -348,7 +347,7 @@ async def test_a_call_under_a_key_outlives_its_process(sqlite_path: Path) -> Non
             await runtime.ask("session.resume", {"session_id": "s"})
             again = [await runtime.ask("tools.call", each) for each in (asked, failing)]
             other = await refusal(runtime, "tools.call", {**asked, "arguments": {"x": 2}})
-            theirs = await runtime.ask("tools.call", asked, CALLER)
+            theirs = await runtime.ask("tools.call", asked, Principal("bot", OWNER.roles))
             fork = await runtime.ask("session.fork", {"session_id": "s", "new_session_id": "t"})
             forked = await runtime.ask("tools.call", {**asked, "session_id": fork.session_id})
 

@@ -45,6 +45,11 @@ class ClientCalls:
         self._owner: str | None = None
         self._running: set[asyncio.Task[Any]] = set()
 
+    @property
+    def is_attached(self) -> bool:
+        """Whether a client is attached."""
+        return self._link is not None
+
     def set_owner(self, who: Principal) -> None:
         """Make `who` the owner of the client tools. Raises `Refused` (forbidden) when they belong
         to another principal, unless `who` is an admin.

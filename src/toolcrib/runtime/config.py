@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from toolcrib.egress import EgressPolicy
 from toolcrib.errors import UsageError
+from toolcrib.runtime.ownership import CallerChoices
+from toolcrib.runtime.quotas import PrincipalLimits
 
 if TYPE_CHECKING:
     from toolcrib.adapters.prompt_adapter import PromptAdapter
@@ -56,6 +58,14 @@ class RuntimeConfig:
     """How many events a reader may fall behind before it ends with a gap."""
     max_payload_bytes: int = 10_000_000
     """The maximum size of a request, on every transport."""
+    callers_choose: CallerChoices = field(default_factory=CallerChoices)
+    """The directories and variables that callers may choose for their sessions: none."""
+    principal_limits: PrincipalLimits = field(default_factory=PrincipalLimits)
+    """What each principal may take of the runtime."""
+    idle_seconds: float | None = 3_600.0
+    """After this time without a call, a prompt or a reader an open session is let go: it comes back
+    with the next request. None keeps it open.
+    """
     drain_seconds: float = 10.0
     """How long closing waits for running operations."""
     on_session: Callable[[Session], None] | None = None
@@ -65,5 +75,7 @@ class RuntimeConfig:
         for name in ("max_sessions", "event_backlog", "max_payload_bytes"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be 1 or more")
+        if self.idle_seconds is not None and self.idle_seconds <= 0:
+            raise UsageError("idle_seconds must be more than 0, or None")
         if self.drain_seconds < 0:
             raise UsageError("drain_seconds must not be negative")

@@ -13,6 +13,7 @@ from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks, PreReply
 from toolcrib.errors import CallEnded, Refused, UsageError
 from toolcrib.runtime.event_reader import EventReader
+from toolcrib.runtime.messages import ResumeSession
 
 if TYPE_CHECKING:
     from toolcrib.approval.caller import Caller
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.session_tools import SessionTools
     from toolcrib.runtime.client_tools import ClientCalls
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
+    from toolcrib.runtime.messages import CreateSession
+    from toolcrib.runtime.principal import Principal
     from toolcrib.session.session import Session
 
 
@@ -120,6 +123,15 @@ def prompt_hooks(hooks: SessionHooks, executor: Executor, names: Collection[str]
     return replace(hooks, global_pre=refuse_removed)
 
 
+@dataclass(frozen=True, slots=True)
+class SessionOpening:
+    """Who opened a session, how and when."""
+
+    who: Principal
+    params: CreateSession
+    at: float
+
+
 STOP_SECONDS: Final = 5.0
 """How long closing waits for cancelled calls. One that does not stop is in doubt afterwards."""
 
@@ -138,6 +150,7 @@ class LiveSession:
         *,
         missing: Mapping[str, str],
         own_tools: Iterable[str],
+        opening: SessionOpening,
     ) -> None:
         self.session = session
         self._loop = asyncio.get_running_loop()
@@ -149,6 +162,10 @@ class LiveSession:
         """Client and MCP tools that no other session has."""
         self.slot = TurnSlot()
         self.is_closing = False
+        self.opened_by = opening.who
+        self.used_at = opening.at
+        """When a request last used the session, by the clock of the runtime."""
+        self._opening = opening
         self._config = config
         self._hooks = session_hooks(config.hooks)
         self.executor = Executor(
@@ -165,6 +182,35 @@ class LiveSession:
         """The tasks of calls without a model."""
         self._readers: set[EventReader] = set()
         self._decision = asyncio.Event()
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether a call or prompt runs, somebody reads the events, or a client is attached."""
+        return bool(self._calls or self._readers or self.slot.is_busy or self.client.is_attached)
+
+    def note_declared(self, params: ResumeSession) -> None:
+        """Remember what a client has declared since the session was opened."""
+        opening, declared = self._opening, {tool.name: tool for tool in params.client_tools}
+        kept = [tool for tool in opening.params.client_tools if tool.name not in declared]
+        self._opening = replace(
+            opening,
+            params=replace(
+                opening.params,
+                client_tools=[*kept, *params.client_tools],
+                capabilities=params.capabilities or opening.params.capabilities,
+            ),
+        )
+
+    @property
+    def reopen_params(self) -> ResumeSession:
+        """What opens the session again as it is: its settings are stored with it."""
+        params = self._opening.params
+        return ResumeSession(
+            session_id=self.session.session_id,
+            environment=params.environment,
+            capabilities=params.capabilities,
+            client_tools=params.client_tools,
+        )
 
     @property
     def unavailable(self) -> Mapping[str, str]:

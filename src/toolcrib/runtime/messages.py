@@ -160,6 +160,7 @@ __all__ = [
     "Inbox",
     "ListApprovals",
     "ListEvents",
+    "ListSessions",
     "ListTools",
     "Nothing",
     "OneApproval",
@@ -179,6 +180,8 @@ __all__ = [
     "Tools",
 ]
 
+MAX_SESSIONS: Final = 1_000
+"""How many sessions one result may hold."""
 MAX_EVENTS: Final = 10_000
 """How many events one result may hold."""
 
@@ -222,6 +225,15 @@ class OneSession(OperationParams):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListSessions(OperationParams):
+    """A page of the sessions that the principal may see; `owner` picks those of one principal."""
+
+    owner: str | None = None
+    cursor: Annotated[str, Field(max_length=255)] | None = None
+    limit: Annotated[int, Ge(1), Le(MAX_SESSIONS)] = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeSession(OperationParams):
     """A session of the store, to open again. Its directory and its allowed tools are stored with
     it; environment, capabilities and client tools are declared anew.
@@ -255,13 +267,19 @@ class SessionFacts:
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     unavailable_tools: dict[str, str] = field(default_factory=dict[str, str])
     """The tools that this session does not have, with the reason."""
+    owner: str | None = None
+    """The principal that made it; None when the process itself did."""
+    created_at: float | None = None
+    last_event_at: float | None = None
+    """When the newest record of its ledger was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sessions:
-    """The sessions of the store."""
+    """Sessions, oldest first; `cursor` asks for the next page, None is the end."""
 
     sessions: list[SessionFacts]
+    cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,7 +86,7 @@ _ALL: Final = (
         "session.get", _READERS, messages.OneSession, messages.SessionFacts, Service.get_session
     ),
     _operation(
-        "session.list", _READERS, messages.Nothing, messages.Sessions, Service.list_sessions
+        "session.list", _READERS, messages.ListSessions, messages.Sessions, Service.list_sessions
     ),
     _operation(
         "session.resume",

@@ -8,9 +8,14 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from toolcrib.approval.caller import Caller
-from toolcrib.errors import Refused
+from toolcrib.errors import Refused, UsageError
 
 Role = Literal["caller", "approver", "auditor", "admin"]
+
+OWNER_NAME: Final = "owner"
+LOCAL_NAME: Final = "local"
+RESERVED_NAMES: Final = frozenset({OWNER_NAME, LOCAL_NAME})
+"""The names of the process's own principals, which nobody else may have."""
 
 ROLES: Final[tuple[Role, ...]] = ("caller", "approver", "auditor", "admin")
 
@@ -31,6 +36,15 @@ class Principal:
     """The transport of the request, for the audit."""
     may_approve_own: bool = False
     """Whether it may decide about its own calls; otherwise somebody else has to."""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise UsageError("a principal needs a name")
+        is_local = self.name == LOCAL_NAME and self.transport == "mcp"
+        if self.name in RESERVED_NAMES and "admin" not in self.roles and not is_local:
+            raise UsageError(
+                f"no principal may have the name {self.name!r}: it is that of the process itself"
+            )
 
     def may(self, role: Role) -> bool:
         """Whether the principal has this role, or `admin`."""
@@ -58,5 +72,5 @@ class Principal:
 # A server has few principals and many calls.
 _caller: Final = lru_cache(maxsize=256)(Caller)
 
-OWNER: Final = Principal("owner", frozenset({"admin"}), may_approve_own=True)
+OWNER: Final = Principal(OWNER_NAME, frozenset({"admin"}), may_approve_own=True)
 """The process itself, and the holder of its token."""

@@ -15,6 +15,7 @@ from toolcrib.runtime.live_session import STOP_SECONDS, wait_at_most
 from toolcrib.runtime.name_check import NameCheck
 from toolcrib.runtime.operations import OPERATIONS, Operation
 from toolcrib.runtime.principal import OWNER, Principal
+from toolcrib.runtime.quotas import Quotas
 from toolcrib.runtime.service import Service
 from toolcrib.runtime.sessions import LiveSessions
 from toolcrib.store.memory import MemoryStore
@@ -36,6 +37,7 @@ class Runtime:
         self._service: Service | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         """The tasks of `ask`; the event loop keeps only weak references."""
         self._in_flight = 0
@@ -55,14 +57,16 @@ class Runtime:
         names = NameCheck(self.config)
         names.at_start(self.registry.names())
         self._loop = asyncio.get_running_loop()
-        self._sessions = LiveSessions(self.config, self.store, self.registry, names)
-        self._service = Service(
-            self.config,
-            self.store,
-            self._sessions,
-            IdempotencyKeys(self.store, time.time),
-            OPERATIONS,
+        quotas = Quotas(self.config.principal_limits, time.monotonic)
+        self._sessions = LiveSessions(
+            self.config, self.store, self.registry, names, quotas, time.monotonic
         )
+        keys = IdempotencyKeys(self.store, time.time)
+        self._service = Service(self.config, self.store, self._sessions, keys, quotas, OPERATIONS)
+        if self.config.idle_seconds is not None:
+            self._sweeping = asyncio.ensure_future(
+                _sweep(self._sessions, self.config.idle_seconds / 4)
+            )
 
     async def close(self) -> None:
         """Refuse new operations, let running ones end within the drain time, cancel the rest, and
@@ -75,6 +79,9 @@ class Runtime:
         await asyncio.shield(self._closing)
 
     async def _close(self, sessions: LiveSessions) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.wait([self._sweeping])
         for live in sessions:
             live.stop_waiting()
         await self._wait_until_idle(self.config.drain_seconds)
@@ -143,6 +150,16 @@ class Runtime:
             self._in_flight -= 1
             if not self._in_flight:
                 self._is_idle.set()
+
+
+async def _sweep(sessions: LiveSessions, seconds: float) -> None:
+    """Let go of idle sessions, every `seconds`."""
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await sessions.close_idle()
+        except Exception:
+            logger.exception("closing idle sessions failed")
 
 
 def _operation(name: str) -> Operation:

@@ -28,6 +28,7 @@ from toolcrib.runtime.messages import (
     Inbox,
     ListApprovals,
     ListEvents,
+    ListSessions,
     ListTools,
     Nothing,
     OneApproval,
@@ -45,6 +46,7 @@ from toolcrib.runtime.messages import (
     ToolFacts,
     Tools,
 )
+from toolcrib.runtime.ownership import check_new_id
 from toolcrib.runtime.principal import OWNER
 from toolcrib.runtime.prompt_operations import (
     PromptRunner,
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.idempotency import IdempotencyKeys
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.runtime.principal import Principal
+    from toolcrib.runtime.quotas import Quotas
     from toolcrib.runtime.sessions import LiveSessions
     from toolcrib.store.store import KeyClaim, Store
 
@@ -83,12 +86,14 @@ class Service:
         store: Store,
         sessions: LiveSessions,
         keys: IdempotencyKeys,
+        quotas: Quotas,
         operations: Iterable[str],
     ) -> None:
         self._config = config
         self._store = store
         self._sessions = sessions
         self._keys = keys
+        self.quotas = quotas
         self._operations = sorted(operations)
 
     async def capabilities(self, params: Nothing, who: Principal) -> Capabilities:
@@ -107,11 +112,12 @@ class Service:
 
     async def create_session(self, params: CreateSession, who: Principal) -> SessionFacts:
         """Open a new session, with its tools."""
+        check_new_id(params.session_id, who)
         keyed = with_keyed_session_id(params, who.name)
 
         async def create() -> SessionFacts:
             live = await self._sessions.create(keyed, who)
-            return await self._sessions.facts_of(live.session.session_id)
+            return await self._sessions.facts_of(live.session.session_id, who)
 
         async def open_again(_: KeyClaim) -> SessionFacts:
             return await self._sessions.created(keyed, who) or await create()
@@ -122,44 +128,46 @@ class Service:
 
     async def get_session(self, params: OneSession, who: Principal) -> SessionFacts:
         """A session as it is now."""
-        return await self._sessions.facts_of(params.session_id)
+        return await self._sessions.facts_of(params.session_id, who)
 
-    async def list_sessions(self, params: Nothing, who: Principal) -> Sessions:
-        """Every session of the store."""
-        return Sessions(sessions=await self._sessions.facts())
+    async def list_sessions(self, params: ListSessions, who: Principal) -> Sessions:
+        """The sessions of the principal; auditors and admins see all."""
+        return await self._sessions.facts(params, who)
 
     async def resume_session(self, params: ResumeSession, who: Principal) -> SessionFacts:
         """Open a session of the store again."""
         await self._sessions.resume(params, who)
-        return await self._sessions.facts_of(params.session_id)
+        return await self._sessions.facts_of(params.session_id, who)
 
     async def fork_session(self, params: ForkSession, who: Principal) -> SessionFacts:
         """Create a session that begins with the history of another one."""
         live = await self._sessions.fork(params.session_id, params.new_session_id, who)
-        return await self._sessions.facts_of(live.session.session_id)
+        return await self._sessions.facts_of(live.session.session_id, who)
 
     async def close_session(self, params: OneSession, who: Principal) -> Nothing:
         """Close a session; it stays in the store."""
-        await self._sessions.close(params.session_id)
+        await self._sessions.close(params.session_id, who)
         return Nothing()
 
     async def delete_session(self, params: OneSession, who: Principal) -> Nothing:
         """Delete a session and everything it holds."""
-        await self._sessions.delete(params.session_id)
+        await self._sessions.delete(params.session_id, who)
         return Nothing()
 
     async def list_tools(self, params: ListTools, who: Principal) -> Tools:
         """The tools of a session."""
-        return call_operations.tools_of(self._sessions.get(params.session_id), params.category)
+        live = await self._sessions.wake(params.session_id, who, to_change=False)
+        return call_operations.tools_of(live, params.category)
 
     async def tool_info(self, params: OneTool, who: Principal) -> ToolFacts:
         """One tool of a session."""
-        return call_operations.tool_of(self._sessions.get(params.session_id), params.name)
+        live = await self._sessions.wake(params.session_id, who, to_change=False)
+        return call_operations.tool_of(live, params.name)
 
     async def call_tool(self, params: CallTool, who: Principal) -> CallResult:
         """Call a tool without a model."""
-        live, keyed = self._sessions.get(params.session_id), with_keyed_call_id(params, who.name)
-        caller = who.caller()
+        live = await self._sessions.wake(params.session_id, who)
+        keyed, caller = with_keyed_call_id(params, who.name), who.caller()
 
         async def call(_: object = None) -> CallResult:
             try:
@@ -169,19 +177,20 @@ class Service:
             return call_operations.call_result(outcome)
 
         scope = who.name, f"tools.call {params.session_id}", params.idempotency_key
-        if params.call_id is None:
-            # The key is the id of the call: the ledger has it, and what came of the call.
-            return await self._keys.share(*scope, keyed, call)
-        return await self._keys.run(scope, params, call, call, session_id=params.session_id)
+        with self.quotas.call(who):
+            if params.call_id is None:
+                # The key is the id of the call: the ledger has it, and what came of the call.
+                return await self._keys.share(*scope, keyed, call)
+            return await self._keys.run(scope, params, call, call, session_id=params.session_id)
 
     async def cancel_call(self, params: OneCall, who: Principal) -> Cancelled:
         """Cancel a running call, or withdraw a waiting one."""
-        live = self._sessions.get(params.session_id)
+        live = await self._sessions.wake(params.session_id, who)
         return Cancelled(was_running=await call_operations.cancel_call(live, params.call_id))
 
     async def send_prompt(self, params: SendPrompt, who: Principal) -> PromptResult:
         """Send a prompt to the model."""
-        runner = self._prompt_runner(params.session_id, who)
+        runner = await self._prompt_runner(params.session_id, who)
         when_busy = params.when_busy or self._config.when_busy
 
         async def send() -> PromptResult:
@@ -193,7 +202,7 @@ class Service:
 
     async def resume_prompt(self, params: ResumePrompt, who: Principal) -> PromptResult:
         """Resume a prompt that waits or was interrupted."""
-        runner = self._prompt_runner(params.session_id, who)
+        runner = await self._prompt_runner(params.session_id, who)
         return await self._keyed_prompt(
             "prompt.resume", params, who, runner, lambda: _resumed(runner, params)
         )
@@ -213,23 +222,24 @@ class Service:
 
         # A prompt that is resumed has begun before its key is claimed.
         after_turn = runner.live.session.last_turn if operation == "prompt.send" else 0
-        return await self._keys.run(
-            (who.name, f"{operation} {params.session_id}", params.idempotency_key),
-            params,
-            work,
-            repeat,
-            session_id=params.session_id,
-            after_turn=after_turn,
-            outcome=prompt_outcome,
-        )
+        with self.quotas.call(who):
+            return await self._keys.run(
+                (who.name, f"{operation} {params.session_id}", params.idempotency_key),
+                params,
+                work,
+                repeat,
+                session_id=params.session_id,
+                after_turn=after_turn,
+                outcome=prompt_outcome,
+            )
 
     async def cancel_prompt(self, params: OneSession, who: Principal) -> Cancelled:
         """Cancel the running prompt, or abandon the waiting one."""
-        live = self._sessions.get(params.session_id)
+        live = await self._sessions.wake(params.session_id, who)
         return Cancelled(was_running=await live.slot.cancel() or await abandon_prompt(live))
 
-    def _prompt_runner(self, session_id: str, who: Principal) -> PromptRunner:
-        adapter, live = self._config.adapter, self._sessions.get(session_id)
+    async def _prompt_runner(self, session_id: str, who: Principal) -> PromptRunner:
+        adapter, live = self._config.adapter, await self._sessions.wake(session_id, who)
         if adapter is None:
             raise Refused("unavailable", "this runtime has no model; set an adapter (--adapter)")
         caller = who.caller(is_model=True)
@@ -291,6 +301,7 @@ class Service:
 
     async def list_events(self, params: ListEvents, who: Principal) -> Events:
         """The recorded events after a sequence number."""
+        await self._sessions.seen(params.session_id, who)
         records = await ask_store(
             self._store, self._sessions.records, params.session_id, params.after, params.limit
         )
@@ -300,16 +311,27 @@ class Service:
     def follow(self, session_id: str, after: int = 0, who: Principal = OWNER) -> EventReader:
         """A reader of the events of a live session. The caller closes it."""
         who.check(("caller", "auditor"), "following a session")
-        return self._sessions.get(session_id).follow(after, self._config.event_backlog)
+        live = self._sessions.get(session_id, who, to_change=False)
+        return live.follow(after, self._config.event_backlog)
+
+    def share(self, session_id: str) -> None:
+        """Let every caller use one session. Only the host may ask for this."""
+        self._sessions.share(session_id)
+
+    async def wake(self, session_id: str, who: Principal) -> None:
+        """Open a session again that was let go while it was idle, so that it can be followed or
+        attached to. Raises `Refused`, as these do.
+        """
+        await self._sessions.wake(session_id, who, to_change=False)
 
     def attach(
         self, session_id: str, link: ClientLink, who: Principal = OWNER
     ) -> Callable[[], None]:
         """Let a client run the client tools of a session; returns the function that detaches it.
-        Raises `Refused` (forbidden) when they belong to another principal and `who` is no admin.
+        Raises `Refused` (not_found) for a session of another principal, unless `who` is an admin.
         """
         who.check(("caller",), "running a session's client tools")
-        return self._sessions.get(session_id).client.attach(link, who)
+        return self._sessions.get(session_id, who).client.attach(link, who)
 
     async def remount_servers(self, servers: Sequence[McpServerConfig]) -> None:
         """Replace the MCP servers that are mounted in every session. Only the host may ask for

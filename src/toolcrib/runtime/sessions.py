@@ -4,38 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
-
-from toolcrib.approval.globs import name_matches
 from toolcrib.errors import LeaseHeld, Refused, SessionNotFound, UsageError
 from toolcrib.host_tools.session_tools import SessionTools
-from toolcrib.ledger.events import (
-    Event,
-    PayloadsDeleted,
-    SessionOpened,
-    SessionRestored,
-    SettingsSaved,
-    ToolInvoked,
-)
-from toolcrib.ledger.record import Record, deletion_end, events
+from toolcrib.ledger.record import Record
 from toolcrib.runtime.client_tools import (
     ClientCalls,
     admit_client_tools,
     new_client_tools,
     update_client_tools,
 )
-from toolcrib.runtime.live_session import LiveSession
-from toolcrib.runtime.messages import CreateSession, ResumeSession, SessionFacts
+from toolcrib.runtime.live_session import LiveSession, SessionOpening
+from toolcrib.runtime.messages import (
+    CreateSession,
+    ListSessions,
+    ResumeSession,
+    SessionFacts,
+    Sessions,
+)
 from toolcrib.runtime.mounted_servers import MountedServers
+from toolcrib.runtime.ownership import check_change, check_new_id, may_see, no_session
+from toolcrib.runtime.session_setup import (
+    copy_history,
+    reopen_params,
+    setup_json,
+    setup_of,
+    tool_filter,
+)
 from toolcrib.session.session import Session
-from toolcrib.store.ledger_writer import entry_of
-from toolcrib.store.store import Artifact, ArtifactKept, Effect, ask_store, every
+from toolcrib.store.store import ask_store, every
 
 if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
@@ -43,106 +45,44 @@ if TYPE_CHECKING:
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.name_check import NameCheck
     from toolcrib.runtime.principal import Principal
+    from toolcrib.runtime.quotas import Quotas
     from toolcrib.store.store import SessionInfo, Store
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSetup:
-    """The part of `session.create` that is stored with a session. The environment is left out: it
-    may hold secrets.
-    """
-
-    cwd: str | None = None
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
-    allowed_tools: list[str] | None = None
-    denied_tools: list[str] = field(default_factory=list[str])
-
-
-def setup_of(settings: Mapping[str, Any]) -> SessionSetup:
-    """The setup in the stored settings of a session."""
-    return _adapter().validate_python(settings.get("host", {}).get("setup", {}))
-
-
-def setup_json(params: CreateSession, cwd: str) -> dict[str, Any]:
-    """The setup of a new session, as JSON."""
-    return _adapter().dump_python(
-        SessionSetup(cwd, dict(params.metadata), params.allowed_tools, params.denied_tools),
-        mode="json",
-    )
-
-
-def reopen_params(setup: SessionSetup, params: ResumeSession) -> CreateSession:
-    """The parameters that open a session with this setup again."""
-    return CreateSession(
-        session_id=params.session_id,
-        cwd=setup.cwd,
-        environment=params.environment,
-        metadata=setup.metadata,
-        allowed_tools=setup.allowed_tools,
-        denied_tools=setup.denied_tools,
-        capabilities=params.capabilities,
-        client_tools=params.client_tools,
-    )
-
-
-def tool_filter(params: CreateSession) -> Callable[[str], bool]:
-    """The test whether a session may have a tool, by its allowed and denied names and globs."""
-    allowed, denied = params.allowed_tools, params.denied_tools
-    return lambda name: (allowed is None or _fits(allowed, name)) and not _fits(denied, name)
-
-
-def _fits(globs: Sequence[str], name: str) -> bool:
-    return any(name_matches(glob, name) for glob in globs)
-
-
-@cache
-def _adapter() -> TypeAdapter[SessionSetup]:
-    return TypeAdapter(SessionSetup)
-
-
-_OF_ONE_SESSION = (SessionOpened, SessionRestored, SettingsSaved, PayloadsDeleted)
-"""Events about a session itself, which are not true of its forks."""
-
-
-async def copy_history(
-    session: Session, source_id: str, records: Sequence[Record], turn: int
-) -> None:
-    """Copy the events of the session `source_id` into another session, which continues after
-    `turn`. Pending approvals are not copied: each is decided once.
-    """
-    for event in events(records, lambda: deletion_end(records)):
-        if not isinstance(event, _OF_ONE_SESSION):
-            copy = replace(event, session_id=session.session_id)
-            session.append_soon(entry_of(copy), _artifacts(session.store, source_id, event))
-    session.number_turns_after(turn)
-    session.number_calls_after(record.call_id for record in records)
-    await session.ledger.flush()
-    await ask_store(session.store, session.save_settings)
-
-
-def _artifacts(store: Store, source_id: str, event: Event) -> tuple[Effect, ...]:
-    """The full result of a call whose event holds only a part of it."""
-    if not isinstance(event, ToolInvoked) or event.artifact_id is None:
-        return ()
-    text = store.artifact(source_id, event.artifact_id)
-    if text is None:
-        return ()
-    return (ArtifactKept(Artifact(event.artifact_id, event.call_id, text)),)
-
-
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RestingSession:
+    """A session that was let go while it was idle, with what it needs to come back as it was."""
+
+    owner: str | None
+    who: Principal
+    params: ResumeSession
 
 
 class LiveSessions:
     """The sessions that are open in this process, by id: opened with their tools, found, closed."""
 
     def __init__(
-        self, config: RuntimeConfig, store: Store, registry: HostToolRegistry, names: NameCheck
+        self,
+        config: RuntimeConfig,
+        store: Store,
+        registry: HostToolRegistry,
+        names: NameCheck,
+        quotas: Quotas,
+        clock: Callable[[], float],
     ) -> None:
         self._config = config
         self._names = names
         self._store = store
+        self._quotas = quotas
+        self._clock = clock
         self._live: dict[str, LiveSession] = {}
+        self._open_of: Counter[str] = Counter()
+        """How many live sessions each principal has opened."""
+        self._resting: dict[str, RestingSession] = {}
+        self._shared: set[str] = set()
         self._opening = asyncio.Lock()
         self._registry = registry
         self._servers = MountedServers(config.mcp_servers, lambda: self)
@@ -154,17 +94,61 @@ class LiveSessions:
         """A live session; None when it is not open here."""
         return self._live.get(session_id)
 
-    def get(self, session_id: str) -> LiveSession:
-        """A live session. Raises `Refused` (not_found)."""
+    def get(self, session_id: str, who: Principal, *, to_change: bool = True) -> LiveSession:
+        """A live session that `who` may use. Raises `Refused`: not_found also for a session of
+        somebody else, forbidden for one that `who` may only read.
+        """
         live = self._live.get(session_id)
-        if live is None:
-            raise Refused(
-                "not_found", f"session {session_id[:128]!r} is not open here; create or resume it"
-            )
+        if live is None or not self._sees(who, session_id, live.session.owner):
+            raise no_session(session_id)
+        if to_change:
+            self._check_change(who, session_id, live.session.owner)
+        live.used_at = self._clock()
         return live
 
+    async def wake(self, session_id: str, who: Principal, *, to_change: bool = True) -> LiveSession:
+        """`get`, and a session that was let go while it was idle is opened again for its owner."""
+        live = self._live.get(session_id)
+        if live is None or not self._sees(who, session_id, live.session.owner):
+            # The same read for a session that is not there and for one of somebody else.
+            info = await self.seen(session_id, who)
+            resting = self._resting.get(session_id)
+            may_wake = info.owner == who.name or who.may("admin") or session_id in self._shared
+            if resting is None or not may_wake:
+                raise Refused(
+                    "not_found", f"session {session_id[:128]!r} is not open here; resume it"
+                )
+            await self.resume(resting.params, resting.who)
+        return self.get(session_id, who, to_change=to_change)
+
+    def share(self, session_id: str) -> None:
+        """Let every caller use a session that the host has chosen for all."""
+        self._shared.add(session_id)
+
+    def _sees(self, who: Principal, session_id: str, owner: str | None) -> bool:
+        return may_see(who, owner) or (session_id in self._shared and who.may("caller"))
+
+    def _check_change(self, who: Principal, session_id: str, owner: str | None) -> None:
+        if session_id not in self._shared:
+            check_change(who, owner)
+
+    async def seen(self, session_id: str, who: Principal) -> SessionInfo:
+        """A session of the store that `who` may see. Raises `Refused` (not_found)."""
+        info = await self._info(session_id)
+        if info is None or not self._sees(who, session_id, info.owner):
+            raise no_session(session_id)
+        return info
+
     async def create(self, params: CreateSession, who: Principal) -> LiveSession:
-        """Open a new session. Raises `Refused` (conflict) when the id is taken."""
+        """Open a new session, which `who` owns. Raises `Refused`: conflict when the id is taken,
+        forbidden for a directory or a variable that `who` may not choose.
+        """
+        choices = self._config.callers_choose
+        choices.check_environment(params.environment, who)
+        params = replace(params, cwd=choices.cwd(params.cwd, self._config.cwd, who))
+        return await self._create(params, who)
+
+    async def _create(self, params: CreateSession, who: Principal) -> LiveSession:
         await admit_client_tools(params.client_tools)
         await self._servers.ready()
         async with self._opening:
@@ -176,7 +160,8 @@ class LiveSessions:
     async def created(self, params: CreateSession, who: Principal) -> SessionFacts | None:
         """The session that these parameters made, open again; None when there is none."""
         session_id = params.session_id
-        if session_id is None or await self._info(session_id) is None:
+        info = None if session_id is None else await self._info(session_id)
+        if session_id is None or info is None or not may_see(who, info.owner):
             return None
         if session_id not in self._live:
             again = ResumeSession(
@@ -186,25 +171,31 @@ class LiveSessions:
                 client_tools=params.client_tools,
             )
             await self.resume(again, who)
-        return await self.facts_of(session_id)
+        return await self.facts_of(session_id, who)
 
     async def resume(self, params: ResumeSession, who: Principal) -> LiveSession:
         """Open a session of the store. A live session stays as it is and gets the client tools."""
+        self._config.callers_choose.check_environment(params.environment, who)
         await admit_client_tools(params.client_tools)
         await self._servers.ready()
         async with self._opening:
+            info = await self.seen(params.session_id, who)
+            self._check_change(who, params.session_id, info.owner)
             live = self._live.get(params.session_id)
             if live is None:
-                setup = setup_of((await self._stored(params.session_id)).settings)
+                setup = setup_of(info.settings)
                 return await self._open(reopen_params(setup, params), who, is_new=False)
         update_client_tools(live, params.client_tools, who)
         if params.capabilities:
             live.tools.set_capabilities(params.capabilities)
+        live.note_declared(params)
         return live
 
     async def fork(self, session_id: str, new_id: str | None, who: Principal) -> LiveSession:
         """Open a new session that begins with the history of another one, live or not."""
-        info, source = await self._stored(session_id), self._live.get(session_id)
+        check_new_id(new_id, who)
+        info, source = await self.seen(session_id, who), self._live.get(session_id)
+        self._check_change(who, session_id, info.owner)
         setup = setup_of(info.settings)
         records = await ask_store(self._store, lambda: self.records(session_id))
         params = CreateSession(
@@ -217,25 +208,63 @@ class LiveSessions:
             # They were checked when the first session was made; tools may have gone since.
             expected_tools=["*"],
         )
-        live = await self.create(params, who)
+        live = await self._create(params, who)
         turn = source.session.last_turn if source else int(info.settings.get("turn", 0))
         await copy_history(live.session, session_id, records, turn)
         return live
 
-    async def delete(self, session_id: str) -> None:
+    async def delete(self, session_id: str, who: Principal) -> None:
         """Delete a session, live or not. Raises `Refused` (not_found)."""
-        await self._stored(session_id)
+        await self.seen(session_id, who)
         if session_id in self._live:
-            await self.close(session_id)
+            await self._close(session_id)
+        self._resting.pop(session_id, None)
         try:
             await ask_store(self._store, self._store.delete_session, session_id)
         except LeaseHeld:
             raise Refused("conflict", "another process has the session open") from None
 
-    async def close(self, session_id: str) -> None:
+    async def close(self, session_id: str, who: Principal) -> None:
         """Close a live session; its ledger stays in the store."""
-        live = self.get(session_id)
-        del self._live[session_id]
+        resting = self._resting.get(session_id)
+        if resting is not None and may_see(who, resting.owner):
+            check_change(who, resting.owner)
+            del self._resting[session_id]
+            return
+        self.get(session_id, who)
+        await self._close(session_id)
+
+    async def close_idle(self) -> None:
+        """Let go of the sessions that nobody has used for the idle time: their leases and memory.
+        They come back with the next request of their owner.
+        """
+        idle_seconds = self._config.idle_seconds
+        if idle_seconds is None:
+            return
+        before = self._clock() - idle_seconds
+        for session_id, live in list(self._live.items()):
+            if live.used_at > before or live.is_in_use or session_id not in self._live:
+                continue
+            # A request for it waits, instead of finding the lease taken.
+            async with self._opening:
+                await self._let_go(live)
+
+    async def _let_go(self, live: LiveSession) -> None:
+        session_id = live.session.session_id
+        resting = RestingSession(live.session.owner, live.opened_by, live.reopen_params)
+        self._resting[session_id] = resting
+        if len(self._resting) > self._config.max_sessions:
+            del self._resting[next(iter(self._resting))]
+        try:
+            await self._close(session_id)
+        except Exception:
+            logger.exception("the idle session %s could not be closed", session_id)
+
+    async def _close(self, session_id: str) -> None:
+        live = self._live.pop(session_id)
+        self._open_of[live.opened_by.name] -= 1
+        if not self._open_of[live.opened_by.name]:
+            del self._open_of[live.opened_by.name]
         try:
             await live.close()
         finally:
@@ -268,7 +297,7 @@ class LiveSessions:
 
     async def close_all(self) -> None:
         """Close every session. One that fails to close does not keep the others open."""
-        closing = [self.close(session_id) for session_id in list(self._live)]
+        closing = [self._close(session_id) for session_id in list(self._live)]
         for error in await asyncio.gather(*closing, return_exceptions=True):
             if isinstance(error, BaseException):
                 logger.error("a session could not be closed", exc_info=error)
@@ -285,19 +314,27 @@ class LiveSessions:
         may name any address; the addresses of others are bound by the egress policy.
         """
         egress = None if who.may("admin") else self._config.egress
-        await self._servers.mount_for(self.get(session_id), servers, egress)
+        await self._servers.mount_for(self.get(session_id, who), servers, egress)
 
-    async def facts(self) -> list[SessionFacts]:
-        """Every session of the store, open here or not."""
-        return await ask_store(self._store, self._all_facts)
+    async def facts(self, params: ListSessions, who: Principal) -> Sessions:
+        """A page of the sessions of the store that `who` may see, open here or not."""
+        owner = params.owner if who.sees_all else who.name
+        if params.owner not in (None, owner):
+            return Sessions(sessions=[])
 
-    def _all_facts(self) -> list[SessionFacts]:
-        sessions = every(lambda cursor: self._store.sessions(cursor=cursor))
-        return [self._facts(info) for info in sessions]
+        def read() -> Sessions:
+            try:
+                page = self._store.sessions(owner=owner, cursor=params.cursor, limit=params.limit)
+            except (ValueError, OverflowError):
+                raise Refused("invalid", "unknown cursor; list again without one") from None
+            sessions = [self._facts(info) for info in page.items]
+            return Sessions(sessions=sessions, cursor=page.cursor)
 
-    async def facts_of(self, session_id: str) -> SessionFacts:
+        return await ask_store(self._store, read)
+
+    async def facts_of(self, session_id: str, who: Principal) -> SessionFacts:
         """The facts of one session of the store. Raises `Refused` (not_found)."""
-        info = await self._stored(session_id)
+        info = await self.seen(session_id, who)
         return await ask_store(self._store, self._facts, info)
 
     def records(self, session_id: str, after: int = 0, most: int | None = None) -> list[Record]:
@@ -310,6 +347,7 @@ class LiveSessions:
     def _facts(self, info: SessionInfo) -> SessionFacts:
         live, setup = self._live.get(info.session_id), setup_of(info.settings)
         head = live.session.head() if live else info.head
+        newest = list(self._store.records(info.session_id, limit=1, newest_first=True))
         pending = every(
             lambda cursor: self._store.approvals(
                 session_id=info.session_id, state="pending", cursor=cursor
@@ -325,12 +363,15 @@ class LiveSessions:
             cwd=live.session.cwd if live else setup.cwd,
             metadata=dict(live.session.metadata) if live else setup.metadata,
             unavailable_tools=dict(live.unavailable) if live else {},
+            owner=info.owner,
+            created_at=info.created_at,
+            last_event_at=newest[0].at if newest else None,
         )
 
     async def _stored(self, session_id: str) -> SessionInfo:
         info = await self._info(session_id)
         if info is None:
-            raise Refused("not_found", f"there is no session {session_id[:128]!r}")
+            raise no_session(session_id)
         return info
 
     async def _info(self, session_id: str) -> SessionInfo | None:
@@ -345,7 +386,8 @@ class LiveSessions:
             raise Refused(
                 "unavailable", f"the maximum of {max_sessions} sessions is open; close one"
             )
-        session = await self._session(params)
+        self._quotas.check_open(who, self._open_of[who.name])
+        session = await self._session(params, who)
         try:
             live = self._live_session(session, params, who, is_new=is_new)
             await ask_store(session.store, session.save_settings)
@@ -353,6 +395,8 @@ class LiveSessions:
             await self._undo_open(session, is_new=is_new)
             raise
         self._live[session.session_id] = live
+        self._open_of[who.name] += 1
+        self._resting.pop(session.session_id, None)
         # Server tools may have changed while the settings were saved.
         self._servers.refresh(live)
         return live
@@ -364,11 +408,12 @@ class LiveSessions:
         if is_new:
             await ask_store(self._store, self._store.delete_session, session.session_id)
 
-    async def _session(self, params: CreateSession) -> Session:
+    async def _session(self, params: CreateSession, who: Principal) -> Session:
         config, options = self._config, dict[str, Any]()
         options["cwd"] = params.cwd or config.cwd
         options["environment"] = {**config.environment, **params.environment}
         options["metadata"] = params.metadata
+        options["owner"] = who.name
         return await _open_session(self._store, params.session_id, **options)
 
     def _live_session(
@@ -404,6 +449,7 @@ class LiveSessions:
             client,
             missing=remote.unavailable,
             own_tools=[tool.name for tool in own],
+            opening=SessionOpening(who, params, self._clock()),
         )
 
     def _tool_removed(self, session_id: str) -> None:

@@ -44,6 +44,7 @@ REFUSALS: Final[dict[RefusalKind, RefusalCodes]] = {
     "not_found": RefusalCodes(-32004, 404),
     "conflict": RefusalCodes(-32009, 409),
     "busy": RefusalCodes(-32010, 409),
+    "too_many_requests": RefusalCodes(-32014, 429),
     "too_large": RefusalCodes(-32013, 413),
     "unavailable": RefusalCodes(-32011, 503),
     "closing": RefusalCodes(-32012, 503),
@@ -104,6 +105,8 @@ async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders = 
 async def send_refusal(send: Send, refused: Refused, more_headers: RawHeaders = ()) -> None:
     """Send a refusal with its status."""
     headers = [*more_headers]
+    if (seconds := refused.facts.get("retry_after_seconds")) is not None:
+        headers.append((b"retry-after", str(seconds).encode()))
     if refused.kind == "too_large":
         # The rest of the body stays unread, so the connection cannot carry another request.
         headers.append((b"connection", b"close"))

@@ -74,8 +74,8 @@ async def test_a_tool_is_called_without_a_model() -> None:
 async def test_a_call_waits_until_somebody_else_approves_it() -> None:
     """R42: what waits is listed, decided by who may, and then runs once."""
     async with served() as crib:
-        await crib.session()
-        call = "/v1/sessions/s/tools/careful/call"
+        await crib.session("caller:s", CALLERS)
+        call = "/v1/sessions/caller:s/tools/careful/call"
         caller = crib.as_(CALLERS)
         waits = (
             await crib.client.post(call, json={"arguments": {"text": "a"}}, headers=caller)
@@ -89,7 +89,7 @@ async def test_a_call_waits_until_somebody_else_approves_it() -> None:
         done = await crib.client.post(
             call, json={"arguments": {"text": "a"}, "call_id": waits["call_id"]}, headers=caller
         )
-        rest = (await crib.client.get("/v1/approvals", params={"session_id": "s"})).json()
+        rest = (await crib.client.get("/v1/approvals", params={"session_id": "caller:s"})).json()
         every = (await crib.client.get("/v1/approvals", params={"is_all": "true"})).json()
 
     assert waits["status"] == "waiting"

@@ -78,7 +78,7 @@ async def test_a_stranger_is_refused_on_every_route(
             assert "access-control-allow-origin" not in answer.headers
         sessions = (await crib.client.get("/v1/sessions")).json()
 
-    assert sessions == {"sessions": []}
+    assert sessions["sessions"] == []
 
 
 @pytest.mark.parametrize(
@@ -173,16 +173,16 @@ async def test_a_principal_does_only_what_its_roles_say_over_a_socket(token: str
 async def test_who_called_and_over_what_is_on_record() -> None:
     """R46: the record of a call names the principal of its token, and the transport."""
     async with served() as crib:
-        await crib.session()
-        path = "/v1/sessions/s/tools/echo/call"
+        await crib.session("caller:s", CALLERS)
+        path = "/v1/sessions/caller:s/tools/echo/call"
         body = {"arguments": {"text": "a"}}
         await crib.client.post(path, json=body, headers=crib.as_(CALLERS))
         async with await _open(crib, crib.as_(CALLERS), "/v1/ws") as socket:
-            params = {"session_id": "s", "name": "echo", **body}
+            params = {"session_id": "caller:s", "name": "echo", **body}
             asked = {"jsonrpc": "2.0", "id": 1, "method": "tools.call", "params": params}
             await socket.send(json.dumps(asked))
             await socket.recv()
-        told = (await crib.client.get("/v1/sessions/s/events")).json()["events"]
+        told = (await crib.client.get("/v1/sessions/caller:s/events")).json()["events"]
 
     ended = [each["data"] for each in told if each["kind"] == "tool.invoked"]
     assert [(each["principal"], each["transport"]) for each in ended] == [
@@ -202,8 +202,8 @@ def _body(name: str) -> bytes:
 async def test_a_call_only_principal_cannot_approve_its_call() -> None:
     """R42: whoever asks for a call cannot say yes to it, and the tool does not run."""
     async with served() as crib:
-        await crib.session()
-        call, caller = "/v1/sessions/s/tools/careful/call", crib.as_(CALLERS)
+        await crib.session("caller:s", CALLERS)
+        call, caller = "/v1/sessions/caller:s/tools/careful/call", crib.as_(CALLERS)
         body = {"arguments": {"text": "a"}}
         waits = (await crib.client.post(call, json=body, headers=caller)).json()
         decided = await crib.client.post(

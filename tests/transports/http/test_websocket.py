@@ -104,9 +104,9 @@ async def test_events_go_on_after_a_cursor_on_a_new_socket() -> None:
 async def test_a_call_only_principal_cannot_approve_over_the_socket() -> None:
     """R42: roles hold on the socket as they do on the routes."""
     async with served() as crib, speaking(crib, CALLERS) as speaker:
-        await speaker.ask("session.create", session_id="s")
+        await speaker.ask("session.create", session_id="caller:s")
         waits = await speaker.ask(
-            "tools.call", session_id="s", name="careful", arguments={"text": "a"}
+            "tools.call", session_id="caller:s", name="careful", arguments={"text": "a"}
         )
         decided = await speaker.ask(
             "approvals.decide", approval_id=waits["result"]["approval_id"], decision="approve"

@@ -79,7 +79,7 @@ class TestOutcomes:
         """R46: a principal that may only read gets nothing run."""
         who = Principal("reader", frozenset({"auditor"}), transport="mcp")
         async with connected(era, who=who) as bench:
-            with pytest.raises(MCPError, match="scope 'call'") as caught:
+            with pytest.raises(MCPError, match="role 'caller'") as caught:
                 await bench.call("write")
 
         assert caught.value.data["kind"] == "forbidden"
@@ -176,7 +176,7 @@ class TestSessions:
             await bench.call("write")
             (session,) = await sessions_of(bench)
 
-        assert session.session_id.startswith("mcp_")
+        assert session.session_id.startswith("ada:mcp_")
 
     @each_era
     async def test_all_may_work_in_one_session(self, era: str) -> None:

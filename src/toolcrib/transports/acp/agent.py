@@ -26,6 +26,7 @@ from acp.schema import (
 from toolcrib._version import __version__
 from toolcrib.errors import InvalidTool, Refused
 from toolcrib.mcp_client.config import McpServerConfig, client_server, client_source
+from toolcrib.runtime.messages import MAX_SESSIONS
 from toolcrib.transports.acp.client_tools import capabilities_of, tools_of
 from toolcrib.transports.acp.extension import Extension
 from toolcrib.transports.acp.prompts import failure_message, response_to, text_of
@@ -274,7 +275,12 @@ class Agent:
         self, request: schema.ListSessionsRequest
     ) -> schema.ListSessionsResponse:
         """The sessions of the store, newest first."""
-        sessions = (await self._ask("session.list")).sessions
+        sessions: list[SessionFacts] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await self._ask("session.list", cursor=cursor or None, limit=MAX_SESSIONS)
+            sessions += page.sessions
+            cursor = page.cursor
         return session_page(sessions, request, self._runtime.config.cwd)
 
     async def close_session(

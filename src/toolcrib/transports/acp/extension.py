@@ -46,7 +46,7 @@ class Extension:
         """Run an operation. Raises `Refused`."""
         match name:
             case "events.subscribe" | "events.unsubscribe":
-                return as_json(self._subscription(name, params))
+                return as_json(await self._subscription(name, params))
             case "prompt.resume":
                 await self._ask_again(params)
             case _:
@@ -70,12 +70,16 @@ class Extension:
                 approval.approval_id, editor_session.updates.kind_of(approval.tool)
             )
 
-    def _subscription(self, name: str, params: Mapping[str, Any]) -> Subscribed | Unsubscribed:
+    async def _subscription(
+        self, name: str, params: Mapping[str, Any]
+    ) -> Subscribed | Unsubscribed:
         subscription = PEER_METHODS[name].read(dict(params))
         session_id: str = subscription.session_id
-        earlier = self._sending.pop(session_id, None)
         if name == "events.unsubscribe":
-            return Unsubscribed(was_subscribed=earlier is not None and earlier.cancel())
+            ended = self._sending.pop(session_id, None)
+            return Unsubscribed(was_subscribed=ended is not None and ended.cancel())
+        await self._runtime.service.wake(session_id, self._who)
+        earlier = self._sending.pop(session_id, None)
         reader = self._runtime.service.follow(session_id, subscription.after, self._who)
         if earlier is not None:
             earlier.cancel()

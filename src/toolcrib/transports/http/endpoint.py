@@ -113,7 +113,7 @@ class OperationEndpoint:
             if route.streams == "never" or not accepts_events(headers):
                 response = as_bytes(await self._ask(route.name, params, who))
             elif route.streams == "events":
-                response = self._follow(params, headers, who)
+                response = await self._follow(params, headers, who)
             else:
                 response = await self._start_streamed(params, headers, who)
         except Exception as error:
@@ -126,13 +126,17 @@ class OperationEndpoint:
         else:
             await stream_events(self._connections, response, receive, send)
 
-    def _follow(self, params: dict[str, Any], headers: Headers, who: Principal) -> EventReader:
+    async def _follow(
+        self, params: dict[str, Any], headers: Headers, who: Principal
+    ) -> EventReader:
         who.check(self._route.operation.roles, self._route.name)
         if (last := header_text(headers, b"last-event-id")) is not None:
             # A browser that reconnects sends it with the URL that it started with.
             params["after"] = _sequence_number(last)
         typed = self._route.operation.read(params)
-        return self._runtime.service.follow(typed.session_id, max(0, typed.after), who)
+        service = self._runtime.service
+        await service.wake(typed.session_id, who)
+        return service.follow(typed.session_id, max(0, typed.after), who)
 
     async def _start_streamed(
         self, params: dict[str, Any], headers: Headers, who: Principal
@@ -141,6 +145,7 @@ class OperationEndpoint:
         last = header_text(headers, b"last-event-id")
         session = await runtime.ask("session.get", {"session_id": session_id}, who)
         after = session.last_seq if last is None else _sequence_number(last)
+        await runtime.service.wake(session_id, who)
         reader = runtime.service.follow(session_id, after, who)
         result = asyncio.ensure_future(runtime.ask(self._route.name, params, who))
         result.add_done_callback(_retrieve_exception)

@@ -17,6 +17,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolcrib.errors import Refused
 from toolcrib.mcp_client.sdk_internals import connection_of
 from toolcrib.runtime.messages import ListApprovals
+from toolcrib.runtime.ownership import namespace_of
+from toolcrib.runtime.principal import OWNER
 from toolcrib.serving.auth import principal_of
 
 if TYPE_CHECKING:
@@ -118,8 +120,8 @@ class ClientSessions:
             return connection_of(ctx).state, _CLIENT_SESSION
         who = self.principal_of_request(ctx)
         # Two tokens may have one name and different roles; they do not share a session.
-        roles, capabilities = " ".join(sorted(who.roles)), " ".join(_capabilities(ctx))
-        return self._shared, f"{named or ''}\n{who.name}\n{roles}\n{capabilities}"
+        capabilities = " ".join(_capabilities(ctx))
+        return self._shared, f"{named or ''}\n{who.name}\n{standing_of(who)}\n{capabilities}"
 
     def _named(self, ctx: ServerRequestContext[Any, Any]) -> str | None:
         named = None if ctx.request is None else ctx.request.headers.get(SESSION_HEADER)
@@ -132,7 +134,12 @@ class ClientSessions:
         params, capabilities = _session_params(ctx, who), _capabilities(ctx)
         if sessions is self._shared:
             session_id = named or _id_for(who.name, capabilities)
-            opened = await self._open(session_id, params, who, is_named=bool(named))
+            opener = who
+            if named is not None and named == self._session:
+                # The host has chosen this session for all its clients, so it is the host's.
+                self._runtime.service.share(named)
+                opener = replace(OWNER, transport="mcp")
+            opened = await self._open(session_id, params, opener, is_named=bool(named))
             client = ClientSession(opened, who, capabilities=capabilities)
             await self._find_pending(client)
         else:
@@ -182,9 +189,16 @@ class ClientSessions:
                 )
 
 
+def standing_of(who: Principal) -> str:
+    """What tells principals of one name apart: a token with other rights is another client."""
+    rights = [*sorted(who.roles), *(f"group:{group}" for group in sorted(who.groups))]
+    return " ".join([*rights, "own"] if who.may_approve_own else rights)
+
+
 def _id_for(name: str, capabilities: tuple[str, ...]) -> str:
     """The session id of a stateless client, the same after every restart."""
-    return f"mcp_{sha256(' '.join((name, *capabilities)).encode()).hexdigest()[:16]}"
+    digest = sha256(" ".join((name, *capabilities)).encode()).hexdigest()[:16]
+    return f"{namespace_of(name)}:mcp_{digest}"
 
 
 def _session_params(ctx: ServerRequestContext[Any, Any], who: Principal) -> dict[str, Any]:

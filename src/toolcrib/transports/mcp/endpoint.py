@@ -14,6 +14,7 @@ from toolcrib.errors import Refused
 from toolcrib.runtime.live_session import wait_at_most
 from toolcrib.serving.auth import principal_of
 from toolcrib.serving.refusals import read_body, send_refusal
+from toolcrib.transports.mcp.client_sessions import standing_of
 from toolcrib.transports.mcp.stateless import Body, answer_once, is_stateless, needs_stream
 
 if TYPE_CHECKING:
@@ -112,10 +113,9 @@ class McpEndpoint:
     def _user(self, who: Principal) -> AuthenticatedUser:
         known = self._users.get(who)
         if known is None:
-            # The SDK compares name and subject; tokens of one name may have different roles.
-            roles = sorted(who.roles)
+            # The SDK compares name and subject; tokens of one name may have different rights.
             token = AccessToken(
-                token="", client_id=who.name, subject=" ".join(roles), scopes=[*roles]
+                token="", client_id=who.name, subject=standing_of(who), scopes=sorted(who.roles)
             )
             known = self._users[who] = AuthenticatedUser(token)
         return known

@@ -27,8 +27,8 @@ class McpOptions:
     instructions: str | None = None
     approve_by_elicitation: ElicitedApproval = "role"
     session: str | None = None
-    """The session that every call runs in. Without it each connection has its own, and the
-    stateless protocol one for each principal."""
+    """The session that every call runs in: all clients share it. Without it each connection has its
+    own, and the stateless protocol one for each principal."""
     list_ttl_ms: int = 60_000
     """For how long a client of the stateless protocol may keep a list of tools."""
     request_state_keys: tuple[str, ...] = ()

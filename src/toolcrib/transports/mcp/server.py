@@ -19,7 +19,7 @@ from mcp_types import (
 )
 from pydantic import BaseModel, ValidationError
 
-from toolcrib.runtime.principal import Principal
+from toolcrib.runtime.principal import LOCAL_NAME, Principal
 from toolcrib.serving.refusals import as_refused
 from toolcrib.transports.mcp.client_sessions import ClientSessions
 from toolcrib.transports.mcp.elicitation import ElicitedApprovals
@@ -72,7 +72,7 @@ async def hide_details(ctx: ServerRequestContext[Any, Any], call_next: CallNext)
 
 P = TypeVar("P", bound=BaseModel)
 
-LOCAL: Final = Principal("local", frozenset({"caller"}), transport="mcp")
+LOCAL: Final = Principal(LOCAL_NAME, frozenset({"caller"}), transport="mcp")
 """The client on stdio, which started the process. It may call, and not approve."""
 STATE_SECONDS: Final = 86_400.0
 """How long the state of a form is valid. After that the call still waits, with a new form."""

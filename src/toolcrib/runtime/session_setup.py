@@ -1,0 +1,112 @@
+"""What is stored with a session of a runtime, and what a fork of it begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from toolcrib.approval.globs import name_matches
+from toolcrib.ledger.events import (
+    Event,
+    PayloadsDeleted,
+    SessionOpened,
+    SessionRestored,
+    SettingsSaved,
+    ToolInvoked,
+)
+from toolcrib.ledger.record import Record, deletion_end, events
+from toolcrib.runtime.messages import CreateSession, ResumeSession
+from toolcrib.store.ledger_writer import entry_of
+from toolcrib.store.store import Artifact, ArtifactKept, Effect, ask_store
+
+if TYPE_CHECKING:
+    from toolcrib.session.session import Session
+    from toolcrib.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSetup:
+    """The part of `session.create` that is stored with a session. The environment is left out: it
+    may hold secrets.
+    """
+
+    cwd: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    allowed_tools: list[str] | None = None
+    denied_tools: list[str] = field(default_factory=list[str])
+
+
+def setup_of(settings: Mapping[str, Any]) -> SessionSetup:
+    """The setup in the stored settings of a session."""
+    return _adapter().validate_python(settings.get("host", {}).get("setup", {}))
+
+
+def setup_json(params: CreateSession, cwd: str) -> dict[str, Any]:
+    """The setup of a new session, as JSON."""
+    return _adapter().dump_python(
+        SessionSetup(cwd, dict(params.metadata), params.allowed_tools, params.denied_tools),
+        mode="json",
+    )
+
+
+def reopen_params(setup: SessionSetup, params: ResumeSession) -> CreateSession:
+    """The parameters that open a session with this setup again."""
+    return CreateSession(
+        session_id=params.session_id,
+        cwd=setup.cwd,
+        environment=params.environment,
+        metadata=setup.metadata,
+        allowed_tools=setup.allowed_tools,
+        denied_tools=setup.denied_tools,
+        capabilities=params.capabilities,
+        client_tools=params.client_tools,
+    )
+
+
+def tool_filter(params: CreateSession) -> Callable[[str], bool]:
+    """The test whether a session may have a tool, by its allowed and denied names and globs."""
+    allowed, denied = params.allowed_tools, params.denied_tools
+    return lambda name: (allowed is None or _fits(allowed, name)) and not _fits(denied, name)
+
+
+def _fits(globs: Sequence[str], name: str) -> bool:
+    return any(name_matches(glob, name) for glob in globs)
+
+
+@cache
+def _adapter() -> TypeAdapter[SessionSetup]:
+    return TypeAdapter(SessionSetup)
+
+
+_OF_ONE_SESSION = (SessionOpened, SessionRestored, SettingsSaved, PayloadsDeleted)
+"""Events about a session itself, which are not true of its forks."""
+
+
+async def copy_history(
+    session: Session, source_id: str, records: Sequence[Record], turn: int
+) -> None:
+    """Copy the events of the session `source_id` into another session, which continues after
+    `turn`. Pending approvals are not copied: each is decided once.
+    """
+    for event in events(records, lambda: deletion_end(records)):
+        if not isinstance(event, _OF_ONE_SESSION):
+            copy = replace(event, session_id=session.session_id)
+            session.append_soon(entry_of(copy), _artifacts(session.store, source_id, event))
+    session.number_turns_after(turn)
+    session.number_calls_after(record.call_id for record in records)
+    await session.ledger.flush()
+    await ask_store(session.store, session.save_settings)
+
+
+def _artifacts(store: Store, source_id: str, event: Event) -> tuple[Effect, ...]:
+    """The full result of a call whose event holds only a part of it."""
+    if not isinstance(event, ToolInvoked) or event.artifact_id is None:
+        return ()
+    text = store.artifact(source_id, event.artifact_id)
+    if text is None:
+        return ()
+    return (ArtifactKept(Artifact(event.artifact_id, event.call_id, text)),)
