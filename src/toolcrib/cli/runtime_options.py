@@ -140,6 +140,10 @@ Instructions = Annotated[
         "--instructions", metavar="TEXT", help="Instructions for the model before each prompt."
     ),
 ]
+ApproveOwnCalls = Annotated[
+    bool,
+    typer.Option("--approve-own-calls", help="Let approvers approve calls that they asked for."),
+]
 AllowEgress = Annotated[
     list[str] | None,
     typer.Option(
@@ -168,6 +172,7 @@ class RuntimeOptions:
     instructions: str = ""
     allow_egress: Sequence[str] | None = None
     reload: bool = False
+    approve_own_calls: bool = False
     approver: Approver | None = None
     """Who decides while a call waits; None leaves the request in the store."""
     drain_seconds: float | None = None
@@ -195,6 +200,7 @@ _OPTIONS: Final[Mapping[str, tuple[Any, object]]] = {
     "instructions": (Instructions, ""),
     "allow_egress": (AllowEgress, None),
     "reload": (ReloadOption, False),
+    "approve_own_calls": (ApproveOwnCalls, False),
 }
 """The type and the default of each shared option."""
 
@@ -316,6 +322,7 @@ def _runtime(
         adapter=adapter,
         instructions=options.instructions,
         approver=options.approver,
+        approve_own_calls=options.approve_own_calls,
         egress=EgressPolicy.of(options.allow_egress or ()),
         # Last, so that no error after it leaves it open.
         store=None if options.store is None else SqliteStore(options.store),

@@ -26,7 +26,9 @@ from toolcrib.cli.runtime_options import (
 from toolcrib.transports.mcp.options import McpOptions
 
 
-@takes_runtime_options(*HOST_OPTIONS, "adapter", "instructions", "allow_egress", "reload")
+@takes_runtime_options(
+    *HOST_OPTIONS, "adapter", "instructions", "allow_egress", "reload", "approve_own_calls"
+)
 @takes_access_options()
 def serve(
     options: RuntimeOptions,
@@ -67,7 +69,7 @@ def _serve_stdio(options: RuntimeOptions) -> None:
     run_hosted(options, lambda runtime: serve_stdio(runtime, pipes))
 
 
-@takes_runtime_options(*HOST_OPTIONS, "reload")
+@takes_runtime_options(*HOST_OPTIONS, "reload", "approve_own_calls")
 def mcp(
     options: RuntimeOptions,
     session: Annotated[
