@@ -67,7 +67,7 @@ async def test_a_grant_does_not_cover_another_program_under_the_same_name(
     async with serving(mcp_servers=[server], policy=ASK) as runtime:
         session = await new_session(runtime)
         waiting = await call(runtime, session, "raw_read")
-        await decide(runtime, waiting.approval_id, grant="always")
+        await decide(runtime, waiting.approval_id, grant={"scope": "everyone", "unlimited": True})
         assert (await call(runtime, session, "raw_read")).status == "completed"
 
         await runtime.service.remount_servers([change(server, tmp_path)])
