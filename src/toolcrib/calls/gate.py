@@ -156,6 +156,7 @@ class Gate:
                 at=session.clock(),
                 call_id=call.call_id,
                 decided=decided,
+                principal=(call.caller or NOBODY).principal,
             ),
             (ApprovalUsed(decided.approval_id),),
         )
@@ -329,6 +330,7 @@ class Gate:
                 at=session.clock(),
                 call_id=call.call_id,
                 decided=decided,
+                principal=(call.caller or NOBODY).principal,
             ),
             (
                 ApprovalUsed(request.approval_id),
