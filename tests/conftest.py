@@ -54,6 +54,7 @@ _SLOW = (
     "adapters/pydantic_ai/test_replay_across.py",
     "conformance/test_conformance.py",
     "conformance/test_inspector.py",
+    "conformance/test_sign_in.py",
     "toolsets/agent_bridge/test_resuming.py",
     "transports/mcp/test_stdio.py",
     "transports/test_equality.py",

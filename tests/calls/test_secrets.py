@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -14,16 +15,20 @@ from toolcrib import (
     ApprovalRequired,
     Approve,
     CallbackApprover,
+    Executor,
     Hooks,
     ModelRetry,
     Secret,
     Session,
+    SqliteStore,
     ToolContext,
     ToolResult,
     tool,
 )
 from toolcrib.approval.decision import ApprovalRequest
+from toolcrib.ledger.events import ToolInvoked
 from toolcrib.testing import Recorder, run_in_virtual_time
+from toolcrib.tools import redaction
 
 TOKEN = "tok-live-1234567890"
 QUOTED = 'tok"with\\quotes\nand lines'
@@ -293,3 +298,146 @@ async def test_a_pydantic_secret_is_hidden_like_our_own() -> None:
     assert ended.outcome.value == TOKEN
     assert invoked(ended.session)[0].params == {"token": "[secret]"}
     assert TOKEN not in repr(list(ended.session.records()))
+
+
+class TestNested:
+    """Security 5: a nested call inherits the secrets of the calls that it is part of."""
+
+    @staticmethod
+    def tools(**options: Any) -> tuple[Any, ...]:
+        @tool(**options)
+        async def plain(ctx: ToolContext, x: str) -> str:
+            """Take anything."""
+            ctx.progress(1, 2, f"trying {x}")
+            ctx.emit("tool.plain.tried", {"with": x})
+            if x.startswith("fail"):
+                raise type(f"Bad {x[4:]}", (Exception,), {})(f"bad {x}")
+            return f"ok {x}"
+
+        @tool(uses=("plain",))
+        async def between(ctx: ToolContext, x: str) -> str:
+            """Pass it on."""
+            return (await ctx.call_tool("plain", {"x": x})).text
+
+        @tool(uses=("plain", "between"))
+        async def outer(
+            ctx: ToolContext, way: str, prefix: str, token: Annotated[str, Secret()]
+        ) -> str:
+            """Call another tool with the secret."""
+            await ctx.call_tool(way, {"x": f"{prefix}{token}"})
+            return "done"
+
+        return plain, between, outer
+
+    @pytest.mark.parametrize("way", ["plain", "between"])
+    @pytest.mark.parametrize("prefix", ["", "fail"])
+    async def test_a_nested_call_shows_no_secret(
+        self, way: str, prefix: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Neither records nor events, failures, logs or artifacts of it do, however deep it is."""
+        caplog.set_level(logging.DEBUG)
+        session = Session()
+        heard = Recorder(session.bus)
+        executor = Executor(session, self.tools(max_result_chars=8))
+        arguments = {"way": way, "prefix": prefix, "token": TOKEN}
+
+        assert (await executor.call("outer", arguments)).ok
+
+        artifacts = [
+            session.artifacts.read(event.artifact_id).text
+            for event in heard.of(ToolInvoked)
+            if event.artifact_id
+        ]
+        records = [record.payload for record in session.records()]
+        seen = repr([records, heard.events, session.transcript(), artifacts])
+        assert TOKEN not in seen
+        assert TOKEN not in caplog.text
+        (inner,) = [event for event in heard.of(ToolInvoked) if event.name == "plain"]
+        assert inner.params == {"x": f"{prefix}[secret]"}
+
+    async def test_an_approver_of_a_nested_call_sees_no_secret(self) -> None:
+        """Security, found afterwards: the request about a nested call hides the parent's secret."""
+        requests: list[ApprovalRequest] = []
+
+        def decide(request: ApprovalRequest) -> Approve:
+            requests.append(request)
+            return Approve()
+
+        session = Session()
+        executor = Executor(
+            session, self.tools(requires_approval=True), approver=CallbackApprover(decide)
+        )
+        arguments = {"way": "plain", "prefix": "", "token": TOKEN}
+
+        assert (await executor.call("outer", arguments)).ok
+
+        (request,) = requests
+        assert request.arguments == {"x": "[secret]"}
+        assert TOKEN not in repr([record.payload for record in session.records()])
+
+    async def test_a_nested_call_has_its_arguments_in_the_vault(self, sqlite_path: Path) -> None:
+        """While it is open, the secret is in no database file."""
+        with SqliteStore(sqlite_path) as store:
+            async with await Session.open(store, "s") as session:
+                seen: list[bytes] = []
+
+                @tool
+                def plain(x: str) -> str:
+                    """Look at the file."""
+                    seen.extend(Path(f"{sqlite_path}{end}").read_bytes() for end in ("", "-wal"))
+                    return "ok"
+
+                *_, outer = self.tools()
+                between = self.tools()[1]
+                executor = Executor(session, [plain, between, outer])
+                arguments = {"way": "plain", "prefix": "", "token": TOKEN}
+                assert (await executor.call("outer", arguments)).ok
+
+        assert seen
+        assert not any(TOKEN.encode() in data for data in seen)
+
+
+async def test_a_class_name_shows_no_secret() -> None:
+    """Security 25: nor does the type of an exception."""
+
+    async def body(token: str, _: ToolContext) -> Any:
+        raise type(token, (Exception,), {})("no")
+
+    watched = await watch(body, token="hunter2hunter2")
+
+    assert "hunter2" not in watched.seen
+    assert watched.ended.outcome.failure is not None
+    assert watched.ended.outcome.failure.error_type == "[secret]"
+
+
+def test_a_call_without_secrets_makes_no_scrubber(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What no call needs costs no call anything."""
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("nothing is secret here")
+
+    monkeypatch.setattr(redaction.Scrubber, "__init__", refuse)
+
+    @tool
+    async def plain(x: str) -> str:
+        """Echo."""
+        return x
+
+    outcome = asyncio.run(Executor(Session(), [plain]).call("plain", {"x": "y"}))
+    assert outcome.ok
+
+
+async def test_a_scrubber_is_made_once_for_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much the call says."""
+    made: list[Any] = []
+    real = redaction.Scrubber.__init__
+
+    def count(self: Any, secrets: list[Any], *rest: Any) -> None:
+        made.append(secrets)
+        real(self, secrets, *rest)
+
+    monkeypatch.setattr(redaction.Scrubber, "__init__", count)
+    await watch(speak)
+
+    # Those that `redact` makes for the arguments themselves are not counted twice.
+    assert len([secrets for secrets in made if secrets == [TOKEN]]) <= 4

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, SecretBytes, SecretStr
 
 from toolcrib.tools.params import params_of_function, params_of_type
-from toolcrib.tools.redaction import Redactor, redactor_of
+from toolcrib.tools.redaction import Redactor, Scrubber, redactor_of
 from toolcrib.tools.secrets import SECRET, Secret, property_names, shape_of
 
 
@@ -346,7 +346,7 @@ def test_true_false_null_and_the_empty_text_are_not_scrubbed() -> None:
 
 def test_unreadable_arguments_are_scrubbed_as_a_whole() -> None:
     """What could not be parsed is a secret as it stands."""
-    scrubber = redactor_for(Account).scrubber_json('{"token": "hunter2')
+    scrubber = Scrubber(redactor_for(Account).secrets_json('{"token": "hunter2'))
 
     assert scrubber.scrub('cannot parse {"token": "hunter2') == f"cannot parse {SECRET}"
 

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from toolcrib.errors import PromptEvaluationError
-from toolcrib.tools.redaction import SHORTEST_PART, Scrubber
+from toolcrib.tools.redaction import Scrubber, spellings
 
 
 class Credentials:
@@ -22,7 +22,7 @@ class Credentials:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._secrets = tuple(dict.fromkeys(filter(None, secrets)))
-        self._searched = [secret for secret in self._secrets if len(secret) >= SHORTEST_PART]
+        self._searched = [spelt for secret in self._secrets for spelt in spellings(secret)]
 
     @cached_property
     def _scrubber(self) -> Scrubber | None:

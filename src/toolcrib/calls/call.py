@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.session.turns import OpenTurn, turn_here
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.identity import ToolRef
     from toolcrib.tools.prepared_tool import PreparedTool
+    from toolcrib.tools.redaction import Scrubber
 
 
 class SessionCalls:
@@ -99,11 +100,13 @@ class Call:
         "depth",
         "digest_cache",
         "emitter",
+        "enclosing",
         "ends_at",
         "error",
         "failure",
         "finished_at",
         "frozen_ref",
+        "hides_arguments",
         "is_approved",
         "is_left_running",
         "is_nested",
@@ -117,6 +120,7 @@ class Call:
         "parent_call_id",
         "prepared",
         "request_digest",
+        "scrubber",
         "session",
         "started_at",
         "submitted",
@@ -140,6 +144,12 @@ class Call:
     """The call that this one is part of: made by its handler, or in a turn that it began."""
     frozen_ref: ToolRef | None
     """Which tool the call was frozen for, when that tool is not here any more."""
+    enclosing: Call | None
+    """The call that this one is part of, while it runs: its secrets are this one's too."""
+    hides_arguments: bool
+    """True when the arguments hold secrets of an enclosing call that is gone."""
+    scrubber: tuple[bytes, Scrubber] | None
+    """What hides the secrets of these arguments, once something had to be hidden."""
     request_digest: str | None
     """What was asked for, when whoever asked gave the call its id."""
     is_left_running: bool
@@ -182,21 +192,21 @@ class Call:
         self.depth = 0
         self.is_nested = False
         self.parent_call_id = None
+        self.enclosing = parent
         turn = turn_here(session)
         self.turn = session.last_turn if turn is None else turn.number
         if parent is not None or turn is not None:
             self._join(parent, turn)
         self.prepared: PreparedTool | None = None
-        self.frozen_ref = None
-        self.request_digest = None
+        self.frozen_ref = self.request_digest = self.scrubber = None
+        self.hides_arguments = False
         self.params: Any = None
         self.context: ToolContext | None = None
         self.digest_cache: str | None = None
         self.decided_by: Actor | None = None
         self.approval_id: str | None = None
         self.approval_metadata: Mapping[str, Any] | None = None
-        self.is_approved = False
-        self.was_edited = False
+        self.is_approved = self.was_edited = False
         self.waited = 0.0
         self.attempt = 0
         self.started_at: float | None = None
@@ -226,6 +236,7 @@ class Call:
             self.parent_call_id = parent.call_id
         elif turn is not None:
             self.is_nested = turn.caller is not None
+            self.enclosing = cast("Call | None", turn.caller)
             self.parent_call_id = turn.parent_call_id
 
     def resolve(self, tool: PreparedTool) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.approval.caller import NOBODY, Caller
 from toolcrib.calls.call import calls_of
 from toolcrib.calls.digest import digest
-from toolcrib.calls.redaction import scrub, shown_arguments, shown_value
+from toolcrib.calls.redaction import has_secrets, scrub, shown_arguments, shown_value
 from toolcrib.ledger.encoding import encode_facts, is_readable
 from toolcrib.ledger.events import CallStarted, CallUnrecorded, ToolInvoked
 from toolcrib.store.store import (
@@ -68,7 +68,6 @@ def _asker_json(caller: Caller) -> bytes:
 
 def build_invoked(call: Call) -> ToolInvoked:
     """The event that a call is over, for subscribers in this process: they get the typed value."""
-    has_secrets = call.prepared is not None and call.prepared.redactor is not None
     return ToolInvoked(
         session_id=call.session.session_id,
         at=call.finished_at,
@@ -76,7 +75,7 @@ def build_invoked(call: Call) -> ToolInvoked:
         tool=call.prepared.ref if call.prepared else call.frozen_ref,
         params=shown_arguments(call),
         message=scrub(call, call.text),
-        value=shown_value(call) if has_secrets else call.value,
+        value=shown_value(call) if has_secrets(call) else call.value,
         **_end_facts(call),
     )
 
@@ -92,7 +91,7 @@ def encode_invoked(call: Call) -> bytes:
         # Otherwise what the model saw is the value itself, and a reader renders it again.
         facts["message"] = scrub(call, call.text)
     tool, arguments, value = call.prepared, call.arguments, call.value_json
-    is_open = tool is not None and tool.redactor is None
+    is_open = tool is not None and not has_secrets(call)
     if not is_open or call.failure is not None or _is_not_json(arguments):
         arguments = encode_facts(shown_arguments(call))
     if value is None or not is_open:
@@ -258,7 +257,7 @@ def open_call(call: Call, state: OpenCallState, decided: Decided | None = None) 
         request_digest=call.request_digest,
         state=state,
         created_at=call.created_at,
-        has_secrets=call.tool.redactor is not None,
+        has_secrets=has_secrets(call),
         approval_id=call.approval_id,
         parent_call_id=call.parent_call_id,
         depth=call.depth,

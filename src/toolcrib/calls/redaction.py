@@ -11,25 +11,52 @@ from toolcrib.failures import Failure
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
+    from toolcrib.tools.redaction import Scrubber
+
+
+def has_secrets(call: Call) -> bool:
+    """Whether this call, or one that it is part of, was given secrets as arguments."""
+    tool = call.prepared
+    if tool is not None and tool.redactor is not None:
+        return True
+    return call.hides_arguments or (call.enclosing is not None and has_secrets(call.enclosing))
 
 
 def shown_arguments(call: Call) -> Any:
     """The arguments without their secrets; None when it is not known where the secrets are."""
     tool = call.prepared
-    if tool is None:
+    if tool is None or call.hides_arguments:
         return None
-    is_misshapen = call.failure is not None and call.failure.kind == "invalid_arguments"
     if tool.redactor is None:
-        return _read(call.arguments)
-    return None if is_misshapen else tool.redactor.redact_json(call.arguments)
+        return scrub(call, _read(call.arguments))
+    is_misshapen = call.failure is not None and call.failure.kind == "invalid_arguments"
+    return None if is_misshapen else scrub(call, tool.redactor.redact_json(call.arguments))
 
 
 def scrub(call: Call, data: Any) -> Any:
-    """`data` (JSON) without the secrets that this call was given as arguments."""
-    tool = call.prepared
-    if tool is None or tool.redactor is None:
-        return data
-    return tool.redactor.scrubber_json(call.arguments).scrub(data)
+    """`data` (JSON) without the secrets that this call, and those that it is part of, were given as
+    arguments.
+    """
+    return _scrubber(call).scrub(data) if has_secrets(call) else data
+
+
+def _scrubber(call: Call) -> Scrubber:
+    """Made once; only an edit changes the arguments after that."""
+    known = call.scrubber
+    if known is None or known[0] is not call.arguments:
+        from toolcrib.tools.redaction import Scrubber
+
+        secrets: list[Any] = []
+        names: frozenset[str] = frozenset()
+        part: Call | None = call
+        while part is not None:
+            redactor = part.prepared.redactor if part.prepared else None
+            if redactor is not None:
+                secrets += redactor.secrets_json(part.arguments)
+                names |= redactor.names
+            part = part.enclosing
+        known = call.scrubber = (call.arguments, Scrubber(secrets, names))
+    return known[1]
 
 
 def shown_value(call: Call) -> Any:
@@ -40,17 +67,29 @@ def shown_value(call: Call) -> Any:
 
 def shown_failure(call: Call, failure: Failure) -> Failure:
     """`failure` without secrets, in text that can be sent."""
-    message = encodable(scrub(call, failure.message))
     faults = tuple(
-        replace(fault, message=encodable(scrub(call, fault.message))) for fault in failure.faults
+        replace(
+            fault,
+            message=_shown_text(call, fault.message),
+            pointer=_shown_text(call, fault.pointer),
+        )
+        for fault in failure.faults
     )
-    return replace(failure, message=message, faults=faults)
+    return replace(
+        failure,
+        message=_shown_text(call, failure.message),
+        faults=faults,
+        error_type=failure.error_type and _shown_text(call, failure.error_type),
+    )
+
+
+def _shown_text(call: Call, text: str) -> str:
+    return encodable(scrub(call, text))
 
 
 def loggable(call: Call, error: BaseException) -> BaseException | None:
     """The exception for a log; None where its text or its traceback might quote a secret."""
-    tool = call.prepared
-    return error if tool is None or tool.redactor is None else None
+    return None if has_secrets(call) else error
 
 
 def encodable(text: str) -> str:

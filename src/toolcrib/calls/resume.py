@@ -138,6 +138,7 @@ class Resumption:
         call.submitted = open_call.submitted or open_call.arguments
         call.approval_id = open_call.approval_id
         call.request_digest = open_call.request_digest
+        call.hides_arguments = open_call.has_secrets and open_call.parent_call_id is not None
         call.attempt = open_call.attempt
         call.was_edited = open_call.was_edited
         call.depth = open_call.depth

@@ -9,6 +9,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from toolcrib.calls.redaction import (
     encodable,
+    has_secrets,
     loggable,
     scrub,
     shown_arguments,
@@ -52,7 +53,7 @@ def shape(call: Call, default_max_chars: int, table: ToolTable) -> None:
         _render(call)
         if call.tool.check_output is not None and call.failure is None:
             _check_output(call, call.tool.check_output)
-    if call.failure is not None or call.tool.redactor is not None:
+    if call.failure is not None or has_secrets(call):
         _hide_secrets(call)
     if call.was_edited:
         call.is_plain_text = False
@@ -119,7 +120,7 @@ def _hide_secrets(call: Call) -> None:
     if call.failure is not None:
         call.failure = shown_failure(call, call.failure)
         call.text = call.failure.message
-    elif call.tool.redactor is not None:
+    elif has_secrets(call):
         # In the text of a JSON value, a secret with a quote in it would not be found.
         is_plain = call.is_plain_text
         call.text = rendered(shown_value(call)) if is_plain else scrub(call, call.text)

@@ -267,8 +267,8 @@ def _spelt(value: object) -> str:
                 f"{field.name}={_spelt(getattr(value, field.name))}" for field in fields(value)
             ]
             return f"{type(value).__qualname__}({', '.join(parts)})"
-        case int() if not isinstance(value, bool):
-            # Its decimal digits are limited, and hexadecimal ones are not.
+        case int() if abs(value) >= 10**4000:
+            # Python spells no such number in decimal.
             return hex(value)
         case _:
             return repr(value)

@@ -1,15 +1,15 @@
-"""Credentials of an MCP server: checked without being repeated in an error, and listed in every
-spelling so that they can be redacted.
+"""Credentials of an MCP server: checked without being repeated in an error, and listed so that
+they can be redacted.
 """
 
 from __future__ import annotations
 
-import json
+import base64
 import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, cast
-from urllib.parse import quote, quote_plus, unquote_plus, urlsplit
+from urllib.parse import unquote_plus, urlsplit
 
 from toolcrib.errors import InvalidTool
 
@@ -59,13 +59,23 @@ def check_headers(option: str, headers: object) -> Mapping[str, str]:
 
 
 def secrets_in(url: str, *credentials: str) -> tuple[str, ...]:
-    """Return the credentials, their parts, and keys in the address, each in plain form, as JSON
-    spells it and as a URL does.
-    """
+    """Return the credentials, their parts, and keys in the address, each in plain form."""
     parts = [part for value in credentials for part in value.split()]
+    parts += [part for value in credentials for part in _basic_parts(value)]
     long_parts = [part for part in [*parts, *_keys_in(url)] if len(part) >= SHORTEST_SECRET]
-    secrets = [secret for secret in [*credentials, *long_parts] if secret]
-    return tuple(dict.fromkeys(spelt for secret in secrets for spelt in _spellings(secret)))
+    return tuple(dict.fromkeys(filter(None, [*credentials, *long_parts])))
+
+
+def _basic_parts(credential: str) -> list[str]:
+    """User and password together, and the password, of basic authentication."""
+    scheme, _, encoded = credential.partition(" ")
+    if scheme.lower() != "basic":
+        return []
+    try:
+        decoded = base64.b64decode(encoded, validate=True).decode()
+    except ValueError:
+        return []
+    return [decoded, decoded.partition(":")[2]]
 
 
 def _keys_in(url: str) -> Iterator[str]:
@@ -76,14 +86,6 @@ def _keys_in(url: str) -> Iterator[str]:
     for name in parts.path.split("/"):
         if len(name) >= SHORTEST_KEY and any(letter.isdigit() for letter in name):
             yield unquote_plus(name)
-
-
-def _spellings(secret: str) -> Iterator[str]:
-    yield secret
-    yield json.dumps(secret)[1:-1]
-    yield json.dumps(secret, ensure_ascii=False)[1:-1]
-    yield quote(secret, safe="")
-    yield quote_plus(secret)
 
 
 def _is_header_value(value: object) -> bool:
