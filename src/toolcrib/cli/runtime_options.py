@@ -142,6 +142,10 @@ Instructions = Annotated[
         "--instructions", metavar="TEXT", help="Instructions for the model before each prompt."
     ),
 ]
+ApproveOwnCalls = Annotated[
+    bool,
+    typer.Option("--approve-own-calls", help="Let approvers approve calls that they asked for."),
+]
 AllowEgress = Annotated[
     list[str] | None,
     typer.Option(
@@ -225,6 +229,7 @@ class RuntimeOptions:
     max_bytes_per_day: int | None = None
     idle_seconds: float | None = None
     reload: bool = False
+    approve_own_calls: bool = False
     approver: Approver | None = None
     """Who decides while a call waits; None leaves the request in the store."""
     drain_seconds: float | None = None
@@ -259,6 +264,7 @@ _OPTIONS: Final[Mapping[str, tuple[Any, object]]] = {
     "max_bytes_per_day": (MaxBytes, None),
     "idle_seconds": (IdleSeconds, None),
     "reload": (ReloadOption, False),
+    "approve_own_calls": (ApproveOwnCalls, False),
 }
 """The type and the default of each shared option."""
 
@@ -390,6 +396,7 @@ def _runtime(
         adapter=adapter,
         instructions=options.instructions,
         approver=options.approver,
+        approve_own_calls=options.approve_own_calls,
         egress=EgressPolicy.of(options.allow_egress or ()),
         callers_choose=_caller_choices(options),
         principal_limits=_principal_limits(options),

@@ -28,7 +28,13 @@ from toolcrib.transports.mcp.options import McpOptions
 
 
 @takes_runtime_options(
-    *HOST_OPTIONS, "adapter", "instructions", "allow_egress", *CALLER_OPTIONS, "reload"
+    *HOST_OPTIONS,
+    "adapter",
+    "instructions",
+    "allow_egress",
+    *CALLER_OPTIONS,
+    "reload",
+    "approve_own_calls",
 )
 @takes_access_options()
 def serve(
@@ -70,7 +76,7 @@ def _serve_stdio(options: RuntimeOptions) -> None:
     run_hosted(options, lambda runtime: serve_stdio(runtime, pipes))
 
 
-@takes_runtime_options(*HOST_OPTIONS, *CALLER_OPTIONS, "reload")
+@takes_runtime_options(*HOST_OPTIONS, *CALLER_OPTIONS, "reload", "approve_own_calls")
 def mcp(
     options: RuntimeOptions,
     session: Annotated[

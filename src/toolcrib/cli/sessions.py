@@ -10,7 +10,7 @@ import typer
 
 from toolcrib.cli.approver import ApproveOption, approver_for
 from toolcrib.cli.output import show, show_json, show_json_line
-from toolcrib.cli.results import finish_prompt
+from toolcrib.cli.results import finish_prompt, place_of
 from toolcrib.cli.runtime_options import HOST_OPTIONS, RuntimeOptions, takes_runtime_options
 from toolcrib.cli.service import (
     OptionalStore,
@@ -129,16 +129,17 @@ def resume(
     Example: toolcrib sessions resume ses_1 --store crib.sqlite3 --host-tools host-tools.yaml
     --adapter model:adapter
     """
-    options = replace(options, approver=approver_for(approve))
+    options = replace(options, approver=approver_for(approve, has_store=options.store is not None))
     store = options.store
-    if chosen_url(url, is_local=options.is_local) is None and None in (store, options.adapter):
+    address = chosen_url(url, is_local=options.is_local)
+    if address is None and None in (store, options.adapter):
         raise typer.BadParameter(
             "to resume here, name --store FILE and --adapter MODULE:NAME; on a server, --url URL"
         )
     with open_hosted_service(options, url, token_file, needs_tools=False) as service:
         service.ask("session.resume", {"session_id": session})
         result = service.ask("prompt.resume", {"session_id": session, "waits": False})
-    finish_prompt(result, f"--url {url}" if url else f"--store {store}", json=json)
+    finish_prompt(result, place_of(store, address, token_file), json=json)
 
 
 def _page(service: ServiceConnection, session: str, after: int) -> list[dict[str, Any]]:

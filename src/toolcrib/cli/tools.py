@@ -5,26 +5,29 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from toolcrib.cli.approver import ApproveOption, approver_for
 from toolcrib.cli.arguments import parse_arguments
 from toolcrib.cli.output import show, show_json, show_text
-from toolcrib.cli.results import finish_call
+from toolcrib.cli.results import finish_call, place_of
 from toolcrib.cli.runtime_options import (
     HOST_OPTIONS,
     TOOL_OPTIONS,
     RuntimeOptions,
     takes_runtime_options,
 )
-from toolcrib.cli.service import ServiceConnection, TokenFile, Url, open_hosted_service
+from toolcrib.cli.service import (
+    ServiceConnection,
+    TokenFile,
+    Url,
+    chosen_url,
+    open_hosted_service,
+)
 from toolcrib.cli.store_options import Json
 from toolcrib.errors import Refused
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 app = typer.Typer(help="List tools, and call them without a model.", no_args_is_help=True)
 
@@ -125,7 +128,7 @@ def call(
 
     Example: toolcrib tools call stock_level part=bolts --host-tools host-tools.yaml
     """
-    options = replace(options, approver=approver_for(approve))
+    options = replace(options, approver=approver_for(approve, has_store=options.store is not None))
     with (
         open_hosted_service(options, url, token_file) as service,
         session_of(service, session) as session_id,
@@ -138,7 +141,8 @@ def call(
             "arguments": call_arguments,
         }
         result = service.ask("tools.call", {**params, "call_id": call_id})
-    finish_call(result, session_id, _where(options.store, url), json=json)
+    place = place_of(options.store, chosen_url(url, is_local=options.is_local), token_file)
+    finish_call(result, session_id, place, json=json)
 
 
 @contextmanager
@@ -159,7 +163,3 @@ def session_of(
     finally:
         with suppress(Refused):
             service.ask("session.close", {"session_id": created})
-
-
-def _where(store: Path | None, url: str | None) -> str | None:
-    return f"--url {url}" if url else f"--store {store}" if store else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from toolcrib.approval.decision import Actor, ApprovalRequest, Decided
+from toolcrib.approval.decision import Actor, ApprovalRequest, Decided, Vote
 from toolcrib.failures import Failure
 from toolcrib.tools.identity import ToolRef
 
@@ -110,6 +110,20 @@ class ApprovalRequested(Event):
     kind: ClassVar[str] = "approval.requested"
     call_id: str
     request: ApprovalRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalVoted(Event):
+    """One of several people approved a call that still waits for the others."""
+
+    kind: ClassVar[str] = "approval.voted"
+    call_id: str
+    approval_id: str
+    vote: Vote
+    votes: int
+    """How many have approved the same arguments by now."""
+    needed: int
+    is_edited: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

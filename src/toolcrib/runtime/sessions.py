@@ -293,7 +293,9 @@ class LiveSessions:
         async with self._opening:
             await self._stored(session_id)
             try:
-                session = await Session.open(self._store, session_id)
+                session = await Session.open(
+                    self._store, session_id, approve_own_calls=self._config.approve_own_calls
+                )
             except LeaseHeld:
                 raise Refused(
                     "conflict",
@@ -423,6 +425,7 @@ class LiveSessions:
         options["cwd"] = params.cwd or config.cwd
         options["environment"] = {**config.environment, **params.environment}
         options["metadata"] = params.metadata
+        options["approve_own_calls"] = config.approve_own_calls
         options["owner"] = who.name
         return await _open_session(self._store, params.session_id, **options)
 

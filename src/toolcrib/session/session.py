@@ -85,6 +85,7 @@ class Session:
         deps: Any = None,
         need_user_approve_tools: Iterable[str] = (),
         unanswered: Unanswered = "wait",
+        approve_own_calls: bool = False,
         owner: str | None = None,
     ) -> None:
         self.store: Store = MemoryStore(clock=clock) if store is None else store
@@ -96,6 +97,8 @@ class Session:
         self.metadata = dict(metadata or {})
         self.deps = deps
         self.unanswered: Unanswered = unanswered
+        self.approve_own_calls = approve_own_calls
+        """Whether people may approve the calls that they asked for themselves."""
         self.reducers = Reducers()
         self._is_closed = False
         self._has_unwritten = False
