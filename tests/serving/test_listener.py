@@ -36,7 +36,7 @@ async def test_a_client_that_leaves_before_its_answer_breaks_nothing(
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"done"})
 
-    server = Listener(app, "127.0.0.1", 0, max_message=1_000, drain_seconds=1.0, stall_seconds=5.0)
+    server = Listener(app, "127.0.0.1", 0, max_message=1_000, drain_seconds=1.0)
     async with server, httpx2.AsyncClient(base_url=server.url) as client:
         host, port = server.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as leaving:

@@ -18,6 +18,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from tests.transports.http.served_runtime import OWNERS, STREAM, Served, events_of, served
 from toolcrib.calls.outcome import Limits
+from toolcrib.serving.connections import ListenerLimits
 
 BIG = "x" * 1_000_000
 ROOMY = Limits(max_arguments_bytes=2_000_000, max_result_chars=2_000_000)
@@ -91,7 +92,7 @@ async def test_a_stalled_stream_is_cut_and_can_be_resumed() -> None:
     """A reader of server-sent events that stops reading is cut; its place is not lost: it comes
     back with the last id it has, and misses nothing.
     """
-    async with served(stall_seconds=1.0, limits=ROOMY) as it:
+    async with served(listener=ListenerLimits(stall_seconds=1.0), limits=ROOMY) as it:
         await it.session()
         asked = head(it, "/v1/sessions/s/events", "Accept: text/event-stream")
         with closing(connected(it, asked)) as client:
@@ -114,7 +115,7 @@ async def test_a_stalled_socket_is_cut() -> None:
     """A WebSocket client that stops reading is cut, and others are served meanwhile."""
     key = base64.b64encode(bytes(16)).decode()
     upgrade = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13")
-    async with served(stall_seconds=1.0, limits=ROOMY) as it:
+    async with served(listener=ListenerLimits(stall_seconds=1.0), limits=ROOMY) as it:
         await it.session()
         params = {"session_id": "s"}
         subscribe = {"jsonrpc": "2.0", "id": 1, "method": "events.subscribe", "params": params}
@@ -128,7 +129,7 @@ async def test_a_stalled_socket_is_cut() -> None:
 
 async def test_who_reads_is_not_cut() -> None:
     """Who reads, however much there is, is not taken for stalled."""
-    async with served(stall_seconds=5.0, limits=ROOMY) as it:
+    async with served(listener=ListenerLimits(stall_seconds=5.0), limits=ROOMY) as it:
         await it.session()
         await say_much(it)
         seen = 0

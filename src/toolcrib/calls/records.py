@@ -8,9 +8,10 @@ JSON for the ledger, both from the same facts.
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.approval.caller import NOBODY
+from toolcrib.approval.caller import NOBODY, Caller
 from toolcrib.calls.call import calls_of
 from toolcrib.calls.digest import digest
 from toolcrib.calls.redaction import has_secrets, scrub, shown_arguments, shown_value
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 def build_started(call: Call) -> CallStarted:
     """The event that the handler is about to run."""
     assert call.started_at is not None
+    caller = call.caller or NOBODY
     return CallStarted(
         session_id=call.session.session_id,
         at=call.started_at,
@@ -43,13 +45,25 @@ def build_started(call: Call) -> CallStarted:
         tool=call.tool.ref,
         arguments_digest=digest(call),
         attempt=call.attempt,
+        principal=caller.principal,
+        groups=tuple(sorted(caller.groups)),
     )
 
 
 def encode_started(call: Call) -> bytes:
     """The same event as a payload; the tool's reference is JSON already."""
-    facts = b'{"tool":%b,"arguments_digest":"%b","attempt":%d}'
-    return facts % (call.tool.ref_json, digest(call).encode(), call.attempt)
+    facts = b'{"tool":%b,"arguments_digest":"%b","attempt":%d%b}'
+    asker = b"" if call.caller is None else _asker_json(call.caller)
+    return facts % (call.tool.ref_json, digest(call).encode(), call.attempt, asker)
+
+
+@lru_cache(maxsize=256)
+def _asker_json(caller: Caller) -> bytes:
+    """The principal and its groups, behind other facts of an event."""
+    if caller.principal is None:
+        return b""
+    facts = {"principal": caller.principal, "groups": sorted(caller.groups)}
+    return b"," + encode_facts(facts)[1:-1]
 
 
 def build_invoked(call: Call) -> ToolInvoked:

@@ -9,7 +9,8 @@ from toolcrib.embedded.http.bodies import MAX_BODY, PRINCIPAL, READ_METHODS
 from toolcrib.errors import Refused
 from toolcrib.serving.access import AccessOptions, create_access
 from toolcrib.serving.auth import principal_of, refuse
-from toolcrib.serving.listener import STALL_SECONDS, Listener, TlsFiles
+from toolcrib.serving.connections import ListenerLimits
+from toolcrib.serving.listener import Listener, TlsFiles
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -38,7 +39,7 @@ class ProviderServer(Listener):
         *,
         host: str = "127.0.0.1",
         port: int = DEFAULT_PORT,
-        stall_seconds: float = STALL_SECONDS,
+        limits: ListenerLimits | None = None,
         tls: TlsFiles | None = None,
         **access_options: Unpack[AccessOptions],
     ) -> None:
@@ -49,7 +50,7 @@ class ProviderServer(Listener):
             port,
             max_message=MAX_BODY,
             drain_seconds=DRAIN_SECONDS,
-            stall_seconds=stall_seconds,
+            limits=limits,
             access=access,
             tls=tls,
         )

@@ -10,6 +10,7 @@ from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.serving.access import AccessOptions
+    from toolcrib.serving.connections import ListenerLimits
     from toolcrib.serving.listener import Listener, TlsFiles
     from toolcrib.serving.oidc import OidcIssuer
     from toolcrib.serving.origins import is_loopback
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AccessOptions",
     "Listener",
+    "ListenerLimits",
     "OidcIssuer",
     "TlsFiles",
     "Token",
@@ -45,6 +47,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "toolcrib.serving.access": ("AccessOptions",),
+            "toolcrib.serving.connections": ("ListenerLimits",),
             "toolcrib.serving.listener": ("Listener", "TlsFiles"),
             "toolcrib.serving.oidc": ("OidcIssuer",),
             "toolcrib.serving.origins": ("is_loopback",),

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final, Self
 import uvicorn
 
 from toolcrib.errors import UsageError
+from toolcrib.serving.connections import ConnectionTable, ListenerLimits
 from toolcrib.serving.stop_signals import on_stop_signals
-from toolcrib.serving.uvicorn_server import UvicornServer, http_protocol, websocket_protocol
+from toolcrib.serving.uvicorn_server import UvicornServer, protocols
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-STALL_SECONDS: Final = 30.0
-"""How long a client may stop reading before its connection is closed."""
 _CERTIFICATE_SECONDS: Final = 10.0
 
 
@@ -112,7 +111,7 @@ class Listener:
         *,
         max_message: int,
         drain_seconds: float,
-        stall_seconds: float,
+        limits: ListenerLimits | None = None,
         before_end: Callable[[], Awaitable[None]] | None = None,
         access: Access | None = None,
         tls: TlsFiles | None = None,
@@ -121,10 +120,14 @@ class Listener:
         self._access = access
         self._tls = None if tls is None else TlsContext(tls)
         own_tls = self._tls
+        limits = limits or ListenerLimits()
+        table = ConnectionTable(limits)
+        http, websocket = protocols(limits, table)
         config = uvicorn.Config(
             app,
-            http=http_protocol(stall_seconds),
-            ws=websocket_protocol(stall_seconds),
+            http=http,
+            ws=websocket,
+            timeout_keep_alive=limits.keep_alive_seconds,
             ws_max_size=max_message,
             lifespan="off",
             access_log=False,
@@ -134,7 +137,7 @@ class Listener:
             timeout_graceful_shutdown=max(1, round(drain_seconds)),
             ssl_context_factory=None if own_tls is None else lambda _, __: own_tls.context,
         )
-        self._server = UvicornServer(config, before_end)
+        self._server = UvicornServer(config, before_end, limits, table)
         self._serving: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 

@@ -12,69 +12,216 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any, Final, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from toolcrib.serving.connections import ConnectionTable, ListenerLimits
+
 _log = logging.getLogger(__name__)
 _NO_LINGER: Final = struct.pack("ii", 1, 0)
 
 
-class _UvicornProtocol(asyncio.Protocol):
-    """What the HTTP and the WebSocket protocol of uvicorn have in common."""
+class _GuardedProtocol(asyncio.Protocol):
+    """Aborts a connection whose write buffer has stayed full for too long, or has grown too large.
+    Otherwise a slow client would keep its unsent events in memory.
+    """
 
+    limits: ListenerLimits
+    table: ConnectionTable
     transport: asyncio.Transport
+    _stall_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether a request on the connection has been authenticated."""
+        return "toolcrib.principal" in (getattr(self, "scope", None) or ())
+
+    @property
+    def unsent_bytes(self) -> int:
+        """How much waits to be read by the client."""
+        return self.transport.get_write_buffer_size()
+
+    def enforce(self, now: float) -> None:
+        """End the connection when one of its limits has been passed."""
+        if self.unsent_bytes > self.limits.unsent_bytes:
+            self.cut("it has too much to read")
+
+    def cut(self, reason: str) -> None:
+        """End the connection at once, and discard its unsent data, in the kernel too."""
+        _log.info("a connection is closed: %s", reason)
+        own_socket: Any = self.transport.get_extra_info("socket")
+        if own_socket is not None:
+            own_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self.transport.abort()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        seconds = self.limits.stall_seconds
+        loop = asyncio.get_running_loop()
+        self._stall_timer = loop.call_later(seconds, self.cut, "it stopped reading")
+
+    def resume_writing(self) -> None:
+        self._cancel_timer()
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel_timer()
+        self.table.release(id(self.transport))
+        super().connection_lost(exc)
+
+    def _cancel_timer(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
 
 
-def http_protocol(stall_seconds: float) -> type[asyncio.Protocol]:
-    """The HTTP protocol, for clients that may stop reading for `stall_seconds`."""
-    return _with_stall_limit(HttpToolsProtocol, stall_seconds)
+class GuardedWebSocketProtocol(_GuardedProtocol, WebSocketsSansIOProtocol):
+    """Takes the place of the HTTP protocol in the table of connections."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.table.hand_over(id(transport), self)
 
 
-def websocket_protocol(stall_seconds: float) -> type[asyncio.Protocol]:
-    """The WebSocket protocol, for clients that may stop reading for `stall_seconds`."""
-    return _with_stall_limit(WebSocketsSansIOProtocol, stall_seconds)
+class GuardedHttpProtocol(_GuardedProtocol, HttpToolsProtocol):
+    """Bounds the headers and the body of each request, in bytes and in time."""
+
+    _is_in_head = True
+    _is_at_end = False
+    """Whether the last bytes ended a request: what follows is another one's."""
+    _head_bytes = _field_bytes = _field_count = 0
+    _head_until: float | None = None
+    _body_since: float | None = None
+    _body_bytes = 0
+    _refusal_status = 400
+    _is_refused = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(cast("asyncio.Transport", transport))
+        now = self.loop.time()
+        self._head_until = now + self.limits.header_seconds
+        address = None if self.client is None else self.client[0]
+        if not self.table.admit(id(transport), self, address, now):
+            self._refuse(503)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            return
+        self._is_at_end = False
+        super().data_received(data)
+        if not self._is_in_head or self._is_at_end:
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > self.limits.header_bytes:
+            self._refuse(431)
+        elif self._head_until is None:
+            self._head_until = self.loop.time() + self.limits.header_seconds
+
+    def on_message_begin(self) -> None:
+        self._field_bytes = self._field_count = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._field_count += 1
+        self._count(len(name) + len(value) + 4)
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head, self._head_until, self._head_bytes = False, None, 0
+        self._body_since, self._body_bytes = self.loop.time(), 0
+        super().on_headers_complete()
+        if len(self.pipeline) > _MAX_PIPELINED:
+            self._refusal_status = 503
+            raise ValueError("too many requests at once")
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._is_in_head = self._is_at_end = True
+        self._body_since = None
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """The parser reports an exception of a callback as a request that it cannot read."""
+        self._refuse(self._refusal_status)
+
+    def enforce(self, now: float) -> None:
+        """End the connection when one of its limits has been passed."""
+        super().enforce(now)
+        is_answered = self.cycle is None or self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison]
+        if self._head_until is not None:
+            is_late = is_answered and now > self._head_until
+        elif self._body_since is not None and not self.flow.read_paused:
+            is_late = now > self._body_since + self._seconds_for_body(is_answered)
+        else:
+            is_late = False
+        if is_late:
+            self._refuse(408)
+
+    def _seconds_for_body(self, is_answered: bool) -> float:
+        # A client that has its answer already need not send the rest.
+        if is_answered:
+            return _REST_SECONDS
+        return self.limits.body_seconds + self._body_bytes / self.limits.body_bytes_per_second
+
+    def _count(self, size: int) -> None:
+        self._field_bytes += size
+        if (
+            self._field_count > self.limits.header_count
+            or self._field_bytes > self.limits.header_bytes
+        ):
+            self._refusal_status = 431
+            raise ValueError("the headers are too large")
+
+    def _refuse(self, status: int) -> None:
+        """Answer with a status unless another answer is under way, and close the connection."""
+        if self._is_refused or self.transport.is_closing():
+            return
+        self._is_refused = True
+        self._head_until = self._body_since = None
+        cycle: Any = self.cycle
+        if cycle is None or not cycle.response_started or cycle.response_complete:
+            self.transport.write(_REFUSALS[status])
+        self.transport.close()
 
 
-def _with_stall_limit(protocol: type[Any], seconds: float) -> type[asyncio.Protocol]:
-    base = cast("type[_UvicornProtocol]", protocol)
-
-    class StallLimitedProtocol(base):
-        """Aborts a connection whose write buffer has stayed full for `seconds`. Otherwise a slow
-        client would keep its unsent events in memory for as long as it likes.
-        """
-
-        _stall_timer: asyncio.TimerHandle | None = None
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            loop = asyncio.get_running_loop()
-            self._stall_timer = loop.call_later(seconds, _abort, self.transport)
-
-        def resume_writing(self) -> None:
-            self._cancel_timer()
-            super().resume_writing()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._cancel_timer()
-            super().connection_lost(exc)
-
-        def _cancel_timer(self) -> None:
-            if self._stall_timer is not None:
-                self._stall_timer.cancel()
-
-    return StallLimitedProtocol
+def protocols(
+    limits: ListenerLimits, table: ConnectionTable
+) -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
+    """The protocols for HTTP and for WebSockets, whose connections are in `table`."""
+    options = {"limits": limits, "table": table}
+    http = type("HttpProtocol", (GuardedHttpProtocol,), options)
+    return http, type("WebSocketProtocol", (GuardedWebSocketProtocol,), options)
 
 
-def _abort(transport: asyncio.Transport) -> None:
-    """Close a connection and discard its unsent data, in the kernel too."""
-    _log.info("a client stopped reading; its connection is closed")
-    own_socket: Any = transport.get_extra_info("socket")
-    if own_socket is not None:
-        own_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
-    transport.abort()
+def _refusal(status: int, text: str) -> bytes:
+    body = b'{"error":{"kind":"%s","message":"%s","facts":{}}}' % (
+        b"unavailable" if status == 503 else b"invalid",
+        text.encode(),
+    )
+    line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+    head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close"
+    return f"{line}{head}\r\n\r\n".encode() + body
+
+
+_REFUSALS: Final = {
+    400: _refusal(400, "the request is not valid HTTP"),
+    408: _refusal(408, "the request took too long to arrive"),
+    431: _refusal(431, "the headers are too large or too many"),
+    503: _refusal(503, "the server has too many connections; try again later"),
+}
+_MAX_PIPELINED: Final = 32
+_REST_SECONDS: Final = 2.0
+_ENFORCE_SECONDS: Final = 0.5
 
 
 class UvicornServer(uvicorn.Server):
@@ -83,10 +230,17 @@ class UvicornServer(uvicorn.Server):
     """
 
     def __init__(
-        self, config: uvicorn.Config, before_end: Callable[[], Awaitable[None]] | None
+        self,
+        config: uvicorn.Config,
+        before_end: Callable[[], Awaitable[None]] | None,
+        limits: ListenerLimits,
+        table: ConnectionTable,
     ) -> None:
         super().__init__(config)
         self._before_end = before_end
+        self._limits = limits
+        self._table = table
+        self._timer: asyncio.TimerHandle | None = None
         self.is_ready = asyncio.Event()
 
     @contextmanager
@@ -97,9 +251,33 @@ class UvicornServer(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to listen."""
-        await super().startup(sockets)
+        """Start to listen, with a limit on the time of a TLS handshake."""
+        await self.lifespan.startup()
+        loop, seconds = asyncio.get_running_loop(), self._limits.header_seconds
+        self.servers = [
+            await loop.create_server(
+                self._protocol,
+                sock=own_socket,
+                ssl=self.config.ssl,
+                backlog=self.config.backlog,
+                ssl_handshake_timeout=None if self.config.ssl is None else seconds,
+            )
+            for own_socket in sockets or ()
+        ]
+        self.started = True
+        self._enforce()
         self.is_ready.set()
+
+    def _protocol(self) -> asyncio.Protocol:
+        protocol: Any = self.config.http_protocol_class
+        return protocol(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+
+    def _enforce(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._table.enforce(loop.time())
+        self._timer = loop.call_later(_ENFORCE_SECONDS, self._enforce)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, then end open connections."""
@@ -108,3 +286,5 @@ class UvicornServer(uvicorn.Server):
                 server.close()
             await self._before_end()
         await super().shutdown(sockets)
+        if self._timer is not None:
+            self._timer.cancel()

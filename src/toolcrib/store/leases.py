@@ -121,7 +121,7 @@ class Leases:
     """The leases this store holds. Used only by the store's writer thread."""
 
     def __init__(self, clock: Clock, lease_seconds: float) -> None:
-        self._clock = clock
+        self.clock = clock
         self._lease_seconds = lease_seconds
         self._leases: dict[str, Lease] = {}
 
@@ -151,7 +151,7 @@ class Leases:
             lease = self._create(connection, session_id, settings or {}, owner)
         else:
             fence, holder, expires_at, seq, digest = row
-            check_free(session_id, holder, expires_at, self._clock())
+            check_free(session_id, holder, expires_at, self.clock())
             _check_end(connection, session_id, seq, digest)
             # The fence grows in the same transaction, so a writer that was only slow finds its
             # next commit refused.
@@ -199,7 +199,7 @@ class Leases:
             " holder, expires_at, owner) VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?)",
             (
                 session_id,
-                self._clock(),
+                self.clock(),
                 encode_settings(settings),
                 GENESIS,
                 lease.fence,
@@ -219,7 +219,7 @@ class Leases:
         return lease
 
     def _expiry(self) -> float:
-        return self._clock() + self._lease_seconds
+        return self.clock() + self._lease_seconds
 
 
 def is_held(holder: str | None, expires_at: float, now: float) -> bool:

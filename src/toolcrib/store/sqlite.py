@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from toolcrib.approval.decision import Decided
+from toolcrib.approval.decision import Actor, Ballot, Decided
 from toolcrib.approval.grant import Grant
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseLost, StoreError
@@ -181,6 +181,17 @@ class SqliteStore:
         """Record the first decision that fits; later ones get False."""
         return self._with_vault(lambda conn, vault: sqlite_rows.decide(conn, decided, vault))
 
+    def vote(self, approval_id: str, digest: str, ballot: Ballot, *, after: Ballot | None) -> bool:
+        """Record votes if nobody has voted since `after`."""
+        return self._with_vault(
+            lambda conn, vault: sqlite_rows.vote(conn, (approval_id, digest), ballot, after, vault)
+        )
+
+    def expire(self, now: float) -> None:
+        """Record what is over at `now` as expired."""
+        if self._read().rows(sqlite_rows.OVERDUE, now, now):
+            self._with_vault(lambda conn, vault: sqlite_rows.expire(conn, now, vault))
+
     def add_grant(self, grant: Grant) -> None:
         """Keep a new grant."""
         self._write().run(lambda conn: sqlite_rows.add_grant(conn, grant))
@@ -203,11 +214,11 @@ class SqliteStore:
             lambda conn: sqlite_rows.change_grant(conn, grant_id, now, Grant.spend)
         )
 
-    def revoke_grant(self, grant_id: str, now: float) -> bool:
+    def revoke_grant(self, grant_id: str, now: float, by: Actor) -> bool:
         """End a live grant."""
         return self._write().run(
             lambda conn: sqlite_rows.change_grant(
-                conn, grant_id, now, lambda grant: grant.revoke(now)
+                conn, grant_id, now, lambda grant: grant.revoke(now, by)
             )
         )
 

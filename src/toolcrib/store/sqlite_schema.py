@@ -90,6 +90,15 @@ UPDATE open_calls SET fact = CAST(json_set(CAST(fact AS TEXT), '$.caller', json_
     'principal', json_extract(CAST(fact AS TEXT), '$.principal'),
     'transport', json_extract(CAST(fact AS TEXT), '$.transport')
 )) AS BLOB) WHERE fact IS NOT NULL;
+ALTER TABLE approvals ADD COLUMN deadline REAL;
+ALTER TABLE approvals ADD COLUMN ballot BLOB;
+UPDATE approvals SET deadline = json_extract(CAST(request AS TEXT), '$.deadline');
+CREATE INDEX approvals_by_deadline ON approvals (deadline)
+    WHERE state = 'pending' AND deadline IS NOT NULL;
+-- Grants of version 1 name nobody and are bound to less than what runs, so people are asked again
+DELETE FROM grants;
+ALTER TABLE grants ADD COLUMN expires_at REAL;
+CREATE INDEX grants_by_expiry ON grants (expires_at) WHERE expires_at IS NOT NULL;
 CREATE TABLE keys (
     principal     TEXT NOT NULL,
     operation     TEXT NOT NULL,

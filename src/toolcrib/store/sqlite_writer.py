@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from toolcrib.errors import StoreError, ToolcribError
 from toolcrib.store.leases import Leases
-from toolcrib.store.sqlite_rows import write_commits
+from toolcrib.store.sqlite_rows import expire, write_commits
 from toolcrib.store.sqlite_schema import SqliteFile
 from toolcrib.store.store import CallOpened, Commit, CommitSource
 from toolcrib.store.vault import Vault, VaultChanges
@@ -214,9 +214,18 @@ class Writer:
 
     def _renew(self, connection: sqlite3.Connection) -> None:
         self._renew_at = time.monotonic() + self._renew_seconds
+        vault = VaultChanges(self._vault)
+
+        def renew(connection: sqlite3.Connection) -> None:
+            self._leases.renew(connection)
+            # Noticed now, so that a clock that is set back later revives nothing.
+            expire(connection, self._leases.clock(), vault)
+
         try:
-            self._transaction(connection, self._leases.renew)
+            self._transaction(connection, renew)
+            vault.committed()
         except Exception:
+            vault.rolled_back()
             # The lease still holds until it expires; the next round tries again.
             _log.exception("the leases on %s were not renewed", self._file.path)
 

@@ -70,6 +70,10 @@ class VaultChanges:
         self._written: list[str] = []
         self._doomed: list[str] = []
 
+    def read(self, name: str) -> bytes:
+        """Raises `FileNotFoundError` when the file has been erased meanwhile."""
+        return self._vault.read(name)
+
     def put(self, data: bytes, *, is_synced: bool = False) -> str:
         """Keep `data`, unless the transaction is rolled back."""
         name = self._vault.put(data, is_synced=is_synced)

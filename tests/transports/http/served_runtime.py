@@ -16,6 +16,7 @@ from toolcrib.host_tools import HostToolDefinition, HostToolRegistry, ToolContex
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.runtime import Runtime, create_runtime
+from toolcrib.serving.connections import ListenerLimits
 from toolcrib.serving.tokens import Token, Tokens
 from toolcrib.transports.http.server import HttpServer
 
@@ -103,7 +104,7 @@ async def served(
     *,
     origins: tuple[str, ...] = (),
     heartbeat: float = 15.0,
-    stall_seconds: float = 30.0,
+    listener: ListenerLimits | None = None,
     **config: Any,
 ) -> AsyncGenerator[Served]:
     gates = Gates()
@@ -117,7 +118,7 @@ async def served(
             tokens=TOKENS,
             allowed_origins=origins,
             heartbeat=heartbeat,
-            stall_seconds=stall_seconds,
+            limits=listener,
         ) as server,
         httpx2.AsyncClient(
             base_url=server.url, headers={"Authorization": f"Bearer {OWNERS}"}, timeout=PATIENCE

@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Unpack
 
 from toolcrib.serving.access import AccessOptions, create_access
-from toolcrib.serving.listener import STALL_SECONDS, Listener, TlsFiles
+from toolcrib.serving.connections import ListenerLimits
+from toolcrib.serving.listener import Listener, TlsFiles
 from toolcrib.transports.http.app import create_routes
 from toolcrib.transports.http.connections import Connections
 
@@ -31,7 +32,7 @@ class HttpServer(Listener):
         host: str = "127.0.0.1",
         port: int = DEFAULT_PORT,
         heartbeat: float = 15.0,
-        stall_seconds: float = STALL_SECONDS,
+        limits: ListenerLimits | None = None,
         mcp: McpServer | None = None,
         tls: TlsFiles | None = None,
         **access_options: Unpack[AccessOptions],
@@ -46,7 +47,7 @@ class HttpServer(Listener):
             port,
             max_message=runtime.config.max_payload_bytes,
             drain_seconds=drain,
-            stall_seconds=stall_seconds,
+            limits=limits,
             before_end=partial(connections.close, drain),
             access=access,
             tls=tls,

@@ -1,0 +1,111 @@
+"""A server under attack by strangers in another process still answers those it knows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.helpers.patience import PATIENCE
+
+HERE = Path(__file__).parent
+MAIN = "from toolcrib.cli import main; main()"
+TOKEN = "owner-token-0123456789"
+QUIET_SECONDS = 10.0
+ATTACK_SECONDS = 60.0
+PAUSE = 0.01
+"""Between two calls of the caller: its own load must not be what is measured."""
+
+
+@asynccontextmanager
+async def started(*command: str, ready: str, folder: str = "") -> AsyncGenerator[str]:
+    """A Python program, and the line with which it said that it is ready."""
+    path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *command,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**os.environ, "TOOLCRIB_OWNER_TOKEN": TOKEN, "PYTHONPATH": path},
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(PATIENCE):
+            line = ""
+            while ready not in line:
+                line = (await process.stdout.readline()).decode()
+                assert line, "the program ended"
+        reading = asyncio.ensure_future(process.stdout.read())
+        yield line
+        reading.cancel()
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def latencies(client: httpx2.AsyncClient, seconds: float) -> list[float]:
+    """How long each call took, in milliseconds, for so many seconds."""
+    loop = asyncio.get_running_loop()
+    until, took = loop.time() + seconds, list[float]()
+    while loop.time() < until:
+        before = time.perf_counter()
+        answer = await client.post("/v1/sessions/s/tools/echo/call", json={"arguments": {"n": 1}})
+        took.append((time.perf_counter() - before) * 1000)
+        assert answer.json()["status"] == "completed"
+        await asyncio.sleep(PAUSE)
+    return took
+
+
+def p95(took: list[float]) -> float:
+    return statistics.quantiles(took, n=20)[-1]
+
+
+def host_tools(folder: Path) -> Path:
+    (folder / "attacked_tools.py").write_text("async def echo(input, context):\n    return input\n")
+    tool = {
+        "name": "echo",
+        "description": "Return the input",
+        "parameters": {"type": "object"},
+        "module": "attacked_tools",
+        "function": "echo",
+    }
+    file = folder / "tools.yaml"
+    file.write_text(json.dumps({"tools": [tool]}))
+    return file
+
+
+@pytest.mark.load
+async def test_strangers_do_not_slow_a_caller(tmp_path: Path) -> None:
+    """Finding 7: a thousand silent connections, endless headers and slow bodies for a minute. The
+    95th percentile of an authenticated caller stays below twice its quiet value, and a new
+    connection of that caller is answered too.
+    """
+    arguments = ["serve", "--http", "--port", "0", "--host-tools", str(host_tools(tmp_path))]
+    async with started("-c", MAIN, *arguments, ready="http://", folder=str(tmp_path)) as line:
+        url = next(word for word in line.split() if word.startswith("http://")).rstrip(".,")
+        host, port = url.removeprefix("http://").split(":")
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        options: dict[str, Any] = {"base_url": url, "headers": headers, "timeout": PATIENCE}
+        async with httpx2.AsyncClient(**options) as client:
+            created = await client.post("/v1/sessions", json={"session_id": "s"})
+            assert created.status_code == 201, created.text
+            await latencies(client, 2.0)
+            quiet = await latencies(client, QUIET_SECONDS)
+            async with started(str(HERE / "strangers.py"), host, port, ready="attacking"):
+                attacked = await latencies(client, ATTACK_SECONDS)
+                async with httpx2.AsyncClient(**options) as newcomer:
+                    assert (await newcomer.get("/v1/capabilities")).status_code == 200
+            # Before and after, so that the rest of the machine weighs on both alike.
+            quiet += await latencies(client, QUIET_SECONDS)
+    print(f"p95 of a caller: {p95(quiet):.2f} ms quiet, {p95(attacked):.2f} ms under attack")
+    assert p95(attacked) < 2 * p95(quiet)
