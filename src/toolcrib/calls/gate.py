@@ -164,6 +164,7 @@ class Gate:
                 at=session.clock(),
                 call_id=call.call_id,
                 decided=decided,
+                principal=(call.caller or NOBODY).principal,
             ),
             (ApprovalUsed(decided.approval_id),),
         )
@@ -342,6 +343,7 @@ class Gate:
                 at=session.clock(),
                 call_id=call.call_id,
                 decided=decided,
+                principal=(call.caller or NOBODY).principal,
             ),
             (
                 ApprovalUsed(request.approval_id),

@@ -102,6 +102,8 @@ class CreateSession(OperationParams):
     expected_tools: list[str] = field(default_factory=list[str])
     capabilities: list[str] = field(default_factory=list[str])
     client_tools: list[ClientTool] = field(default_factory=list[ClientTool])
+    is_temporary: bool = False
+    """Whether closing deletes the session, if nothing was called or prompted in it."""
     idempotency_key: Key | None = None
 
 
