@@ -81,15 +81,15 @@ class McpEndpoint:
         await asyncio.wait([self._running])
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not is_stateless(scope):
-            await self._streams.handle_request(scope, receive, send)
-            return
+        quotas = self._server.runtime.quotas
         try:
-            body = Body(await read_body(receive, self._limit))
+            raw = await read_body(receive, self._limit)
+            quotas.take_bytes(principal_of(scope), len(raw))
         except Refused as refused:
             await send_refusal(send, refused)
             return
-        if needs_stream(body):
+        body = Body(raw)
+        if not is_stateless(scope) or needs_stream(body):
             await self._streams.handle_request(scope, body.replayed(receive), send)
         else:
             answer, is_kept = self._answers.handle_request, self.keeps_tasks
