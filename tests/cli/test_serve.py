@@ -305,7 +305,7 @@ class TestWhoMayUseIt:
             public_url="https://crib.example.com",
             trusted_proxy=["10.0.0.0/8"],
         )
-        issuer = [*options.access().get("issuers", ())][0]
+        issuer = next(iter(options.access().get("issuers", ())))
 
         assert {group: set(each) for group, each in issuer.roles.items()} == {
             "eng": {"caller", "auditor"},
