@@ -14,7 +14,8 @@ from types import SimpleNamespace
 import pytest
 
 from toolcrib.sandbox import bubblewrap
-from toolcrib.sandbox.bubblewrap import bubblewrap_programs, seccomp_filter
+from toolcrib.sandbox.bubblewrap import bubblewrap_programs
+from toolcrib.sandbox.seccomp import seccomp_filter
 
 
 class NotBundled(Exception):

@@ -35,6 +35,11 @@ class Launch(Protocol):
         """The user that the command runs as, if that is not this program's user."""
         ...
 
+    @property
+    def may_leave_set_ids(self) -> bool:
+        """Whether nothing keeps the command from leaving files that run as their owner."""
+        ...
+
     async def wait_started(self) -> int | None:
         """Wait until the started process can be killed. Returns the id of the process that all
         others end with, if that is not the started one.

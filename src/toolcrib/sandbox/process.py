@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from toolcrib.errors import SandboxFailed
 from toolcrib.sandbox.command import CommandResult, KilledBy
-from toolcrib.sandbox.process_tree import memory_in_use
+from toolcrib.sandbox.usage import DiskUsage, memory_in_use
 
 if TYPE_CHECKING:
     from pathlib import PurePosixPath
@@ -104,7 +104,7 @@ class Process:
 
 
 MEASURE_SECONDS: Final = 0.1
-"""The interval between two measurements of memory and disk; longer where measuring is slow."""
+"""The interval between two looks at the memory, and between two looks at the disk."""
 
 
 class LimitGuard:
@@ -129,11 +129,18 @@ class LimitGuard:
         loop = asyncio.get_running_loop()
         seconds = self._limits.seconds
         timer = None if seconds is None else loop.call_later(seconds, self.kill, "wall_clock")
-        measuring = asyncio.create_task(self._measure())
+        disk = DiskUsage(self._work, self._tree.pid)
+        looks: list[tuple[KilledBy, Callable[[], bool]]] = [
+            ("memory", self._exceeds_memory),
+            ("disk", lambda: disk.exceeds(self._limits.work_bytes)),
+        ]
+        # Side by side: a slow look at one of them must not delay the other.
+        watches = [asyncio.create_task(self._watch(limit, look)) for limit, look in looks]
         try:
             return await self._tree.wait()
         finally:
-            measuring.cancel()
+            for watch in watches:
+                watch.cancel()
             if timer is not None:
                 timer.cancel()
 
@@ -154,23 +161,16 @@ class LimitGuard:
             duration_seconds=time.monotonic() - self._started_at,
         )
 
-    async def _measure(self) -> None:
+    async def _watch(self, limit: KilledBy, is_exceeded: Callable[[], bool]) -> None:
         while True:
-            started_at = time.monotonic()
-            limit = await asyncio.to_thread(self._exceeded_limit)
-            if limit is not None:
+            if await asyncio.to_thread(is_exceeded):
                 self.kill(limit)
                 return
-            duration = time.monotonic() - started_at
-            await asyncio.sleep(max(MEASURE_SECONDS, 10 * duration))
+            await asyncio.sleep(MEASURE_SECONDS)
 
-    def _exceeded_limit(self) -> KilledBy | None:
+    def _exceeds_memory(self) -> bool:
         memory = self._limits.memory_bytes
-        if memory_in_use(self._tree.pid, memory) > memory:
-            return "memory"
-        if self._work.used_bytes() > self._limits.work_bytes:
-            return "disk"
-        return None
+        return memory_in_use(self._tree.pid, memory) > memory
 
 
 class CapturedOutput(asyncio.Protocol):

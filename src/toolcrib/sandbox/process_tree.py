@@ -1,4 +1,4 @@
-"""The processes of one command: started together, killed together, measured together.
+"""The processes of one command: started together, killed together.
 
 `ProcessTree.kill` is where a sandboxed process is killed. A backend starts one process, and every
 process of the command descends from it. Killing happens through descriptors of processes
@@ -11,10 +11,9 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -34,10 +33,13 @@ class CommandStreams:
 
 
 class ProcessTree:
-    """All processes of one command. It has ended when none of them is left."""
+    """All processes of one command. It has ended when none of them is left and `on_end`, which runs
+    in a thread, has returned.
+    """
 
-    def __init__(self, launch: Launch, streams: CommandStreams) -> None:
+    def __init__(self, launch: Launch, streams: CommandStreams, on_end: Callable[[], None]) -> None:
         self._launch = launch
+        self._on_end = on_end
         # Started from the event loop's own thread: the kernel kills it when that thread ends.
         self._popen = subprocess.Popen(
             launch.argv,
@@ -115,6 +117,7 @@ class ProcessTree:
             self._send_kill_signals()
             raise
         self._has_ended = True
+        await asyncio.to_thread(self._on_end)
         self._command_started = self._launch.command_started()
         os.close(self._started_process)
         self._launch.close()
@@ -135,44 +138,3 @@ async def wait_readable(descriptor: int) -> None:
 def _set(ready: asyncio.Future[None]) -> None:
     if not ready.done():
         ready.set_result(None)
-
-
-_RESIDENT: Final = ("RssAnon:", "RssShmem:")
-_PROC: Final = Path("/proc")
-
-
-def memory_in_use(pid: int, limit: int) -> int:
-    """The bytes of memory of a process and its descendants.
-
-    Exact above `limit`, where shared pages count once; below it an upper estimate.
-    """
-    pids = list(descendants(pid))
-    estimate = sum(_kilobytes(pid, "status", _RESIDENT) for pid in pids) * 1024
-    if estimate <= limit:
-        return estimate
-    # Exact, and many times as slow.
-    return sum(_kilobytes(pid, "smaps_rollup", ("Pss:",)) for pid in pids) * 1024
-
-
-def descendants(pid: int) -> Iterator[int]:
-    """A process and its living descendants."""
-    yield pid
-    for thread in _threads(pid):
-        with suppress(OSError):
-            for child in (thread / "children").read_text().split():
-                yield from descendants(int(child))
-
-
-def _threads(pid: int) -> list[Path]:
-    try:
-        return list((_PROC / str(pid) / "task").iterdir())
-    except OSError:
-        return []
-
-
-def _kilobytes(pid: int, file: str, names: tuple[str, ...]) -> int:
-    try:
-        lines = (_PROC / str(pid) / file).read_text().splitlines()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) for line in lines if line.startswith(names))

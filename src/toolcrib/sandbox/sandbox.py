@@ -58,7 +58,7 @@ class BackendSandbox:
         limit = command.limits.output_bytes
         stdout, out = await captured_pipe(limit, launch.owner)
         stderr, err = await captured_pipe(limit, launch.owner)
-        tree = _start(launch, CommandStreams(memory_file(stdin), stdout, stderr))
+        tree = _start(launch, CommandStreams(memory_file(stdin), stdout, stderr), work)
         guard = LimitGuard(tree, work, command.limits)
         out.on_full = err.on_full = partial(guard.kill, "output")
         async with _killed_on_error(tree):
@@ -73,7 +73,7 @@ class BackendSandbox:
         stdin, writer = await writer_pipe(launch.owner)
         stdout, reader = await reader_pipe(limit, launch.owner)
         stderr, err = await captured_pipe(limit, launch.owner)
-        tree = _start(launch, CommandStreams(stdin, stdout, stderr))
+        tree = _start(launch, CommandStreams(stdin, stdout, stderr), work)
         return Process(
             LimitGuard(tree, work, command.limits),
             stdin=writer,
@@ -85,9 +85,10 @@ class BackendSandbox:
         )
 
 
-def _start(launch: Launch, streams: CommandStreams) -> ProcessTree:
+def _start(launch: Launch, streams: CommandStreams, work: WorkDirectory) -> ProcessTree:
+    on_end = partial(work.close_again, work.mode(), clears_set_ids=launch.may_leave_set_ids)
     try:
-        return ProcessTree(launch, streams)
+        return ProcessTree(launch, streams, on_end)
     except BaseException:
         launch.close()
         raise

@@ -10,12 +10,14 @@ import os
 import resource
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox.backend import close_all, memory_file
 from toolcrib.sandbox.python import network_files, system_files, system_folders
+from toolcrib.sandbox.seccomp import limits_filter
 
 if TYPE_CHECKING:
     from toolcrib.sandbox.command import BackendName, Command, SandboxLimits
@@ -52,6 +54,7 @@ def _at_most(which: int, limit: int) -> int:
 
 
 _SUPERVISOR: Final = str(Path(__file__).with_name("supervisor.py"))
+_SUPERVISOR_THREADS: Final = 2
 _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 
 
@@ -63,6 +66,7 @@ class Sandlock:
     def prepare(self, command: Command, work: WorkDirectory) -> SupervisedLaunch:
         facts = {
             "sandlock": _sandlock_folder(),
+            "filter": _hex(limits_filter(is_shared=True)),
             # Sandlock counts processes, and the memory of all of them together, itself.
             "argv": [
                 *prlimit_arguments(command.limits, memory=False, processes=False),
@@ -71,7 +75,7 @@ class Sandlock:
             "env": dict(command.env),
             "options": _policy(command, work),
         }
-        return SupervisedLaunch(facts, work)
+        return SupervisedLaunch(facts, command, work)
 
 
 class Rlimits:
@@ -80,27 +84,29 @@ class Rlimits:
     name: BackendName = "rlimits"
 
     def prepare(self, command: Command, work: WorkDirectory) -> SupervisedLaunch:
+        # The kernel counts all processes of the user, so the user must have no others.
+        is_counted = os.geteuid() == 0
+        limits = replace(command.limits, processes=command.limits.processes + _SUPERVISOR_THREADS)
         facts = {
             "sandlock": None,
-            # The kernel counts all processes of the user, also those of other programs.
-            "argv": [*prlimit_arguments(command.limits, processes=False), *command.argv],
+            "filter": _hex(limits_filter(is_shared=False)),
+            "argv": [*prlimit_arguments(limits, processes=is_counted), *command.argv],
             "env": dict(command.env),
             "options": {"cwd": str(work.path)},
         }
-        return SupervisedLaunch(facts, work)
+        return SupervisedLaunch(facts, command, work)
 
 
 class SupervisedLaunch:
     """One start of the supervisor, which ends when `_lifeline` is closed."""
 
-    owner = None
-
-    def __init__(self, facts: dict[str, Any], work: WorkDirectory) -> None:
-        if os.geteuid() == 0 and os.stat(work.path).st_uid != 0:
-            # The supervisor drops root's privileges, so it has to own the directory.
-            work.give_to(0)
+    def __init__(self, facts: dict[str, Any], command: Command, work: WorkDirectory) -> None:
+        self.owner = work.command_user()
+        self.may_leave_set_ids = facts["sandlock"] is not None or facts["filter"] is None
         self.work_at = PurePosixPath(work.path)
-        request = memory_file(json.dumps(facts).encode())
+        paths = [work.path.parent, Path(sys.executable), *command.readable]
+        user = {"id": self.owner, "enters_closed_folders": not all(map(_is_open, paths))}
+        request = memory_file(json.dumps({**facts, "user": user}).encode())
         lifeline, self._lifeline = os.pipe2(os.O_CLOEXEC)
         self._inherited = [request, lifeline]
         self.argv = [sys.executable, "-I", "-S", _SUPERVISOR, str(request), str(lifeline)]
@@ -127,6 +133,19 @@ class SupervisedLaunch:
         self.kill(-1)
 
 
+def _is_open(path: Path) -> bool:
+    """Whether any user may read what is at this path, by the modes of the folders above it."""
+    real = path.resolve()
+    readable = 0o5 if real.is_dir() else 0o4
+    return real.stat().st_mode & readable == readable and all(
+        folder.stat().st_mode & 0o1 for place in (path, real) for folder in place.parents
+    )
+
+
+def _hex(program: bytes | None) -> str | None:
+    return None if program is None else program.hex()
+
+
 def _policy(command: Command, work: WorkDirectory) -> dict[str, Any]:
     limits = command.limits
     visible = (*system_folders(), *system_files(), *command.readable)
@@ -143,6 +162,8 @@ def _policy(command: Command, work: WorkDirectory) -> dict[str, Any]:
         "max_processes": limits.processes,
         "cwd": str(work.path),
         "no_coredump": True,
+        # Memory that counts for no process. Sandlock's own side of the sandbox needs the call.
+        "extra_deny_syscalls": ["memfd_create"],
     }
 
 

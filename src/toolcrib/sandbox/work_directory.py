@@ -81,8 +81,13 @@ MAX_ENTRIES: Final = 100_000
 MAX_DEPTH: Final = 64
 """The maximum depth of nested folders."""
 UNCOUNTED: Final = 2**63
+FIRST_USER: Final = 0x6000_0000
+USERS: Final = 0x1000_0000
+"""The users that root runs commands as."""
 # Non-blocking, in case the file is a pipe.
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_HANDLE: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_SET_IDS: Final = stat.S_ISUID | stat.S_ISGID
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -182,6 +187,44 @@ class WorkDirectory:
             return UNCOUNTED
         return total
 
+    def command_user(self) -> int | None:
+        """The user that commands of this directory run as, to whom it is given; None when that is
+        this program's own user. Root runs the commands of every directory as a user that nothing
+        else on the machine has: the kernel counts processes by user, and exempts root.
+        """
+        if os.geteuid() != 0:
+            return None
+        user = os.stat(self.path).st_uid
+        if not FIRST_USER <= user < FIRST_USER + USERS:
+            user = FIRST_USER + secrets.randbelow(USERS)
+            self.give_to(user)
+        return user
+
+    def mode(self) -> int:
+        """Who may enter it."""
+        return stat.S_IMODE(os.stat(self.path).st_mode)
+
+    def close_again(self, mode: int, *, clears_set_ids: bool) -> None:
+        """After a command: let nobody else in than before it, and with `clears_set_ids` take from
+        every file the mark to run as its owner or group.
+        """
+        with suppress(FileNotFoundError):
+            os.chmod(self.path, mode & ~_SET_IDS)
+            if clears_set_ids:
+                self._clear_set_ids()
+
+    def _clear_set_ids(self) -> None:
+        for entry in self._entries(is_strict=False):
+            mode = entry.facts.st_mode
+            if mode & _SET_IDS and not stat.S_ISLNK(mode):
+                with suppress(OSError):
+                    # By descriptor, so that a link put in its place is not followed.
+                    descriptor = os.open(entry.names[-1], _HANDLE, dir_fd=entry.folder)
+                    try:
+                        os.chmod(f"/proc/self/fd/{descriptor}", stat.S_IMODE(mode) & ~_SET_IDS)
+                    finally:
+                        os.close(descriptor)
+
     def give_to(self, owner: int) -> None:
         """Change the owner of everything in it. Only root can."""
         os.chown(self.path, owner, owner, follow_symlinks=False)
@@ -246,11 +289,11 @@ class WorkDirectory:
     def _within(self, folder: tuple[str, ...]) -> Iterator[_Entry]:
         if len(folder) > MAX_DEPTH:
             raise OSError(errno.ENAMETOOLONG, "is nested too deep", "/".join(folder))
-        with self._inside(list(folder)) as here:
-            for name in os.listdir(here):
+        with self._inside(list(folder)) as here, os.scandir(here) as names:
+            for found in names:
                 with suppress(FileNotFoundError):
-                    facts = os.stat(name, dir_fd=here, follow_symlinks=False)
-                    yield _Entry(here, (*folder, name), facts)
+                    facts = found.stat(follow_symlinks=False)
+                    yield _Entry(here, (*folder, found.name), facts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,14 @@ class Peer:
         """Handle one frame, valid or not. Returns when the next one may come: at once, unless the
         client does not read its answers.
         """
-        self._take(read_message(frame, self.runtime.config.max_payload_bytes))
+        message = read_message(frame, self.runtime.config.max_payload_bytes)
+        try:
+            self.runtime.quotas.take_bytes(self.who, len(frame))
+        except Refused as refused:
+            if isinstance(message, Request):
+                self._outbox.put(refusal_frame(message.id, refused))
+        else:
+            self._take(message)
         await self._outbox.room()
         while len(self._quick) >= self._max_requests:
             await asyncio.wait(self._quick, return_when=asyncio.FIRST_COMPLETED)

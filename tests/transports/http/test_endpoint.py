@@ -111,7 +111,7 @@ async def test_a_grant_is_listed_and_revoked() -> None:
         waits = (await crib.client.post(call, json={"arguments": {"text": "a"}})).json()
         await crib.client.post(
             f"/v1/approvals/{waits['approval_id']}/decide",
-            json={"decision": "approve", "grant": "session"},
+            json={"decision": "approve", "grant": {"scope": "session"}},
         )
         grants = (await crib.client.get("/v1/grants")).json()["grants"]
         revoked = await crib.client.delete(f"/v1/grants/{grants[0]['grant_id']}")
