@@ -227,6 +227,22 @@ async def test_many_requests_at_once_are_refused() -> None:
         assert (await client.rest()).count(b"HTTP/1.1 200 ") < 100
 
 
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [(b"X-Large: " + b"a" * 70_000 + b"\r\n\r\n", b"431"), (b"X-Slow: ", b"408")],
+    ids=["large", "slow"],
+)
+async def test_handshakes_of_sockets_are_bounded_too(more: bytes, status: bytes) -> None:
+    """The head of a WebSocket's handshake is a head like any other."""
+    head = (
+        b"GET /v1/ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    )
+    async with serving(**SHORT) as server:
+        client = await server.connect(head + more)
+        assert (await client.rest()).startswith(b"HTTP/1.1 " + status)
+
+
 async def test_refusals_say_what_was_wrong() -> None:
     """The body of a refusal is JSON like that of every other one."""
     async with serving(**SHORT) as server:
