@@ -335,6 +335,16 @@ def test_loopback_is_no_peer() -> None:
         assert table.admit(key, connection, address, 0.0)
 
 
+def test_a_trusted_proxy_is_no_peer() -> None:
+    """A proxy stands for many clients."""
+    limits = ListenerLimits(connections=100, connections_per_peer=1)
+    table = ConnectionTable(limits, lambda address: address == "192.0.2.9")
+    for key in range(3):
+        connection = Connection()
+        connection.is_authenticated = True
+        assert table.admit(key, connection, "192.0.2.9", 0.0)
+
+
 def test_what_waits_to_be_read_is_bounded_for_all_together() -> None:
     """Finding 24: the clients with most to read are cut until the rest fits."""
     table = ConnectionTable(ListenerLimits(connections=100, unsent_bytes_in_all=100))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import resource
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from ipaddress import ip_address, ip_network
 from typing import Final, Protocol
@@ -50,8 +50,8 @@ class ListenerLimits:
     connections: int | None = None
     """How many connections there may be; None takes what the limit on open files leaves."""
     connections_per_peer: int = 512
-    """How many of them from one address, or one IPv6 network of 64 bits. Loopback has no such
-    limit: proxies and all local clients share it."""
+    """How many of them from one address, or one IPv6 network of 64 bits. Loopback and trusted
+    proxies have no such limit: many clients share them."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -101,10 +101,15 @@ class _Place:
 
 
 class ConnectionTable:
-    """The open connections of a server, by the identity of their transports."""
+    """The open connections of a server, by the identity of their transports. An address of which
+    `is_proxy` is true stands for many clients and has no limit of its own.
+    """
 
-    def __init__(self, limits: ListenerLimits) -> None:
+    def __init__(
+        self, limits: ListenerLimits, is_proxy: Callable[[str], bool] | None = None
+    ) -> None:
         self._limits = limits
+        self._is_proxy = is_proxy
         self._capacity = limits.capacity
         self._places: dict[int, _Place] = {}
         self._peers: Counter[str] = Counter()
@@ -118,7 +123,8 @@ class ConnectionTable:
         """Take a new connection in. False when there is no room for it, also after the oldest
         stranger has been cut.
         """
-        peer = _peer(address)
+        is_shared = address is not None and self._is_proxy is not None and self._is_proxy(address)
+        peer = "" if is_shared else _peer(address)
         is_bounded = peer != "" and self._peers[peer] >= self._limits.connections_per_peer
         if is_bounded and not self._make_room(now, peer):
             return False

@@ -34,11 +34,14 @@ class _GuardedProtocol(asyncio.Protocol):
     table: ConnectionTable
     transport: asyncio.Transport
     _stall_timer: asyncio.TimerHandle | None = None
+    _is_known = False
 
     @property
     def is_authenticated(self) -> bool:
         """Whether a request on the connection has been authenticated."""
-        return "toolcrib.principal" in (getattr(self, "scope", None) or ())
+        if not self._is_known:
+            self._is_known = "toolcrib.principal" in (getattr(self, "scope", None) or ())
+        return self._is_known
 
     @property
     def unsent_bytes(self) -> int:
@@ -126,6 +129,8 @@ class GuardedHttpProtocol(_GuardedProtocol, HttpToolsProtocol):
             self._head_until = self.loop.time() + self.limits.header_seconds
 
     def on_message_begin(self) -> None:
+        # The scope of the last request goes; whether it was authenticated stays.
+        self._is_known = self.is_authenticated
         self._field_bytes = self._field_count = 0
         super().on_message_begin()
 
