@@ -176,6 +176,7 @@ class LiveSession:
             approver=config.approver,
             limits=config.limits,
             runners={"client": self.client},
+            bind_to=config.bind_to,
         )
         tools.follow(self.executor)
         self._calls: set[asyncio.Task[Any]] = set()
@@ -253,6 +254,7 @@ class LiveSession:
             limits=config.limits,
             runners={"client": self.client},
             caller=caller,
+            bind_to=config.bind_to,
         )
 
     def follow(self, after: int, backlog: int) -> EventReader:
