@@ -19,6 +19,9 @@ from toolcrib.errors import UsageError
 
 _log = logging.getLogger(__name__)
 
+CUT: Final = "toolcrib.cut"
+"""Where the scope of a WebSocket has the function that ends its connection at once."""
+
 _MOST_CONNECTIONS: Final = 10_000
 _RESERVED_DESCRIPTORS: Final = 64
 _FEWEST_CONNECTIONS: Final = 16
