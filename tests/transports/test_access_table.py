@@ -25,15 +25,20 @@ from tests.helpers.patience import PATIENCE
 from tests.transports.acp.connected_editor import connected
 from tests.transports.rpc_client import RpcClient
 from toolcrib import RuntimeConfig, ToolContext, create_runtime
+from toolcrib.approval.decision import Actor
 from toolcrib.errors import Refused
 from toolcrib.host_tools import HostToolDefinition, HostToolRegistry
+from toolcrib.ledger.events import PayloadsDeleted
 from toolcrib.runtime.operations import OPERATIONS
 from toolcrib.runtime.principal import OWNER, ROLES, Principal, Role
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.runtime.service import as_json
 from toolcrib.serving.tokens import Token, Tokens
+from toolcrib.store.ledger_writer import entry_of
+from toolcrib.store.store import Artifact, ArtifactKept
 from toolcrib.transports.http.routes import ROUTES
 from toolcrib.transports.http.server import HttpServer
+from toolcrib.transports.peer import PEER_METHODS
 from toolcrib.transports.pipes import Pipes
 from toolcrib.transports.stdio import serve_stdio
 
@@ -42,7 +47,8 @@ Ask = Callable[[str, Json], Awaitable[Any]]
 """An operation over some transport. Raises `Refused`."""
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "runtime.md"
-_ROW: Final = re.compile(r"^\| `([a-z.]+)` \|(.*)\|$", re.M)
+_ROW: Final = re.compile(r"^\| `([a-z.$/]+)` \|(.*)\|$", re.M)
+METHODS: Final = "method of a connection"
 OWNERSHIPS: Final = ("own", "foreign")
 
 NOT_OVER_MCP: Final = dict.fromkeys(
@@ -53,10 +59,10 @@ MCP_NEEDS: Final[Role] = "caller"
 """Over MCP a session is opened for every client, which takes this role."""
 
 
-def table() -> dict[str, dict[Role, dict[str, str]]]:
+def table(heading: str = "operation") -> dict[str, dict[Role, dict[str, str]]]:
     """The documented answers by operation, role and ownership."""
     page = PAGE.read_text("utf-8")
-    section = page[page.index("| operation | caller | approver") :].split("\n\n")[0]
+    section = page[page.index(f"| {heading} | caller | approver") :].split("\n\n")[0]
     rows: dict[str, dict[Role, dict[str, str]]] = {}
     for name, cells in _ROW.findall(section):
         answers = [cell.strip().split(" / ") for cell in cells.split("|")]
@@ -122,6 +128,8 @@ def params_of(operation: str, its: Objects) -> Json:
         "runtime.capabilities": {},
         "session.create": {"session_id": f"{its.owner}:{its.session_id}"},
         "session.list": {},
+        "ping": {},
+        "$/cancel": {"id": 0},
         "tools.info": {**session, "name": "act"},
         "tools.call": {**session, "name": "act", "arguments": {}},
         "tools.cancel": {**session, "call_id": its.call_id},
@@ -165,15 +173,17 @@ def test_the_table_has_every_operation_and_no_other() -> None:
     """A new operation needs a row, which says what each role may do with it."""
     assert set(table()) == set(OPERATIONS)
     assert {route.name for route in ROUTES} == set(OPERATIONS)
+    assert set(table(METHODS)) == set(PEER_METHODS)
 
 
 async def check(runtime: Runtime, ask: Ask, role: Role, carried: set[str]) -> None:
     """Compare a transport with every row of the table, for one role."""
-    name, documented = who_has(role).name, table()
+    name, documented = who_has(role).name, {**table(), **table(METHODS)}
     for operation in sorted(carried):
         for ownership in OWNERSHIPS:
             expected = documented[operation][role][ownership]
             if expected == "-":
+                # It has no object.
                 continue
             its = await objects_of(runtime, name if ownership == "own" else "somebody-else")
             answer = await answer_to(ask, operation, its)
@@ -236,6 +246,33 @@ async def test_the_table_holds_over_http(role: Role) -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
+async def test_a_stream_of_events_follows_the_table(role: Role) -> None:
+    """Server-sent events of a session, or of a call in it: for those who get the plain answer."""
+    async with (
+        listening() as (runtime, server),
+        httpx2.AsyncClient(base_url=server.url, timeout=PATIENCE) as client,
+    ):
+        headers = {"Authorization": f"Bearer {token_of(role)}", "Accept": "text/event-stream"}
+        for operation, verb, path in (
+            ("events.list", "GET", "events"),
+            ("tools.call", "POST", "tools/act/call"),
+        ):
+            for ownership in OWNERSHIPS:
+                name = who_has(role).name if ownership == "own" else "somebody-else"
+                its = await objects_of(runtime, name)
+                async with client.stream(
+                    verb,
+                    f"/v1/sessions/{its.session_id}/{path}",
+                    headers=headers,
+                    json={} if verb == "POST" else None,
+                ) as answer:
+                    status = answer.status_code
+                expected = table()[operation][role][ownership]
+
+                assert status == (200 if expected == "yes" else int(expected)), (operation, name)
+
+
+@pytest.mark.parametrize("role", ROLES)
 async def test_the_table_holds_over_a_socket(role: Role) -> None:
     """Every operation, by the kind of its error."""
     async with listening() as (runtime, server):
@@ -249,7 +286,7 @@ async def test_the_table_holds_over_a_socket(role: Role) -> None:
                     client.take(str(frame))
 
             reading = asyncio.ensure_future(read())
-            await check(runtime, client.ask, role, set(OPERATIONS))
+            await check(runtime, client.ask, role, {*OPERATIONS, *PEER_METHODS})
             reading.cancel()
 
 
@@ -289,7 +326,7 @@ async def test_the_table_holds_over_stdio(role: Role) -> None:
     """Whoever the process serves on its pipes has the same rights there."""
     runtime = runtime_with_tools()
     async with piped(runtime, who_has(role)) as client:
-        await check(runtime, client.ask, role, set(OPERATIONS))
+        await check(runtime, client.ask, role, {*OPERATIONS, *PEER_METHODS})
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -393,3 +430,24 @@ async def _mcp_answer(client: Client, operation: str) -> str:
     except MCPError as error:
         return _KINDS[error.error.data["kind"]]
     return "yes"
+
+
+async def test_an_artifact_of_another_session_is_not_read_over_mcp() -> None:
+    """The id of an artifact is of no use outside of the session that holds it."""
+    async with listening() as (runtime, server):
+        foreign = await objects_of(runtime, "somebody-else")
+        session = runtime.service._sessions.find(foreign.session_id)  # pyright: ignore[reportPrivateUsage]
+        assert session is not None
+        effect = ArtifactKept(Artifact("artifact_1", "c", "secret text"))
+        session.session.append_soon(_note(foreign.session_id), (effect,))
+        assert runtime.store.artifact(foreign.session_id, "artifact_1") == "secret text"
+        for named in (foreign.session_id, "the-caller:own"):
+            async with _mcp_client(server, "2026-07-28", "caller", named) as client:
+                with pytest.raises(MCPError) as refused:
+                    await client.read_resource("toolcrib://artifacts/artifact_1")
+
+            assert "secret" not in str(refused.value)
+
+
+def _note(session_id: str) -> Any:
+    return entry_of(PayloadsDeleted(session_id=session_id, at=1.0, actor=Actor("person", "x")))
