@@ -144,12 +144,13 @@ class Gate:
         and those who decide are shown what changed.
         """
         self.refuse_denied(call, is_doubt=is_doubt)
-        verdict = self.judge(call, subject_of(call))
+        subject = subject_of(call)
+        verdict = self.judge(call, subject)
         state: OpenCallState = "waiting"
         if is_doubt:
-            verdict, state = IN_DOUBT, "in_doubt"
+            verdict, state = self._routed(call, subject, IN_DOUBT), "in_doubt"
         elif verdict.effect != "ask":
-            verdict = CHANGED
+            verdict = self._routed(call, subject, CHANGED)
         request = await self._file(call, verdict, state, changes, earlier)
         await self.go_on(call, request, None)
 
@@ -163,6 +164,7 @@ class Gate:
                 at=session.clock(),
                 call_id=call.call_id,
                 decided=decided,
+                principal=(call.caller or NOBODY).principal,
             ),
             (ApprovalUsed(decided.approval_id),),
         )
@@ -341,6 +343,7 @@ class Gate:
                 at=session.clock(),
                 call_id=call.call_id,
                 decided=decided,
+                principal=(call.caller or NOBODY).principal,
             ),
             (
                 ApprovalUsed(request.approval_id),
@@ -437,7 +440,9 @@ class Gate:
         now = session.clock()
         for grant in await ask_store(session.store, self._grants_of, subject.tool.id):
             earlier = replace(subject, tool=replace(subject.tool, digest=grant.tool_digest))
-            if grant.covers(earlier, session_id=session.session_id, now=now, call_id=call.call_id):
+            if earlier != subject and grant.covers(
+                earlier, session_id=session.session_id, now=now, call_id=call.call_id
+            ):
                 given = datetime.fromtimestamp(grant.created_at, UTC).strftime("%Y-%m-%d %H:%M")
                 mention = f"a grant by {grant.created_by.name} of {given} covered the earlier tool"
                 return (mention, *changes_between(grant.tool_parts, call.tool.identity.parts))

@@ -51,7 +51,7 @@ def list_command(
     """
     with (
         open_hosted_service(options, url, token_file) as service,
-        session_of(service) as session_id,
+        session_of(service, is_temporary=True) as session_id,
     ):
         listed = service.ask("tools.list", {"session_id": session_id, "category": category})
     if json:
@@ -80,7 +80,7 @@ def show_command(
     """
     with (
         open_hosted_service(options, url, token_file) as service,
-        session_of(service) as session_id,
+        session_of(service, is_temporary=True) as session_id,
     ):
         facts = service.ask("tools.info", {"session_id": session_id, "name": tool})
     if json:
@@ -146,17 +146,18 @@ def call(
 
 
 @contextmanager
-def session_of(service: ServiceConnection, session_id: str | None = None) -> Generator[str]:
+def session_of(
+    service: ServiceConnection, session_id: str | None = None, *, is_temporary: bool = False
+) -> Generator[str]:
     """The session of the command. A new one is closed afterwards; it stays in the store, where a
-    waiting call can be continued.
+    waiting call can be continued, unless it is temporary.
     """
     if session_id is not None:
         service.ask("session.resume", {"session_id": session_id})
         yield session_id
         return
-    created: str = service.ask("session.create", {"metadata": {"made_by": "toolcrib tools"}})[
-        "session_id"
-    ]
+    params = {"metadata": {"made_by": "toolcrib tools"}, "is_temporary": is_temporary}
+    created: str = service.ask("session.create", params)["session_id"]
     try:
         yield created
     finally:

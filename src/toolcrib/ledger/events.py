@@ -37,6 +37,8 @@ class SessionOpened(Event):
 
     kind: ClassVar[str] = "session.opened"
     fence: int
+    principal: str | None = None
+    """Who opened it; None when the process itself did."""
     settings_digest: str | None = None
     """Of the settings that the writer found; None in ledgers of versions that did not say."""
 
@@ -131,6 +133,8 @@ class ApprovalDecided(Event):
     kind: ClassVar[str] = "approval.decided"
     call_id: str
     decided: Decided
+    principal: str | None = None
+    """Who asked for the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +172,10 @@ class CallStarted(Event):
     tool: ToolRef
     arguments_digest: str
     attempt: int = 1
+    principal: str | None = None
+    """Who asked for the call."""
+    groups: tuple[str, ...] = ()
+    """The groups of the principal when it asked."""
 
     @property
     def idempotency_key(self) -> str:

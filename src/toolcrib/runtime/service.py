@@ -98,7 +98,7 @@ class Service:
         self._store = store
         self._sessions = sessions
         self._keys = keys
-        self.quotas = quotas
+        self._quotas = quotas
         self._operations = sorted(operations)
 
     async def capabilities(self, params: Nothing, who: Principal) -> Capabilities:
@@ -182,7 +182,7 @@ class Service:
             return call_operations.call_result(outcome)
 
         scope = who.name, f"tools.call {params.session_id}", params.idempotency_key
-        with self.quotas.call(who):
+        with self._quotas.call(who):
             if params.call_id is None:
                 # The key is the id of the call: the ledger has it, and what came of the call.
                 return await self._keys.share(*scope, keyed, call)
@@ -227,7 +227,7 @@ class Service:
 
         # A prompt that is resumed has begun before its key is claimed.
         after_turn = runner.live.session.last_turn if operation == "prompt.send" else 0
-        with self.quotas.call(who):
+        with self._quotas.call(who):
             return await self._keys.run(
                 (who.name, f"{operation} {params.session_id}", params.idempotency_key),
                 params,

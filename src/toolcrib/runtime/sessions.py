@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -269,6 +269,16 @@ class LiveSessions:
             await live.close()
         finally:
             await self._servers.unmount(session_id)
+        if live.is_temporary:
+            await ask_store(self._store, self._delete_unused, live)
+
+    def _delete_unused(self, live: LiveSession) -> None:
+        """Delete a session that was made for the moment, unless something happened in it."""
+        session = live.session
+        if session.last_turn or any(record.call_id is not None for record in session.records()):
+            return
+        with suppress(LeaseHeld):
+            self._store.delete_session(session.session_id)
 
     @asynccontextmanager
     async def writing(self, session_id: str) -> AsyncGenerator[Session]:

@@ -105,6 +105,7 @@ class Session:
         lease = self.store.acquire(self.session_id, owner=owner)
         self.ledger: Ledger = self.store.open_ledger(lease)
         stored = self.store.session(self.session_id)
+        self._opened_by = owner
         self.owner = stored.owner
         """The principal that made the session; None when the process itself did."""
         self._saved = stored.settings
@@ -397,6 +398,7 @@ class Session:
                 session_id=self.session_id,
                 at=self.clock(),
                 fence=self.lease.fence,
+                principal=self._opened_by,
                 settings_digest=settings_digest(self._saved, self.owner),
             )
         )
