@@ -11,6 +11,7 @@
     │   ├── InvalidPolicy           a policy rule or file that cannot be read
     │   ├── InvalidPrompt           a prompt or section that cannot be rendered
     │   ├── InvalidDecision         a decision that does not fit its request
+    │   │   └── DecisionForbidden   a decision that somebody else has to make
     │   ├── InvalidState            a resumable state that cannot be restored
     │   └── InvalidEvent            an event that a tool may not emit
     ├── CallFailed                  a call ended in a failure and the caller asked for exceptions
@@ -152,6 +153,10 @@ class InvalidPrompt(UsageError):
 
 class InvalidDecision(UsageError):
     """A decision that does not fit: unknown, settled already, other digest, invalid edits."""
+
+
+class DecisionForbidden(InvalidDecision):
+    """A decision, or the grant with it, that this person may not make; the request stays open."""
 
 
 class InvalidState(UsageError):

@@ -181,4 +181,4 @@ async def test_an_error_is_not_an_answer() -> None:
 def test_only_an_approval_carries_a_grant(decision: Decision) -> None:
     """Saying no and always yes at once is refused."""
     with pytest.raises(InvalidDecision):
-        Reply(decision, JO, NewGrant("always"))
+        Reply(decision, JO, NewGrant("session"))

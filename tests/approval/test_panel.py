@@ -5,6 +5,8 @@ import json
 import pytest
 
 from tests.approval.samples import request, tool_ref
+from toolcrib.approval.caller import Caller
+from toolcrib.approval.decision import Quorum
 from toolcrib.approval.panel import draw_panel, showable, shown_json
 from toolcrib.tools.identity import Place
 
@@ -37,14 +39,16 @@ def test_json_made_safe_is_still_the_same_json() -> None:
 
 
 def test_every_fact_is_shown() -> None:
-    """The approver sees one sentence, the arguments, the tool, its source and place, the rule, the
-    reason, the tool's own note and the deadline.
+    """Newcomers 8: the approver sees one sentence, the arguments, the tool, its source and place,
+    who asks, the rule, the reason, the tool's own note, who else has to approve and the deadline.
     """
     asked = request(
         {"path": "notes.txt"},
         tool=tool_ref("files.write", source="mcp:files", place="sandbox"),
         deadline=1300.0,
         metadata={"size": 5},
+        caller=Caller("ann", "http", is_model=True, groups=frozenset({"desk"})),
+        approvers=(Quorum(2, ("finance",)),),
     )
 
     assert draw_panel(asked, 80).split("\n")[1:-1] == [
@@ -56,9 +60,11 @@ def test_every_fact_is_shown() -> None:
         "| tool     files.write, version 1.2.0",
         "| source   mcp:files",
         "| place    sandbox",
+        "| asker    ann (desk), by a model, over http",
         "| rule     writes",
         "| why      Files change.",
         '| details  {"size": 5}',
+        "| needs    2 of finance",
         "| expires  5m after it was asked; then it does not run",
     ]
 

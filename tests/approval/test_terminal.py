@@ -15,13 +15,28 @@ from tests.approval.samples import request
 from tests.helpers.child_process import PYTHON_PATH
 from tests.helpers.patience import PATIENCE
 from toolcrib.approval.approvers import Reply
-from toolcrib.approval.decision import Actor, Answer, ApprovalRequest, Approve, Deny
+from toolcrib.approval.caller import Caller
+from toolcrib.approval.decision import (
+    Actor,
+    Answer,
+    ApprovalRequest,
+    Approve,
+    Authority,
+    Decision,
+    Deny,
+)
 from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.pattern import Equals, Glob
 from toolcrib.approval.terminal import TerminalApprover
 
 JO = Actor("person", "jo")
 CTRL_D = "\x04"
+OWNER = Authority(is_admin=True, may_approve_own=True)
+
+
+def said(decision: Decision, grant: NewGrant | None = None) -> Reply:
+    """The reply of the person at the terminal, who may do what the program may."""
+    return Reply(decision, JO, grant, OWNER)
 
 
 @pytest.fixture
@@ -53,13 +68,13 @@ def write_editor(directory: Path, monkeypatch: pytest.MonkeyPatch, *lines: str) 
 
 async def test_a_approves(terminal: PseudoTerminal) -> None:
     """The typed letter approves, and the person is recorded as the one who did."""
-    assert await settle(terminal, "a") == Reply(Approve(), JO)
+    assert await settle(terminal, "a") == said(Approve())
 
 
 @pytest.mark.parametrize("line", ["", " ", "y", "yes", "A", "approve", "aa", "\t", "ok", "1", "ä"])
 async def test_nothing_but_a_approves(terminal: PseudoTerminal, line: str) -> None:
     """R42: Enter alone and other answers are unclear, so the question is asked again."""
-    assert await settle(terminal, line, line, "d", "no") == Reply(Deny("no"), JO)
+    assert await settle(terminal, line, line, "d", "no") == said(Deny("no"))
 
 
 @pytest.mark.parametrize(("line", "note"), [("", "Enter alone decides"), ("y", "y is none of")])
@@ -71,25 +86,25 @@ async def test_an_unclear_answer_is_said_to_be_unclear(
     await terminal.answer(line)
 
     assert note in await terminal.answer("d", "no")
-    assert await asking == Reply(Deny("no"), JO)
+    assert await asking == said(Deny("no"))
 
 
 async def test_what_was_typed_before_the_question_is_no_answer(terminal: PseudoTerminal) -> None:
     """A key pressed before the call was on the screen cannot have been about it."""
     terminal.type("a\na\n")
 
-    assert await settle(terminal, "d", "no") == Reply(Deny("no"), JO)
+    assert await settle(terminal, "d", "no") == said(Deny("no"))
 
 
 async def test_a_pasted_text_answers_one_prompt_at_most(terminal: PseudoTerminal) -> None:
     """The second line of a paste was typed before the second prompt was on the screen."""
-    assert await settle(terminal, "x\na", "d", "no") == Reply(Deny("no"), JO)
+    assert await settle(terminal, "x\na", "d", "no") == said(Deny("no"))
 
 
 @pytest.mark.parametrize(("why", "denial"), [("too big", Deny("too big")), ("", Deny())])
 async def test_d_denies_and_asks_why(terminal: PseudoTerminal, why: str, denial: Deny) -> None:
     """The reason reaches the model; without one the denial stands all the same."""
-    assert await settle(terminal, "d", why) == Reply(denial, JO)
+    assert await settle(terminal, "d", why) == said(denial)
 
 
 async def test_r_answers_in_the_tools_place(terminal: PseudoTerminal) -> None:
@@ -99,7 +114,7 @@ async def test_r_answers_in_the_tools_place(terminal: PseudoTerminal) -> None:
     await terminal.answer("r", "{broken")
     assert "this is not JSON" in await terminal.answer("r", '{"sum": [1, null]}')
 
-    assert await asking == Reply(Answer({"sum": [1, None]}), JO)
+    assert await asking == said(Answer({"sum": [1, None]}))
 
 
 async def test_help_is_shown_and_decides_nothing(terminal: PseudoTerminal) -> None:
@@ -109,7 +124,7 @@ async def test_help_is_shown_and_decides_nothing(terminal: PseudoTerminal) -> No
     await terminal.answer("?")
     assert "Enter alone does nothing" in await terminal.answer("d", "no")
 
-    assert await asking == Reply(Deny("no"), JO)
+    assert await asking == said(Deny("no"))
 
 
 async def test_e_edits_the_arguments(
@@ -134,7 +149,7 @@ async def test_e_edits_the_arguments(
     await terminal.answer("e")
     assert "safe.txt" in await terminal.answer("a")
 
-    assert await asking == Reply(Approve({"path": "safe.txt", "n": 1}), JO)
+    assert await asking == said(Approve({"path": "safe.txt", "n": 1}))
     assert json.loads(seen.read_text("utf-8")) == [arguments, "0o700"]
 
 
@@ -161,7 +176,7 @@ async def test_an_edit_that_cannot_be_used_is_asked_again(
     await terminal.answer("e")
     assert complaint in await terminal.answer("d", "no")
 
-    assert await asking == Reply(Deny("no"), JO)
+    assert await asking == said(Deny("no"))
 
 
 async def test_an_edit_that_does_not_fit_the_tool_is_asked_again(
@@ -175,7 +190,7 @@ async def test_an_edit_that_does_not_fit_the_tool_is_asked_again(
     await terminal.answer("e")
     assert "are not valid: /path" in await terminal.answer("d", "no")
 
-    assert await asking == Reply(Deny("no"), JO)
+    assert await asking == said(Deny("no"))
 
 
 @pytest.mark.parametrize("confirmation", ["", "y", "e"])
@@ -185,7 +200,7 @@ async def test_an_edit_runs_only_when_it_is_confirmed(
     """Leaving the editor is not yet an approval."""
     write_editor(tmp_path, monkeypatch, "open(file, 'w').write('{}')")
 
-    assert await settle(terminal, "e", confirmation, "d", "no") == Reply(Deny("no"), JO)
+    assert await settle(terminal, "e", confirmation, "d", "no") == said(Deny("no"))
 
 
 @pytest.mark.parametrize("command", ["exit", "missing", "open quote"])
@@ -197,7 +212,7 @@ async def test_an_editor_that_fails_changes_nothing(
     editors = {"missing": str(tmp_path / "missing"), "open quote": "'vi"}
     monkeypatch.setenv("EDITOR", editors.get(command, os.environ["EDITOR"]))
 
-    assert await settle(terminal, "e", "d", "no") == Reply(Deny("no"), JO)
+    assert await settle(terminal, "e", "d", "no") == said(Deny("no"))
 
 
 @pytest.mark.parametrize(
@@ -206,15 +221,19 @@ async def test_an_editor_that_fails_changes_nothing(
         (("s", "x"), NewGrant("session", {"": Equals({"path": "notes.txt"})})),
         (("s", "t"), NewGrant("session")),
         (("s", "p", '{"/path": {"glob": "*.txt"}}'), NewGrant("session", {"/path": Glob("*.txt")})),
-        (("w", "t", "forever"), NewGrant("always")),
-        (("w", "t", "8h"), NewGrant("always", expires_in_seconds=28_800)),
+        (("p", "t", "8h"), NewGrant("principal", expires_in_seconds=28_800)),
+        (("p", "x", "5x"), NewGrant("principal", {"": Equals({"path": "notes.txt"})}, uses=5)),
+        (("w", "t", "unlimited"), NewGrant("everyone", unlimited=True)),
+        (("w", "t", "8h"), NewGrant("everyone", expires_in_seconds=28_800)),
     ],
 )
-async def test_s_and_w_approve_and_grant(
+async def test_s_p_and_w_approve_and_grant(
     terminal: PseudoTerminal, lines: tuple[str, ...], grant: NewGrant
 ) -> None:
     """A standing yes says for which calls and, when it outlives the session, for how long."""
-    assert await settle(terminal, *lines) == Reply(Approve(), JO, grant)
+    asked = request(caller=Caller("ann"))
+
+    assert await settle(terminal, *lines, asked=asked) == said(Approve(), grant)
 
 
 @pytest.mark.parametrize(
@@ -228,13 +247,33 @@ async def test_s_and_w_approve_and_grant(
         ("w", ""),
         ("w", "t", ""),
         ("w", "t", "soon"),
+        ("w", "t", "forever"),
+        ("w", "t", "0x"),
+        ("p",),
     ],
 )
 async def test_an_unclear_grant_is_no_approval(
     terminal: PseudoTerminal, lines: tuple[str, ...]
 ) -> None:
     """Enter, an invalid pattern, or one that misses this very call leads back to the question."""
-    assert await settle(terminal, *lines, "d", "no") == Reply(Deny("no"), JO)
+    assert await settle(terminal, *lines, "d", "no") == said(Deny("no"))
+
+
+@pytest.mark.parametrize("is_durable", [True, False])
+async def test_a_grant_that_is_lost_at_the_end_says_so(
+    terminal: PseudoTerminal, is_durable: bool
+) -> None:
+    """Newcomers 10: without a store, a grant for every session ends with the program, and the
+    person reads so before they give it.
+    """
+    asker = TerminalApprover(terminal.stream, terminal.stream, "jo", is_durable=is_durable)
+    asking = asyncio.create_task(asker.ask(request()))
+    await terminal.answer("w", "t")
+    shown = await terminal.see()
+    terminal.type(CTRL_D)
+    await asking
+
+    assert ("ends with this program" in shown) is not is_durable
 
 
 @pytest.mark.parametrize("lines", [(), ("d",), ("r",), ("s",), ("w", "t")])
@@ -314,8 +353,8 @@ async def test_questions_come_one_at_a_time(terminal: PseudoTerminal) -> None:
     terminal.type("d\n")
     await terminal.answer("")
 
-    assert await first == Reply(Approve(), JO)
-    assert await second == Reply(Deny(), JO)
+    assert await first == said(Approve())
+    assert await second == said(Deny())
 
 
 async def test_a_withdrawn_question_takes_no_later_answer(terminal: PseudoTerminal) -> None:
@@ -331,7 +370,7 @@ async def test_a_withdrawn_question_takes_no_later_answer(terminal: PseudoTermin
     asking = asyncio.create_task(shared.ask(request()))
     await terminal.answer("a")
 
-    assert await asking == Reply(Approve(), JO)
+    assert await asking == said(Approve())
 
 
 async def test_a_withdrawn_question_closes_its_editor(
@@ -371,7 +410,7 @@ async def test_untrusted_text_cannot_steer_the_terminal(terminal: PseudoTerminal
     terminal.type("d\n")
     await terminal.answer("no")
 
-    assert await asking == Reply(Deny("no"), JO)
+    assert await asking == said(Deny("no"))
     assert not set(seen) & {"\x1b", "\x07", "\x9b", "\u202e"}
     assert "\r\n> a approved" not in seen
 
@@ -404,7 +443,7 @@ def test_the_default_streams_are_those_of_the_process(tmp_path: Path) -> None:
         finally:
             process.kill()
 
-    assert output == f"{Reply(Approve(), JO)}\n"
+    assert output == f"{said(Approve())}\n"
 
 
 async def _type_a(terminal: PseudoTerminal) -> None:
@@ -424,4 +463,4 @@ def test_the_user_of_the_process_is_the_default_actor(
         await terminal.answer("a")
         return await asking
 
-    assert asyncio.run(ask()) == Reply(Approve(), Actor("person", "sam"))
+    assert asyncio.run(ask()) == Reply(Approve(), Actor("person", "sam"), None, OWNER)

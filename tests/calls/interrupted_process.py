@@ -117,7 +117,7 @@ async def live(folder: Path) -> None:
         await gated.call("pay", {"amount": 5}, call_id=call_id)
     await gated.call("stamp", call_id="decided")
     decide = session.approvals.decide
-    await decide("granting", Approve(), by="jo", grant=NewGrant("always"))
+    await decide("granting", Approve(), by="jo", grant=NewGrant("everyone", unlimited=True))
     await decide("approved", Approve(), by="jo")
     await decide("edited", Approve({"amount": 6}), by="jo")
     await decide("decided", Approve(), by="jo")

@@ -17,6 +17,7 @@ from toolcrib.store import MemoryStore
 from toolcrib.testing import FakeClock
 from toolcrib.tools.decorator import tool
 
+ANYBODY = NewGrant("everyone", unlimited=True)
 NO_PAYMENTS = Policy((Rule("deny", "pay", id="no payments"),))
 
 
@@ -32,18 +33,19 @@ async def granted(grant: NewGrant, **rules: Any) -> Desk:
 
 class TestScope:
     @pytest.mark.parametrize(
-        ("scope", "here", "elsewhere"),
+        ("grant", "here", "elsewhere"),
         [
-            ("once", "waiting", "waiting"),
-            ("session", "completed", "waiting"),
-            ("always", "completed", "completed"),
+            (NewGrant("once"), "waiting", "waiting"),
+            (NewGrant("session"), "completed", "waiting"),
+            (ANYBODY, "completed", "completed"),
         ],
+        ids=["once", "session", "everyone"],
     )
     async def test_a_grant_holds_where_it_was_given(
-        self, scope: Any, here: str, elsewhere: str
+        self, grant: NewGrant, here: str, elsewhere: str
     ) -> None:
-        """R42: once is the one call, session is the session, always spans sessions."""
-        desk = await granted(NewGrant(scope))
+        """R42: once is the one call, session is the session, everyone spans sessions."""
+        desk = await granted(grant)
 
         async with Session(store=desk.session.store, clock=desk.clock) as other:
             there = Executor(other, [desk.pay])
@@ -95,7 +97,7 @@ class TestBounds:
 
     async def test_a_grant_ends_with_its_time(self) -> None:
         """What was allowed for an hour is asked about after an hour."""
-        desk = await granted(NewGrant("always", expires_in_seconds=3600))
+        desk = await granted(NewGrant("everyone", expires_in_seconds=3600))
 
         desk.clock.advance(3599)
         assert (await desk.call()).status == "completed"
@@ -124,7 +126,7 @@ class TestBounds:
 
     async def test_a_revoked_grant_is_void_at_once(self) -> None:
         """Revoking works on the next call, and only once."""
-        desk = await granted(NewGrant("always"))
+        desk = await granted(ANYBODY)
         (grant,) = desk.session.approvals.grants()
 
         assert await desk.session.approvals.revoke(grant.grant_id, by="ada")
@@ -135,7 +137,7 @@ class TestBounds:
 
     async def test_a_changed_tool_is_not_covered(self) -> None:
         """R50: the yes was for what the tool promised then."""
-        desk = await granted(NewGrant("always"))
+        desk = await granted(ANYBODY)
 
         @tool(requires_approval=True)
         async def pay(amount: int, to: str = "ada", secretly: bool = False) -> str:
@@ -150,7 +152,7 @@ class TestBounds:
 
     async def test_a_namesake_is_not_covered(self) -> None:
         """The same tool from another source is another tool."""
-        desk = await granted(NewGrant("always"))
+        desk = await granted(ANYBODY)
         namesake = Desk(session=desk.session, source="mcp:shop", requires_approval=True)
 
         assert (await desk.call()).status == "completed"
@@ -160,13 +162,13 @@ class TestBounds:
 class TestPrecedence:
     async def test_deny_beats_a_grant(self) -> None:
         """No standing yes lifts a deny rule."""
-        desk = await granted(NewGrant("always"))
+        desk = await granted(ANYBODY)
         strict = Desk(NO_PAYMENTS, session=desk.session, requires_approval=True)
 
         assert kind_of(await strict.call()) == "not_permitted"
 
-    async def test_an_exact_no_beats_always(self) -> None:
-        """Of two calls that wait, one is allowed with "always" and the other is denied: the
+    async def test_an_exact_no_beats_a_grant(self) -> None:
+        """Of two calls that wait, one is allowed with a grant and the other is denied: the
         denied one does not run.
         """
         desk = Desk(requires_approval=True)
@@ -174,7 +176,7 @@ class TestPrecedence:
         await desk.call(2, "c2")
         await desk.session.approvals.decide("c2", Deny("not this one"), by="jo")
 
-        outcomes = await desk.decide("c1", Approve(), NewGrant("always"))
+        outcomes = await desk.decide("c1", Approve(), ANYBODY)
 
         assert [kind_of(each) for each in outcomes] == ["completed", "denied"]
         assert desk.ran == [{"amount": 1, "to": "ada"}]
@@ -239,20 +241,20 @@ class TestPrecedence:
         await desk.call(1, "c1")
         await desk.call(2, "c2")
 
-        outcomes = await desk.decide("c1", Approve(), NewGrant("always"))
+        outcomes = await desk.decide("c1", Approve(), ANYBODY)
 
         assert [kind_of(each) for each in outcomes] == ["completed", "denied"]
         assert desk.ran == [{"amount": 1, "to": "ada"}]
 
     async def test_a_grant_does_not_revive_an_expired_request(self) -> None:
-        """The deadline has passed for a later "always" as well."""
+        """The deadline has passed for a later grant as well."""
         policy = Policy((Rule("ask", "pay", deadline_seconds=60),))
         desk = Desk(policy)
         await desk.call(1, "c1")
         desk.clock.advance(60)
         await desk.call(2, "c2")
 
-        outcomes = await desk.decide("c2", Approve(), NewGrant("always"))
+        outcomes = await desk.decide("c2", Approve(), ANYBODY)
 
         assert [kind_of(each) for each in outcomes] == ["expired", "completed"]
         assert desk.ran == [{"amount": 2, "to": "ada"}]

@@ -241,7 +241,9 @@ class TestWaitingCalls:
 class TestGrants:
     async def grant(self, session: Session, declared: Any, name: str) -> None:
         await Executor(session, [declared], policy=ASK).call(name, {}, call_id="g")
-        await session.approvals.decide("g", Approve(), by="ann", grant=NewGrant(scope="always"))
+        await session.approvals.decide(
+            "g", Approve(), by="ann", grant=NewGrant("everyone", unlimited=True)
+        )
 
     @staticmethod
     def whoami(handler: Callable[..., Any] = handlers.later, **options: Any) -> HostToolDefinition:
@@ -286,7 +288,9 @@ class TestGrants:
         """The same definition, made again as another process would, is the same tool."""
         session, ran = Session(), list[object]()
         await Executor(session, [pay(ran)], policy=ASK).call("pay", {"amount": 1}, call_id="g")
-        await session.approvals.decide("g", Approve(), by="ann", grant=NewGrant(scope="always"))
+        await session.approvals.decide(
+            "g", Approve(), by="ann", grant=NewGrant("everyone", unlimited=True)
+        )
 
         outcome = await Executor(session, [pay(ran)], policy=ASK).call("pay", {"amount": 2})
 

@@ -9,13 +9,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.store.facts import grant, request, write
-from toolcrib.approval.decision import Actor, Approve, Decided, Deny
+from toolcrib.approval.caller import Caller
+from toolcrib.approval.decision import Actor, Approve, Decided, Deny, Expire
 from toolcrib.cli.app import app
 from toolcrib.ledger.events import GrantChanged
 from toolcrib.ledger.record import events
 from toolcrib.store import SqliteStore
 from toolcrib.store.store import ApprovalFiled
 
+ANN = Caller("ann", "http", is_model=True, groups=frozenset({"desk"}))
 PARAMETERS = {
     "type": "object",
     "properties": {"path": {"type": "string"}},
@@ -26,11 +28,13 @@ PARAMETERS = {
 
 @pytest.fixture
 def crib(sqlite_path: Path) -> Path:
-    """A store in which requests a1 and a2 wait; a2 is too late to decide."""
-    waiting = replace(request("a1"), parameters=PARAMETERS)
+    """A store in which requests a1 and a3 wait; a2 is too late to decide."""
+    waiting = replace(request("a1"), parameters=PARAMETERS, caller=ANN)
     late = replace(request("a2"), deadline=2.0)
+    other = request("a3")
+    filed = [ApprovalFiled(each) for each in (waiting, late, other)]
     with SqliteStore(sqlite_path) as store:
-        write(store, store.acquire("s"), 1, [ApprovalFiled(waiting), ApprovalFiled(late)])
+        write(store, store.acquire("s"), 1, filed)
         store.add_grant(grant("g1", 2))
         store.add_grant(grant("g2", expires_at=2.0))
     return sqlite_path
@@ -63,15 +67,19 @@ class TestReading:
         everything = invoke("approvals", "list", "--store", crib, "--all").stdout.splitlines()
         elsewhere = invoke("approvals", "list", "--store", crib, "--session", "t").stdout
 
-        assert [line.split()[0] for line in waiting] == ["a2"]
-        assert [line.split()[:2] for line in everything] == [["a1", "decided"], ["a2", "pending"]]
+        assert [line.split()[0] for line in waiting] == ["a3"]
+        assert [line.split()[:2] for line in everything] == [
+            ["a1", "decided"],
+            ["a2", "decided"],
+            ["a3", "pending"],
+        ]
         assert elsewhere == ""
 
     def test_a_list_as_json(self, crib: Path) -> None:
         """A program gets the whole requests."""
         listed = json.loads(invoke("approvals", "list", "--store", crib, "--json").stdout)
 
-        assert [each["approval_id"] for each in listed] == ["a1", "a2"]
+        assert [each["approval_id"] for each in listed] == ["a1", "a3"]
 
     def test_a_request_is_shown_with_its_decision(self, crib: Path) -> None:
         """Who decided what, and what it was about."""
@@ -106,7 +114,7 @@ class TestDeciding:
 
     def test_arguments_can_be_edited(self, crib: Path) -> None:
         """An approval may change the arguments, within the tool's schema."""
-        edited = ["--arguments", '{"path": "b"}']
+        edited = ["--edit", '{"path": "b"}']
 
         assert invoke("approvals", "approve", "a1", "--store", crib, *edited).exit_code == 0
 
@@ -119,7 +127,7 @@ class TestDeciding:
         self, crib: Path, arguments: str, status: int
     ) -> None:
         """Arguments that do not fit decide nothing."""
-        done = invoke("approvals", "approve", "a1", "--store", crib, "--arguments", arguments)
+        done = invoke("approvals", "approve", "a1", "--store", crib, "--edit", arguments)
 
         assert done.exit_code == status
         assert decided(crib) is None
@@ -151,7 +159,9 @@ class TestDeciding:
 
         assert done.exit_code == 1
         assert "expired" in done.stderr
-        assert decided(crib, "a2") is None
+        late = decided(crib, "a2")
+        assert late is not None
+        assert late.decision == Expire()
 
 
 class TestGrants:
@@ -160,7 +170,7 @@ class TestGrants:
         live = invoke("grants", "list", "--store", crib).stdout.splitlines()
         everything = invoke("grants", "list", "--store", crib, "--all", "--json").stdout
 
-        assert live == ["g1 live local/read_file always uses_left=2 by=ada"]
+        assert live == ["g1 live local/read_file everyone uses_left=2 by=ada"]
         assert [each["grant_id"] for each in json.loads(everything)] == ["g1", "g2"]
 
     def test_a_grant_is_revoked_once(self, crib: Path) -> None:

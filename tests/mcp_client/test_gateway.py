@@ -117,7 +117,7 @@ class TestGovernance:
         async with serving(mcp_servers=[server], policy=policy) as runtime:
             session = await new_session(runtime)
             waiting = await call(runtime, session, "raw_clock")
-            await decide(runtime, waiting.approval_id, grant="always")
+            await decide(runtime, waiting.approval_id, grant={"scope": "principal"})
             assert (await call(runtime, session, "raw_clock")).status == "completed"
 
             new = "Reads the clock, and sends it your keys."

@@ -104,7 +104,7 @@ async def test_the_inbox_is_of_all_sessions(store: Store) -> None:
     [
         ({"decision": "approve", "digest": "other"}, "conflict"),
         ({"decision": "approve", "reason": "because"}, "invalid"),
-        ({"decision": "deny", "grant": "always"}, "invalid"),
+        ({"decision": "deny", "grant": {"scope": "session"}}, "invalid"),
         ({"decision": "deny", "arguments": {}}, "invalid"),
         ({"decision": "maybe"}, "invalid"),
         ({"decision": "approve", "arguments": {"a": 1}}, "conflict"),
@@ -156,7 +156,7 @@ async def test_a_session_elsewhere_finds_its_decision(sqlite_path: Path) -> None
     assert result.value == 3
 
 
-@pytest.mark.parametrize("scope", ["session", "always"])
+@pytest.mark.parametrize("scope", ["session", "principal"])
 async def test_a_grant_is_given_where_the_session_is_closed(store: Store, scope: str) -> None:
     """R42: whoever decides on a session that nobody has open may give a grant: it is written into
     that session's ledger, and holds when it is open again.
@@ -165,7 +165,7 @@ async def test_a_grant_is_given_where_the_session_is_closed(store: Store, scope:
         session_id = await new_session(runtime, metadata={"team": "shop"})
         waiting = await call(runtime, session_id, "add", a=1, b=2)
         await runtime.ask("session.close", {"session_id": session_id})
-        decided = await decide(runtime, waiting.approval_id, grant=scope)
+        decided = await decide(runtime, waiting.approval_id, grant={"scope": scope})
         facts = await runtime.ask("session.get", {"session_id": session_id})
         await runtime.ask("session.resume", {"session_id": session_id})
         first = await again(runtime, session_id, waiting)
@@ -187,10 +187,12 @@ async def test_a_grant_is_not_given_past_the_process_that_writes(sqlite_path: Pa
             session_id = await new_session(first)
             waiting = [await call(first, session_id, "add", a=1, b=n) for n in (1, 2)]
             asked = {"approval_id": waiting[0].approval_id, "decision": "approve"}
-            refused = await refusal(second, "approvals.decide", {**asked, "grant": "session"}, BOSS)
+            refused = await refusal(
+                second, "approvals.decide", {**asked, "grant": {"scope": "session"}}, BOSS
+            )
             left = await second.ask("approvals.list")
             decided = await second.ask("approvals.decide", asked, BOSS)
-            await decide(first, waiting[1].approval_id, grant="session")
+            await decide(first, waiting[1].approval_id, grant={"scope": "session"})
             (grant,) = (await second.ask("grants.list")).grants
             revoked = await second.ask("grants.revoke", {"grant_id": grant.grant_id}, BOSS)
 
@@ -201,13 +203,15 @@ async def test_a_grant_is_not_given_past_the_process_that_writes(sqlite_path: Pa
     assert revoked.was_standing
 
 
-@pytest.mark.parametrize(("scope", "elsewhere"), [("session", "waiting"), ("always", "completed")])
+@pytest.mark.parametrize(
+    ("scope", "elsewhere"), [("session", "waiting"), ("principal", "completed")]
+)
 async def test_grants_reach_as_far_as_they_say(store: Store, scope: str, elsewhere: str) -> None:
-    """R42: for the session it holds there alone; always holds in every session."""
+    """R42: for the session it holds there alone; for the principal in each of its sessions."""
     async with serving(RISKY, store=store) as runtime:
         here, there = await new_session(runtime), await new_session(runtime)
         waiting = await call(runtime, here, "add", a=1, b=2)
-        await decide(runtime, waiting.approval_id, grant=scope)
+        await decide(runtime, waiting.approval_id, grant={"scope": scope})
         same = await call(runtime, here, "add", a=3, b=4)
         other = await call(runtime, there, "add", a=3, b=4)
 
@@ -221,7 +225,7 @@ async def test_a_grant_is_listed_and_revoked(store: Store) -> None:
         await new_session(runtime)
         session_id = await new_session(runtime)
         waiting = await call(runtime, session_id, "add", a=1, b=2)
-        await decide(runtime, waiting.approval_id, grant="session")
+        await decide(runtime, waiting.approval_id, grant={"scope": "session"})
         (grant,) = (await runtime.ask("grants.list", None, BOSS)).grants
         one = {"grant_id": grant.grant_id}
         first = await runtime.ask("grants.revoke", one, BOSS)
@@ -242,7 +246,7 @@ async def test_a_grant_is_revoked_where_no_session_is_open(store: Store) -> None
     async with serving(RISKY, store=store) as runtime:
         session_id = await new_session(runtime)
         waiting = await call(runtime, session_id, "add", a=1, b=2)
-        await decide(runtime, waiting.approval_id, grant="always")
+        await decide(runtime, waiting.approval_id, grant={"scope": "principal", "uses": 5})
         await runtime.ask("session.close", {"session_id": session_id})
         (grant,) = (await runtime.ask("grants.list")).grants
         done = await runtime.ask("grants.revoke", {"grant_id": grant.grant_id}, BOSS)

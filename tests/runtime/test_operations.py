@@ -37,6 +37,8 @@ NEEDS: dict[str, tuple[Role, ...]] = {
     "approvals.get": ("caller", "approver", "auditor"),
     "approvals.decide": ("approver",),
     "grants.list": ("approver", "auditor"),
+    "grants.get": ("approver", "auditor"),
+    "grants.preview": ("caller", "approver", "auditor"),
     "grants.revoke": ("approver",),
     "events.list": ("caller", "auditor"),
 }
@@ -133,7 +135,11 @@ async def every_answer(runtime: Runtime) -> list[Any]:
     session_id = await new_session(runtime)
     one: Json = {"session_id": session_id}
     waiting = await call(runtime, session_id, "risky", a=1, b=2)
-    decision = {"approval_id": waiting.approval_id, "decision": "approve", "grant": "session"}
+    decision = {
+        "approval_id": waiting.approval_id,
+        "decision": "approve",
+        "grant": {"scope": "session"},
+    }
     asked: list[tuple[str, Json]] = [
         ("runtime.capabilities", {}),
         ("session.get", one),

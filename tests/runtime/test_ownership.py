@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -330,3 +331,29 @@ async def test_a_running_call_of_another_is_not_cancelled() -> None:
 
     assert (refused.kind, closed.kind) == ("not_found", "not_found")
     assert (result.value, gate.was_cancelled) == ("through", False)
+
+
+async def test_every_record_names_who_asked(tmp_path: Path) -> None:
+    """Newcomers 8: the opening of a session, the start and the end of a call, the request and the
+    decision all name the principal.
+    """
+    member = replace(ALICE, groups=frozenset({"ops", "dev"}))
+    careful = host_tool("careful", add, requires_approval=True)
+    with SqliteStore(tmp_path / "ledger.db") as store:
+        async with serving(careful, store=store) as runtime:
+            own = await new_session(runtime, member)
+            asked: Json = {"session_id": own, "name": "careful", "call_id": "c1"}
+            asked["arguments"] = {"a": 1, "b": 2}
+            waiting = await runtime.ask("tools.call", asked, member)
+            decision = {"approval_id": waiting.approval_id, "decision": "approve"}
+            await runtime.ask("approvals.decide", decision, ADMIN)
+            await runtime.ask("tools.call", asked, member)
+            told = await runtime.ask("events.list", {"session_id": own}, member)
+
+    by_kind = {each["kind"]: each["data"] for each in told.events}
+    caller = by_kind["approval.requested"]["request"]["caller"]
+    assert (caller["principal"], sorted(caller["groups"])) == ("alice", ["dev", "ops"])
+    for kind in ("session.opened", "approval.decided", "call.started", "tool.invoked"):
+        assert by_kind[kind]["principal"] == "alice", kind
+    assert by_kind["call.started"]["groups"] == ["dev", "ops"]
+    assert by_kind["approval.decided"]["decided"]["actor"]["name"] == "root"

@@ -263,3 +263,23 @@ async def test_the_runtime_lets_go_by_itself(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(UsageError, match="idle_seconds"):
         async with serving(idle_seconds=0):
             pass
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_a_temporary_session_leaves_nothing_behind(kind: str, tmp_path: Path) -> None:
+    """Newcomers 14: who only looks at the tools leaves no session in the store; what was called
+    stays on record.
+    """
+    store = SqliteStore(tmp_path / "ledger.db") if kind == "sqlite" else None
+    async with serving(host_tool("add"), store=store) as runtime:
+        looked, called = [await new_session(runtime, ALICE, is_temporary=True) for _ in range(2)]
+        await runtime.ask("tools.list", {"session_id": looked}, ALICE)
+        asked: Json = {"session_id": called, "name": "add", "arguments": {"a": 1, "b": 2}}
+        await runtime.ask("tools.call", asked, ALICE)
+        for session_id in (looked, called):
+            await runtime.ask("session.close", {"session_id": session_id}, ALICE)
+        left = await runtime.ask("session.list", None, ALICE)
+    if store is not None:
+        store.close()
+
+    assert [each.session_id for each in left.sessions] == [called]

@@ -6,6 +6,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
+from toolcrib.approval.decision import Quorum
 from toolcrib.ledger.event_kinds import ALL_EVENTS
 from toolcrib.ledger.events import Event
 
@@ -24,6 +25,9 @@ SIMPLE: dict[object, st.SearchStrategy[Any]] = {
     float: NUMBERS,
     bool: st.booleans(),
     type(None): st.none(),
+    Quorum: st.builds(
+        Quorum, st.integers(1, 20), st.lists(st.text("abc", min_size=1), max_size=3).map(tuple)
+    ),
 }
 
 

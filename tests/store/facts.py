@@ -75,7 +75,7 @@ def grant(grant_id: str = "g1", uses_left: int | None = None, **changes: object)
         "grant_id": grant_id,
         "tool_id": TOOL.id,
         "tool_digest": TOOL.digest,
-        "scope": "always",
+        "scope": "everyone",
         "created_by": PERSON,
         "created_at": 1.0,
         "uses_left": uses_left,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from toolcrib.approval.decision import Decided
+from toolcrib.approval.decision import Actor, Ballot, Decided
 from toolcrib.approval.grant import Grant
 from toolcrib.ledger.record import Head, Record
 from toolcrib.store.ledger_writer import DurableLedger
@@ -129,6 +129,12 @@ class ForwardingStore:
     def decide(self, decided: Decided) -> bool:
         return self._storage.decide(decided)
 
+    def vote(self, approval_id: str, digest: str, ballot: Ballot, *, after: Ballot | None) -> bool:
+        return self._storage.vote(approval_id, digest, ballot, after=after)
+
+    def expire(self, now: float) -> None:
+        self._storage.expire(now)
+
     def add_grant(self, grant: Grant) -> None:
         self._storage.add_grant(grant)
 
@@ -143,8 +149,8 @@ class ForwardingStore:
     def use_grant(self, grant_id: str, now: float) -> bool:
         return self._storage.use_grant(grant_id, now)
 
-    def revoke_grant(self, grant_id: str, now: float) -> bool:
-        return self._storage.revoke_grant(grant_id, now)
+    def revoke_grant(self, grant_id: str, now: float, by: Actor) -> bool:
+        return self._storage.revoke_grant(grant_id, now, by)
 
     def close(self) -> None:
         self._storage.close()

@@ -179,22 +179,22 @@ class TestGrants:
 
         assert store.use_grant("g1", 9.9)
         assert not store.use_grant("g1", 10.0)
-        assert not store.revoke_grant("g1", 10.0)
+        assert not store.revoke_grant("g1", 10.0, PERSON)
 
     def test_a_revoked_grant_is_dead(self, store: Store) -> None:
         """Revoking works once and at once."""
         store.add_grant(grant())
 
-        assert store.revoke_grant("g1", 5.0)
+        assert store.revoke_grant("g1", 5.0, PERSON)
 
-        assert not store.revoke_grant("g1", 6.0)
+        assert not store.revoke_grant("g1", 6.0, PERSON)
         assert not store.use_grant("g1", 6.0)
         assert store.grants().items[0].revoked_at == 5.0
 
     def test_an_unknown_grant_is_dead(self, store: Store) -> None:
         """What is not there permits nothing."""
         assert not store.use_grant("g1", 5.0)
-        assert not store.revoke_grant("g1", 5.0)
+        assert not store.revoke_grant("g1", 5.0, PERSON)
 
     def test_grants_of_a_session_go_with_it(self, store: Store) -> None:
         """A new session under an old name inherits no permissions."""

@@ -114,6 +114,10 @@ async def test_an_unknown_method_is_told(runtime: Runtime, method: str) -> None:
         ("tools.call", {}, "invalid"),
         ("ping", {"more": 1}, "invalid"),
         ("events.subscribe", {**ONE, "after": -1}, "invalid"),
+        # Finding 19: more than a store can count to.
+        ("events.subscribe", {**ONE, "after": 2**63}, "invalid"),
+        ("events.subscribe", {**ONE, "after": 10**20}, "invalid"),
+        ("events.list", {**ONE, "after": 10**20}, "invalid"),
         ("events.subscribe", {"session_id": "none"}, "not_found"),
         ("client.attach", {"session_id": "none"}, "not_found"),
         ("$/cancel", {"id": [1]}, "invalid"),
@@ -168,15 +172,15 @@ async def test_events_come_in_order_after_a_place(runtime: Runtime) -> None:
 async def test_a_second_subscription_takes_the_place_of_the_first(runtime: Runtime) -> None:
     """No event comes twice to one client."""
     async with wired(runtime) as wire:
-        await wire.ask("session.create", ONE)
-        await wire.ask("events.subscribe", {**ONE, "after": 1})
-        await wire.ask("events.subscribe", {**ONE, "after": 1})
+        first = (await wire.ask("session.create", ONE))["last_seq"]
+        await wire.ask("events.subscribe", {**ONE, "after": first})
+        await wire.ask("events.subscribe", {**ONE, "after": first})
         await wire.ask("tools.call", call("broken"))
         last = (await wire.ask("session.get", ONE))["last_seq"]
 
-        heard = [await wire.events("one").get() for _ in range(last - 1)]
+        heard = [await wire.events("one").get() for _ in range(last - first)]
 
-        assert [each["seq"] for each in heard] == list(range(2, last + 1))
+        assert [each["seq"] for each in heard] == list(range(first + 1, last + 1))
         await wire.ask("ping")
         assert wire.events("one").empty()
 

@@ -7,7 +7,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from toolcrib.approval.decision import Actor, Answer, ApprovalRequest, Approve, Decision, Deny
+from toolcrib.approval.decision import (
+    HOST,
+    Actor,
+    Answer,
+    ApprovalRequest,
+    Approve,
+    Authority,
+    Decision,
+    Deny,
+)
 from toolcrib.approval.grant import NewGrant
 from toolcrib.errors import InvalidDecision
 
@@ -21,6 +30,8 @@ class Reply:
     decision: Decision
     actor: Actor
     grant: NewGrant | None = None
+    authority: Authority = HOST
+    """What the actor may decide. An approver that asks many people says so for each of them."""
 
     def __post_init__(self) -> None:
         if self.grant is not None and not isinstance(self.decision, Approve):

@@ -18,6 +18,13 @@ class Caller:
     groups: frozenset[str] = frozenset()
     """The groups of the principal when it asked."""
 
+    def text(self) -> str:
+        """Who asks, for people: `alice (finance), by a model, over http`."""
+        groups = f" ({', '.join(sorted(self.groups))})" if self.groups else ""
+        way = "by a model" if self.is_model else "directly"
+        transport = f", over {self.transport}" if self.transport else ""
+        return f"{self.principal or 'this program'}{groups}, {way}{transport}"
+
 
 NOBODY: Final = Caller()
 """The process itself: a call that no principal asked for."""

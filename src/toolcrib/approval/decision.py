@@ -6,7 +6,28 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from toolcrib.approval.caller import NOBODY, Caller
+from toolcrib.errors import InvalidPolicy
 from toolcrib.tools.identity import ToolRef
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """How many different people have to approve, and from which groups. An admin counts as a
+    member of every group; no groups means every approver.
+    """
+
+    count: int = 1
+    groups: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.count, bool) or not 1 <= self.count <= MAX_APPROVERS:
+            raise InvalidPolicy(f"{self.count} approvers; write a number from 1 to {MAX_APPROVERS}")
+        if any(not group.strip() for group in self.groups):
+            raise InvalidPolicy("an empty group; write its name, or leave the groups out")
+        object.__setattr__(self, "groups", tuple(sorted(set(self.groups))))
+
+
+MAX_APPROVERS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +60,15 @@ class ApprovalRequest:
     turn: int = 0
     caller: Caller = NOBODY
     """Who asks for the call."""
+    approvers: tuple[Quorum, ...] = ()
+    """Who has to approve; each one has to be met. Empty: one approver, whoever it is."""
 
 
 ActorKind = Literal["person", "rule", "grant", "timeout"]
-GrantScope = Literal["once", "session", "always"]
+GrantScope = Literal["once", "session", "principal", "everyone"]
+"""Whose calls a grant covers: this one call, the calls of this session, those of the principal who
+asked for this call, or everybody's.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +77,22 @@ class Actor:
 
     kind: ActorKind
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """What somebody may decide: their groups, and what goes beyond one call of somebody else."""
+
+    is_admin: bool = False
+    groups: tuple[str, ...] = ()
+    may_approve_own: bool = False
+    """Whether they may approve calls that they asked for themselves."""
+
+
+HOST = Authority(is_admin=True)
+"""The program that runs the tools. It decides for others; nobody approves their own call through
+it unless it says so.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +130,23 @@ Decision = Approve | Deny | Answer | Expire
 
 
 @dataclass(frozen=True, slots=True)
+class Vote:
+    """One approval of several that a request needs, with what its actor may decide."""
+
+    actor: Actor
+    at: float
+    authority: Authority = HOST
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """The votes for one and the same approval: an edit of the arguments begins another ballot."""
+
+    approval: Approve
+    votes: tuple[Vote, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Decided:
     """A recorded decision, bound to one approval request and to the digest of the frozen call."""
 
@@ -96,3 +155,13 @@ class Decided:
     decision: Decision
     actor: Actor
     at: float
+    votes: tuple[Vote, ...] = ()
+    """Who approved and when, where a request needs several; the last vote is the actor's own. On a
+    denial, the votes that there were.
+    """
+
+
+def expired(request: ApprovalRequest, at: float) -> Decided:
+    """The clock's decision about a request whose deadline has passed."""
+    actor = Actor("timeout", "deadline")
+    return Decided(request.approval_id, request.digest, Expire(), actor, at)

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, assert_never
 
+from toolcrib.approval.authority import quorum_text
 from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.approval.duration import duration_text
 from toolcrib.tools.identity import Place
@@ -49,6 +50,8 @@ def _lines(request: ApprovalRequest) -> Iterator[str]:
     yield ""
     for name, value in _facts(request).items():
         yield f"{name:<8} {showable(value)}"
+    for change in request.changes:
+        yield f"{'changed':<8} {showable(change)}"
 
 
 def _facts(request: ApprovalRequest) -> Mapping[str, str]:
@@ -57,11 +60,14 @@ def _facts(request: ApprovalRequest) -> Mapping[str, str]:
         "tool": f"{tool.name}, version {tool.version}",
         "source": tool.source,
         "place": tool.place,
+        "asker": request.caller.text(),
         "rule": request.rule,
         "why": request.reason,
     }
     if request.metadata:
         facts["details"] = _compact(request.metadata)
+    if request.approvers:
+        facts["needs"] = " and ".join(map(quorum_text, request.approvers))
     if request.deadline is not None:
         time = duration_text(max(0.0, request.deadline - request.created_at))
         facts["expires"] = f"{time} after it was asked; then it does not run"

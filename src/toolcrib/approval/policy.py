@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
+from toolcrib.approval.authority import quorum_text
 from toolcrib.approval.duration import duration_text
 from toolcrib.approval.pattern import MISSING, resolve
 from toolcrib.approval.pattern_json import pattern_text
@@ -50,6 +51,8 @@ class Explanation:
         yield f"{verdict.effect}: {self.tool}"
         yield f"decided by: {verdict.rule}"
         yield f"because: {verdict.reason}"
+        if verdict.approvers:
+            yield f"approvers: {' and '.join(map(quorum_text, verdict.approvers))}"
         if verdict.deadline_seconds is not None:
             yield f"expires after: {duration_text(verdict.deadline_seconds)}"
         for finding in self.findings:
@@ -76,6 +79,12 @@ def _why_not(rule: Rule, subject: Subject, miss: str) -> str:
             return f"the kind is {subject.kind or 'none'}, not {rule.kind}"
         case "provider":
             return f"the provider is {subject.provider or 'none'}, not {rule.provider}"
+        case "principal":
+            asker = subject.caller.principal or "not named"
+            return f"the principal is {asker}, not {' or '.join(rule.principal)}"
+        case "group":
+            groups = ", ".join(sorted(subject.caller.groups)) or "none"
+            return f"the groups are {groups}, not {' or '.join(rule.group)}"
         case pointer:
             return _argument_miss(rule, subject, pointer)
 
@@ -136,20 +145,26 @@ class Policy:
 
     def _conclude(self, matched: Sequence[Rule], subject: Subject) -> Verdict:
         if not matched:
-            return self._with_deadline(_without_rule(self.unmatched, subject), matched)
+            return self._with_terms(_without_rule(self.unmatched, subject), matched)
         rule = min(
             matched,
             key=lambda candidate: (_STRENGTH[candidate.effect], not candidate.names_one_tool),
         )
         if rule.effect == "allow" and subject.requires_approval and not rule.names_one_tool:
-            return self._with_deadline(_shadowed(rule), matched)
-        return self._with_deadline(Verdict(rule.effect, rule.id, _reason(rule)), matched)
+            return self._with_terms(_shadowed(rule), matched)
+        return self._with_terms(Verdict(rule.effect, rule.id, _reason(rule)), matched)
 
-    def _with_deadline(self, verdict: Verdict, matched: Sequence[Rule]) -> Verdict:
+    def _with_terms(self, verdict: Verdict, matched: Sequence[Rule]) -> Verdict:
         if verdict.effect != "ask":
             return verdict
         deadlines = [rule.deadline_seconds for rule in matched if rule.deadline_seconds is not None]
-        return replace(verdict, deadline_seconds=min(deadlines, default=self.deadline_seconds))
+        # Each rule that asks is obeyed: who has to approve by one of them is not spared by another.
+        approvers = dict.fromkeys(rule.approvers for rule in matched if rule.approvers is not None)
+        return replace(
+            verdict,
+            deadline_seconds=min(deadlines, default=self.deadline_seconds),
+            approvers=tuple(approvers),
+        )
 
 
 def default_verdict(subject: Subject) -> Verdict:

@@ -11,6 +11,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from toolcrib.approval.decision import Quorum
 from toolcrib.approval.duration import read_duration
 from toolcrib.approval.pattern_json import check_key, read_patterns
 from toolcrib.approval.policy import Policy, Unmatched
@@ -21,8 +22,8 @@ from toolcrib.yaml_source import Located, read_yaml
 
 _EFFECTS: tuple[Effect, ...] = get_args(Effect)
 _FILE_KEYS = ("version", "unmatched", "deadline", "rules")
-_CONDITIONS = ("source", "place", "kind", "provider", "arguments")
-_RULE_KEYS = ("id", *_EFFECTS, *_CONDITIONS, "reason", "deadline")
+_CONDITIONS = ("source", "place", "kind", "provider", "principal", "group", "arguments")
+_RULE_KEYS = ("id", *_EFFECTS, *_CONDITIONS, "reason", "deadline", "approvers")
 _VERSION = 1
 
 Members = Mapping[str, Located]
@@ -96,7 +97,10 @@ def _rule(rule: Located, number: int, file: str) -> Iterator[Rule]:
         "place": _choice(members, "place", get_args(Place)),
         "kind": _text(members, "kind") or "*",
         "provider": _text(members, "provider") or "*",
+        "principal": _names(members, "principal"),
+        "group": _names(members, "group"),
         "arguments": _arguments(members),
+        "approvers": _approvers(members, effect),
         "reason": _text(members, "reason") or "",
         "deadline_seconds": _deadline(members, effect),
         "file": file,
@@ -143,6 +147,50 @@ def _arguments(members: Members) -> Mapping[str, Any]:
                 raise InvalidPolicy('an empty pointer; write "/" and the name of the argument')
             patterns |= read_patterns({pointer: pattern.plain()})
     return patterns
+
+
+def _names(members: Members, key: str) -> tuple[str, ...]:
+    """A name or a list of names, with wildcards."""
+    if key not in members:
+        return ()
+    node = members[key]
+    items = node.value if isinstance(node.value, tuple) else (node,)
+    with _at_line(node.line):
+        if not items:
+            raise InvalidPolicy(f"the list of {key} is empty; write names, or leave it out")
+    names: list[str] = []
+    for item in items:
+        with _at_line(item.line):
+            if not isinstance(item.value, str) or not item.value:
+                raise InvalidPolicy(f"{key} is not text; write a name, in quotes if need be")
+            names.append(item.value)
+    return tuple(names)
+
+
+def _approvers(members: Members, effect: Effect) -> Quorum | None:
+    """`2`, `finance`, `[finance, board]` or `{groups: [finance], count: 2}`."""
+    if "approvers" not in members:
+        return None
+    node = members["approvers"]
+    with _at_line(node.line):
+        if effect != "ask":
+            raise InvalidPolicy(f"approvers mean nothing for {effect}; remove them")
+        if isinstance(node.value, Mapping):
+            terms = _mapping(node, ("groups", "count"), "approvers")
+            groups = _names(terms, "groups")
+            return Quorum(_count(terms["count"]) if "count" in terms else 1, groups)
+        if isinstance(node.value, str | tuple):
+            return Quorum(groups=_names(members, "approvers"))
+        return Quorum(_count(node))
+
+
+def _count(node: Located) -> int:
+    with _at_line(node.line):
+        if type(node.value) is not int:
+            raise InvalidPolicy(
+                "approvers are a number of people, names of groups, or {groups: [...], count: 2}"
+            )
+    return node.value
 
 
 def _deadline(members: Members, effect: Effect = "ask") -> float | None:

@@ -147,6 +147,7 @@ def _about_shadows(rule: Rule, policy: Policy) -> Iterator[str]:
     for other in policy.rules:
         is_stronger = rule.effect == "allow" != other.effect
         is_blanket = not other.arguments and other.place is None
+        is_blanket = is_blanket and not (other.principal or other.group)
         is_blanket = is_blanket and {other.source, other.kind, other.provider} == {"*"}
         if is_stronger and is_blanket and other.tool in ("*", rule.tool):
             yield f'this never counts, because rule "{other.id}" says {other.effect} to all of it'

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from toolcrib.approval.caller import NOBODY, Caller
+from toolcrib.approval.decision import Quorum
 from toolcrib.approval.globs import Stance, has_wildcard, name_matches
 from toolcrib.approval.pattern import Patterns, checked_patterns, first_mismatch
 from toolcrib.errors import InvalidPolicy
@@ -59,12 +60,18 @@ class Verdict:
     rule: str
     reason: str
     deadline_seconds: float | None = None
+    approvers: tuple[Quorum, ...] = ()
+    """Who has to approve, of an `ask`; empty means one approver, whoever it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A call that meets every condition gets `effect`. A rule without an `id` is numbered by its
     policy.
+
+    `principal` and `group` are globs, of which one has to match: the name of who asks, or one of
+    their groups. Where nobody is named, an allow rule with such a condition never matches, and a
+    deny or ask rule matches by `*` alone.
     """
 
     effect: Effect
@@ -73,6 +80,9 @@ class Rule:
     place: Place | None = None
     kind: str = field(default="*", kw_only=True)
     provider: str = field(default="*", kw_only=True)
+    principal: tuple[str, ...] = field(default=(), kw_only=True)
+    group: tuple[str, ...] = field(default=(), kw_only=True)
+    approvers: Quorum | None = field(default=None, kw_only=True)
     arguments: Patterns = field(default_factory=dict[str, Any])
     id: str = ""
     reason: str = ""
@@ -90,7 +100,8 @@ class Rule:
 
     def first_miss(self, subject: Subject) -> str | None:
         """Return the first condition that `subject` fails ("tool", "source", "place", "kind",
-        "provider" or the pointer of an argument), or `None` when the rule matches.
+        "provider", "principal", "group" or the pointer of an argument), or `None` when the rule
+        matches.
         """
         if not name_matches(self.tool, subject.tool.name):
             return "tool"
@@ -102,7 +113,22 @@ class Rule:
             return "kind"
         if not _is_met(self.provider, subject.provider):
             return "provider"
+        caller = subject.caller
+        names = () if caller.principal is None else (caller.principal,)
+        if not self._speaks_of(self.principal, names):
+            return "principal"
+        if not self._speaks_of(self.group, caller.groups):
+            return "group"
         return first_mismatch(self.arguments, subject.arguments, self._stance, subject.names)
+
+    def _speaks_of(self, globs: tuple[str, ...], names: Collection[str]) -> bool:
+        """Whether one of the names meets a condition on who asks."""
+        if not globs:
+            return True
+        # Nobody is let through for a name that is not known, and nobody escapes "everybody".
+        if not names:
+            return self.effect != "allow" and "*" in globs
+        return any(name_matches(glob, name) for glob in globs for name in names)
 
     @property
     def names_one_tool(self) -> bool:
@@ -122,11 +148,18 @@ class Rule:
         for name in ("source", "kind", "provider"):
             if not getattr(self, name):
                 raise InvalidPolicy(f'an empty {name} matches no tool; write "*" for every {name}')
+        for name in ("principal", "group"):
+            if isinstance(getattr(self, name), str):
+                object.__setattr__(self, name, (getattr(self, name),))
+            if any(not glob for glob in getattr(self, name)):
+                raise InvalidPolicy(f"an empty {name} matches nobody; write a name or leave it out")
         check_id(self.id)
         object.__setattr__(self, "arguments", checked_patterns(self.arguments))
         check_deadline(self.deadline_seconds)
         if self.deadline_seconds is not None and self.effect != "ask":
             raise InvalidPolicy(f"a deadline means nothing for {self.effect}; only ask waits")
+        if self.approvers is not None and self.effect != "ask":
+            raise InvalidPolicy(f"approvers mean nothing for {self.effect}; only ask needs them")
 
 
 def _is_met(glob: str, name: str | None) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from pydantic_core import from_json, to_json
 
 from toolcrib.approval.approvers import Approver, Reply, read_reply
+from toolcrib.approval.authority import check_votes, needed
 from toolcrib.approval.caller import NOBODY
 from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Deny, Expire
 from toolcrib.approval.edit import changed_unseen, check_edit, restore_secrets
@@ -49,9 +50,9 @@ from toolcrib.tools.identity import changes_between
 from toolcrib.tools.provider_tools import kind_of, provider_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
-    from toolcrib.approval.decision import ApprovalRequest
+    from toolcrib.approval.decision import ApprovalRequest, Quorum
     from toolcrib.approval.grant import Grant
     from toolcrib.calls.call import Call
     from toolcrib.session.session import Session
@@ -114,7 +115,7 @@ class Gate:
 
     async def ask(self, call: Call, verdict: Verdict, subject: Subject) -> None:
         """Get a yes from a grant or a person, or end or suspend the call."""
-        grant = await self._take_grant(call, subject)
+        grant = await self._take_grant(call, subject, verdict.approvers)
         if grant is None:
             changes = await self._changes_since_grant(call, subject)
             await self._settle(call, await self._file(call, verdict, "waiting", changes))
@@ -125,12 +126,18 @@ class Gate:
 
     async def ask_for_handler(self, call: Call) -> None:
         """Get a yes that a handler found out it needs while it ran."""
-        await self.ask(call, ASKED_BY_TOOL, subject_of(call))
+        subject = subject_of(call)
+        await self.ask(call, self._routed(call, subject, ASKED_BY_TOOL), subject)
 
     async def ask_about_doubt(self, call: Call) -> None:
         """Ask a person, and no grant, whether a call that may have run should run again."""
         call.failure = Failure("in_doubt", IN_DOUBT.reason)
-        await self._settle(call, await self._file(call, IN_DOUBT, "in_doubt"))
+        verdict = self._routed(call, subject_of(call), IN_DOUBT)
+        await self._settle(call, await self._file(call, verdict, "in_doubt"))
+
+    def _routed(self, call: Call, subject: Subject, verdict: Verdict) -> Verdict:
+        """The verdict, with the approvers that the policy demands for such a call."""
+        return replace(verdict, approvers=self.judge(call, subject).approvers)
 
     async def ask_again(
         self,
@@ -144,12 +151,13 @@ class Gate:
         and those who decide are shown what changed.
         """
         self.refuse_denied(call, is_doubt=is_doubt)
-        verdict = self.judge(call, subject_of(call))
+        subject = subject_of(call)
+        verdict = self.judge(call, subject)
         state: OpenCallState = "waiting"
         if is_doubt:
-            verdict, state = IN_DOUBT, "in_doubt"
+            verdict, state = self._routed(call, subject, IN_DOUBT), "in_doubt"
         elif verdict.effect != "ask":
-            verdict = CHANGED
+            verdict = self._routed(call, subject, CHANGED)
         request = await self._file(call, verdict, state, changes, earlier)
         await self.go_on(call, request, None)
 
@@ -163,6 +171,7 @@ class Gate:
                 at=session.clock(),
                 call_id=call.call_id,
                 decided=decided,
+                principal=(call.caller or NOBODY).principal,
             ),
             (ApprovalUsed(decided.approval_id),),
         )
@@ -257,8 +266,8 @@ class Gate:
         call.waited += max(0.0, session.clock() - asked_at)
         if reply is not None:
             await self._record_reply(request, reply)
-        elif request.deadline is not None and session.clock() >= request.deadline:
-            await session.approvals.expire(request)
+        elif request.deadline is not None:
+            await session.approvals.expire()
         decided = await self._decision_on(request)
         if decided is not None:
             await self._obey(call, request, decided)
@@ -295,7 +304,11 @@ class Gate:
     async def _record_reply(self, request: ApprovalRequest, reply: Reply) -> None:
         try:
             await self._session.approvals.decide(
-                request.approval_id, reply.decision, by=reply.actor, grant=reply.grant
+                request.approval_id,
+                reply.decision,
+                by=reply.actor,
+                grant=reply.grant,
+                authority=reply.authority,
             )
         except InvalidDecision as error:
             # Somebody else was faster, or the edit does not fit: the filed decision, if there is
@@ -330,12 +343,14 @@ class Gate:
         # Before it is used up: a decision on another call than this one lets nothing run.
         _check_digest(call, decided)
         _check_edit(request, decided)
+        _check_votes(request, decided)
         await session.record(
             ApprovalDecided(
                 session_id=session.session_id,
                 at=session.clock(),
                 call_id=call.call_id,
                 decided=decided,
+                principal=(call.caller or NOBODY).principal,
             ),
             (
                 ApprovalUsed(request.approval_id),
@@ -393,28 +408,33 @@ class Gate:
         The answer is filed before the call runs, so that nobody can deny it in vain meanwhile.
         """
         session = self._session
-        now = session.clock()
-        if request.deadline is not None and now >= request.deadline:
+        if request.deadline is not None and session.clock() >= request.deadline:
             return None
-        grant = await self._take_grant(call, subject_of(call))
+        grant = await self._take_grant(call, subject_of(call), request.approvers)
         if grant is None:
             return None
         actor = Actor("grant", grant.grant_id)
-        decided = Decided(request.approval_id, request.digest, Approve(), actor, now)
+        decided = Decided(request.approval_id, request.digest, Approve(), actor, session.clock())
         if not await ask_store(session.store, session.store.decide, decided):
             return await self._decision_on(request)
         await session.approvals.note_use(grant, call.call_id)
         return decided
 
-    async def _take_grant(self, call: Call, subject: Subject) -> Grant | None:
+    async def _take_grant(
+        self, call: Call, subject: Subject, approvers: Sequence[Quorum]
+    ) -> Grant | None:
         """Take one use of a grant that covers the call, if there is one."""
         session = self._session
+        if needed(approvers) > 1:
+            return None
+        await session.approvals.expire()
         now = session.clock()
         live = await ask_store(session.store, self._grants_of, subject.tool.id)
         for grant in live:
-            if not grant.covers(
+            is_covered = grant.meets(approvers) and grant.covers(
                 subject, session_id=session.session_id, now=now, call_id=call.call_id
-            ):
+            )
+            if not is_covered:
                 continue
             # The store decides: another process may have taken the last use since the listing.
             if await ask_store(session.store, session.store.use_grant, grant.grant_id, now):
@@ -427,7 +447,9 @@ class Gate:
         now = session.clock()
         for grant in await ask_store(session.store, self._grants_of, subject.tool.id):
             earlier = replace(subject, tool=replace(subject.tool, digest=grant.tool_digest))
-            if grant.covers(earlier, session_id=session.session_id, now=now, call_id=call.call_id):
+            if earlier != subject and grant.covers(
+                earlier, session_id=session.session_id, now=now, call_id=call.call_id
+            ):
                 given = datetime.fromtimestamp(grant.created_at, UTC).strftime("%Y-%m-%d %H:%M")
                 mention = f"a grant by {grant.created_by.name} of {given} covered the earlier tool"
                 return (mention, *changes_between(grant.tool_parts, call.tool.identity.parts))
@@ -473,6 +495,14 @@ def _check_edit(request: ApprovalRequest, decided: Decided) -> None:
         check_edit(request, edited)
     except InvalidDecision as error:
         raise CallEnded("invalid_arguments", f"The call was not run: {error}.") from None
+
+
+def _check_votes(request: ApprovalRequest, decided: Decided) -> None:
+    """End a call that fewer people approved than have to: other processes may file anything."""
+    try:
+        check_votes(request, decided)
+    except InvalidDecision as error:
+        raise CallEnded("unavailable", f"The call was not run: {error}.") from None
 
 
 def _is_being_cancelled() -> bool:

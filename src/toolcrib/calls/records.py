@@ -8,9 +8,10 @@ JSON for the ledger, both from the same facts.
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.approval.caller import NOBODY
+from toolcrib.approval.caller import NOBODY, Caller
 from toolcrib.calls.call import calls_of
 from toolcrib.calls.digest import digest
 from toolcrib.calls.redaction import has_secrets, scrub, shown_arguments, shown_value
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 def build_started(call: Call) -> CallStarted:
     """The event that the handler is about to run."""
     assert call.started_at is not None
+    caller = call.caller or NOBODY
     return CallStarted(
         session_id=call.session.session_id,
         at=call.started_at,
@@ -43,13 +45,25 @@ def build_started(call: Call) -> CallStarted:
         tool=call.tool.ref,
         arguments_digest=digest(call),
         attempt=call.attempt,
+        principal=caller.principal,
+        groups=tuple(sorted(caller.groups)),
     )
 
 
 def encode_started(call: Call) -> bytes:
     """The same event as a payload; the tool's reference is JSON already."""
-    facts = b'{"tool":%b,"arguments_digest":"%b","attempt":%d}'
-    return facts % (call.tool.ref_json, digest(call).encode(), call.attempt)
+    facts = b'{"tool":%b,"arguments_digest":"%b","attempt":%d%b}'
+    asker = b"" if call.caller is None else _asker_json(call.caller)
+    return facts % (call.tool.ref_json, digest(call).encode(), call.attempt, asker)
+
+
+@lru_cache(maxsize=256)
+def _asker_json(caller: Caller) -> bytes:
+    """The principal and its groups, behind other facts of an event."""
+    if caller.principal is None:
+        return b""
+    facts = {"principal": caller.principal, "groups": sorted(caller.groups)}
+    return b"," + encode_facts(facts)[1:-1]
 
 
 def build_invoked(call: Call) -> ToolInvoked:
@@ -142,11 +156,17 @@ def record_start(call: Call) -> Awaitable[None] | None:
     # In memory only calls that were asked about lie beside the ledger, because nobody else could
     # take the others up.
     if call.approval_id is not None or ledger.is_durable or call.attempt > 1:
-        return session.record(build_started(call), (CallOpened(open_call(call, "started")),))
+        opened = CallOpened(open_call(call, "started"), must_survive=_has_effects(call))
+        return session.record(build_started(call), (opened,))
     if session.is_heard:
         return session.record(build_started(call))
     ledger.append((CallStarted.kind, call.started_at, call.call_id, encode_started, call))
     return None
+
+
+def _has_effects(call: Call) -> bool:
+    """Whether to run the call again, because nobody knows that it ran, might do harm."""
+    return not (call.tool.tool.is_idempotent or call.tool.tool.is_read_only)
 
 
 def settle_start(call: Call) -> None:

@@ -71,6 +71,7 @@ def request_for(
         parent_call_id=call.parent_call_id,
         turn=call.turn,
         caller=call.caller or NOBODY,
+        approvers=verdict.approvers,
     )
 
 

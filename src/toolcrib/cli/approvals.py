@@ -7,6 +7,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from toolcrib.approval.authority import quorum_text
+from toolcrib.approval.caller import Caller
+from toolcrib.approval.decision import Quorum
+from toolcrib.approval.duration import read_duration
 from toolcrib.cli.arguments import read_arguments
 from toolcrib.cli.output import show, show_json, show_note
 from toolcrib.cli.service import (
@@ -18,10 +22,14 @@ from toolcrib.cli.service import (
     open_service,
 )
 from toolcrib.cli.store_options import AnySession, By, Json, time_text
-from toolcrib.errors import Refused
+from toolcrib.errors import InvalidPolicy, Refused
 
 app = typer.Typer(help="List approval requests, and decide them.", no_args_is_help=True)
 
+GrantOption = Annotated[
+    Literal["session", "principal", "everyone"] | None,
+    typer.Option("--grant", help="Do not ask again for such calls, of whom."),
+]
 ApprovalId = Annotated[str, typer.Argument(metavar="APPROVAL", help="The request, as listed.")]
 
 
@@ -47,7 +55,10 @@ def list_command(
     for request in requests:
         identity = [request["approval_id"], request["state"], request["tool"]]
         created = time_text(request["created_at"])
-        show(" ".join([*identity, created, _compact(request["arguments"])]))
+        asker = f"by={request['caller']['principal'] or '-'}"
+        votes = _votes_text(request)
+        facts = [*identity, created, asker, *([f"votes={votes}"] if votes else [])]
+        show(" ".join([*facts, _compact(request["arguments"])]))
 
 
 @app.command("show")
@@ -65,7 +76,7 @@ def show_command(
     with open_service(store, url, token_file) as service:
         request = _ask(service, "approvals.get", {"approval_id": approval})
         if isinstance(service, RuntimeConnection):
-            request |= _decision(service, approval)
+            request |= _tool_facts(service, approval)
     if json:
         show_json(request)
         return
@@ -77,25 +88,75 @@ def show_command(
 def approve(
     approval: ApprovalId,
     store: OptionalStore = None,
+    edit: Annotated[
+        str | None, typer.Option("--edit", help="Other arguments for the call: a JSON object.")
+    ] = None,
+    grant: GrantOption = None,
     arguments: Annotated[
-        str | None, typer.Option("--arguments", help="Other arguments for the call: a JSON object.")
+        str | None,
+        typer.Option("--arguments", help="With --grant: patterns by pointer, a JSON object."),
     ] = None,
-    grant: Annotated[
-        Literal["session", "always"] | None,
-        typer.Option("--grant", help="Do not ask again for this tool; needs an open session."),
+    expires: Annotated[
+        str | None, typer.Option("--expires", help="With --grant: 30m, 8h, 7d.")
     ] = None,
+    uses: Annotated[
+        int | None, typer.Option("--uses", help="With --grant: how many calls.")
+    ] = None,
+    unlimited: Annotated[
+        bool, typer.Option("--unlimited", help="With --grant: no limits, which takes an admin.")
+    ] = False,
+    preview: Annotated[
+        bool,
+        typer.Option(
+            "--preview", help="Show which past calls --grant would cover; decide nothing."
+        ),
+    ] = False,
     by: By = None,
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
     """Approve a call, as it is or with other arguments.
 
-    Example: toolcrib approvals approve apr_1 --store crib.sqlite3
+    --grant also allows later calls of the tool: of the session, of the principal who asked, or of
+    everyone.
+
+    Example: toolcrib approvals approve apr_1 --store crib.sqlite3 --grant principal
+    --arguments '{"/path": {"glob": "src/**"}}' --expires 7d
     """
-    edited = None if arguments is None else read_arguments(arguments)
-    params = {"approval_id": approval, "decision": "approve", "arguments": edited, "grant": grant}
+    terms = _grant_terms(grant, arguments, expires, uses, unlimited)
+    if preview and terms is None:
+        raise typer.BadParameter("--preview shows what a grant would cover; name one with --grant")
+    edited = None if edit is None else read_arguments(edit)
     with open_service(store, url, token_file, by=by) as service:
-        _report("approved", _ask(service, "approvals.decide", params))
+        if preview:
+            _show_preview(
+                _ask(service, "grants.preview", {"approval_id": approval, "grant": terms})
+            )
+            return
+        params = {"approval_id": approval, "decision": "approve", "arguments": edited}
+        _report("approved", _ask(service, "approvals.decide", {**params, "grant": terms}))
+
+
+@app.command()
+def answer(
+    approval: ApprovalId,
+    value: Annotated[str, typer.Argument(metavar="JSON", help="What replaces the result.")],
+    store: OptionalStore = None,
+    by: By = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Answer in the tool's place: the call does not run, and JSON is its result.
+
+    Example: toolcrib approvals answer apr_1 '{"order": "PO-9"}' --store crib.sqlite3
+    """
+    try:
+        result = json_text.loads(value)
+    except ValueError as error:
+        raise typer.BadParameter(f"the answer is not JSON: {error}") from None
+    with open_service(store, url, token_file, by=by) as service:
+        params = {"approval_id": approval, "decision": "answer", "value": result}
+        _report("answered", _ask(service, "approvals.decide", params))
 
 
 @app.command()
@@ -125,24 +186,76 @@ def _ask(service: ServiceConnection, operation: str, params: dict[str, Any]) -> 
         raise Refused("not_found", f"{refused}; see `toolcrib approvals list --all`") from None
 
 
-def _decision(service: RuntimeConnection, approval: str) -> dict[str, Any]:
-    """Facts that only the store has: the decision, and the tool's version, source and place."""
+def _tool_facts(service: RuntimeConnection, approval: str) -> dict[str, Any]:
+    """Facts that only the store has: the tool's version, source and place."""
     filed = service.store.approval(approval)
     if filed is None:
         return {}
-    tool, decided = filed.request.tool, filed.decided
+    tool = filed.request.tool
+    return {"tool_version": tool.version, "tool_source": tool.source, "place": tool.place}
+
+
+def _grant_terms(
+    scope: str | None,
+    arguments: str | None,
+    expires: str | None,
+    uses: int | None,
+    unlimited: bool,
+) -> dict[str, Any] | None:
+    if scope is None:
+        if arguments is not None:
+            raise typer.BadParameter(
+                "--arguments are the patterns of a --grant; change the call's own with --edit"
+            )
+        if expires is not None or uses is not None or unlimited:
+            raise typer.BadParameter("--expires, --uses and --unlimited limit a --grant; name one")
+        return None
+    try:
+        lifetime = None if expires is None else read_duration(expires)
+    except InvalidPolicy as error:
+        raise typer.BadParameter(f"--expires: {error}") from None
     return {
-        "tool_version": tool.version,
-        "tool_source": tool.source,
-        "place": tool.place,
-        "decision": None if decided is None else decided.decision.kind,
-        "decided_at": None if decided is None else decided.at,
+        "scope": scope,
+        "arguments": {} if arguments is None else read_arguments(arguments),
+        "expires_in_seconds": lifetime,
+        "uses": uses,
+        "unlimited": unlimited,
     }
 
 
-def _report(verb: Literal["approved", "denied"], decided: dict[str, Any]) -> None:
+def _show_preview(preview: dict[str, Any]) -> None:
+    for call in preview["covered"]:
+        facts = [time_text(call["at"]), f"by={call['principal'] or '-'}", call["session_id"]]
+        show(" ".join([*facts, call["call_id"], _compact(call["arguments"])]))
+    if preview["covers_request"] is False:
+        show_note("the grant would not cover this very call", "yellow")
+    for pointer in preview["unknown_arguments"]:
+        show_note(f"the tool has no argument {pointer}; such a grant covers nothing", "yellow")
+    counts = f"{preview['covered_count']} of {preview['looked_at']}"
+    show_note(f"it would have covered {counts} past calls; nothing is decided")
+
+
+def _report(verb: Literal["approved", "denied", "answered"], decided: dict[str, Any]) -> None:
     request = f"{decided['tool']} ({decided['approval_id']})"
+    if decided["state"] == "pending":
+        show_note(f"{verb} {request}; it waits for more approvers: {_votes_text(decided)}")
+        return
     show_note(f"{verb} {request} as {decided['decided_by']}")
+
+
+def _votes_text(request: dict[str, Any]) -> str:
+    """The votes that there are and those that a request needs: `1/2 (ada)`."""
+    needed = max((quorum["count"] for quorum in request["approvers"]), default=1)
+    votes = [vote["by"] for vote in request["votes"]]
+    if needed < 2:
+        return ""
+    return f"{len(votes)}/{needed}" + (f" ({', '.join(votes)})" if votes else "")
+
+
+def _asker_text(caller: dict[str, Any]) -> str:
+    return Caller(
+        caller["principal"], caller["transport"], caller["is_model"], frozenset(caller["groups"])
+    ).text()
 
 
 def _facts(request: dict[str, Any]) -> list[tuple[str, str]]:
@@ -153,18 +266,24 @@ def _facts(request: dict[str, Any]) -> list[tuple[str, str]]:
         ("call", request["call_id"]),
         ("tool", _tool_text(request)),
         ("arguments", _compact(request["arguments"])),
+        ("asked by", _asker_text(request["caller"])),
         ("rule", request["rule"]),
         ("reason", request["reason"]),
         ("asked", time_text(request["created_at"])),
+        *(("changed", change) for change in request["changes"]),
     ]
     if request["metadata"]:
         facts.append(("details", _compact(request["metadata"])))
     if request["deadline"] is not None:
         facts.append(("deadline", time_text(request["deadline"])))
+    for quorum in request["approvers"]:
+        facts.append(("approvers", quorum_text(Quorum(quorum["count"], tuple(quorum["groups"])))))
+    for vote in request["votes"]:
+        facts.append(("vote", f"{vote['by']} at {time_text(vote['at'])}"))
+    if request["edited_arguments"] is not None:
+        facts.append(("edited", _compact(request["edited_arguments"])))
     if request["decided_by"] is not None:
-        facts.append(
-            ("decided", f"{request.get('decision') or ''} by {request['decided_by']}".strip())
-        )
+        facts.append(("decided", f"{request['decision']} by {request['decided_by']}"))
     return facts
 
 

@@ -24,13 +24,13 @@ ApproveOption = Annotated[
 _DENIED: Final = "This command denies every call that needs approval."
 
 
-def approver_for(mode: ApproveMode) -> Approver | None:
+def approver_for(mode: ApproveMode, *, has_store: bool) -> Approver | None:
     """The approver of a mode. Without a terminal, `ask` leaves the request in the store."""
     from toolcrib.approval.approvers import CallbackApprover
 
     match mode:
         case "ask":
-            return _person() if is_terminal() else None
+            return _person(has_store) if is_terminal() else None
         case "deny":
             return CallbackApprover(_deny)
         case "policy":
@@ -43,10 +43,10 @@ def is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _person() -> Approver:
+def _person(has_store: bool) -> Approver:
     from toolcrib.approval.terminal import TerminalApprover
 
-    return TerminalApprover()
+    return TerminalApprover(is_durable=has_store)
 
 
 def _deny(request: ApprovalRequest) -> Reply:

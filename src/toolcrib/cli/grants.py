@@ -1,8 +1,8 @@
-"""`toolcrib grants`: list and revoke grants."""
+"""`toolcrib grants`: list, show and revoke grants."""
 
 from __future__ import annotations
 
-import time
+import json as json_text
 from typing import Annotated, Any, Final
 
 import typer
@@ -21,6 +21,8 @@ from toolcrib.errors import Refused
 
 app = typer.Typer(help="List grants, and revoke them.", no_args_is_help=True)
 
+GrantId = Annotated[str, typer.Argument(metavar="GRANT", help="The grant, as listed.")]
+
 OPERATOR: Final = "operator"
 """The session whose ledger records a revocation when no other ledger can be written."""
 
@@ -37,20 +39,40 @@ def list_command(
 
     Example: toolcrib grants list --store crib.sqlite3
     """
-    now = time.time()
     with open_service(store, url, token_file) as service:
         listed: list[dict[str, Any]] = service.ask("grants.list")["grants"]
-    grants = [grant for grant in listed if is_all or _is_live(grant, now)]
+    grants = [grant for grant in listed if is_all or grant["is_live"]]
     if json:
         show_json(grants)
         return
     for grant in grants:
-        show(_line(grant, now))
+        show(_line(grant))
+
+
+@app.command("show")
+def show_command(
+    grant: GrantId,
+    store: OptionalStore = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Print everything about one grant.
+
+    Example: toolcrib grants show grant_1 --store crib.sqlite3
+    """
+    with open_service(store, url, token_file) as service:
+        facts: dict[str, Any] = service.ask("grants.get", {"grant_id": grant})
+    if json:
+        show_json(facts)
+        return
+    for name, value in _facts(facts):
+        show(f"{name + ':':<10} {value}")
 
 
 @app.command()
 def revoke(
-    grant: Annotated[str, typer.Argument(metavar="GRANT", help="The grant, as listed.")],
+    grant: GrantId,
     store: OptionalStore = None,
     by: By = None,
     url: Url = None,
@@ -63,7 +85,7 @@ def revoke(
     with open_service(store, url, token_file, by=by) as service:
         listed: list[dict[str, Any]] = service.ask("grants.list")["grants"]
         matches = [facts for facts in listed if facts["grant_id"] == grant]
-        if not matches or not _is_live(matches[0], time.time()):
+        if not matches or not matches[0]["is_live"]:
             fail(f"there is no live grant {grant!r}; see `toolcrib grants list`")
         if isinstance(service, RuntimeConnection):
             _open_ledger(service, matches[0]["session_id"])
@@ -89,20 +111,53 @@ def _open_ledger(service: ServiceConnection, session_id: str | None) -> None:
     show_note("no ledger can be written now; the revocation is not recorded", "yellow")
 
 
-def _is_live(grant: dict[str, Any], now: float) -> bool:
-    is_expired = grant["expires_at"] is not None and now >= grant["expires_at"]
-    is_spent = grant["uses_left"] is not None and grant["uses_left"] <= 0
-    return not (grant["is_revoked"] or is_expired or is_spent)
+def _state(grant: dict[str, Any]) -> str:
+    if grant["is_live"]:
+        return "live"
+    if grant["is_revoked"]:
+        return "revoked"
+    return "expired" if grant["is_expired"] else "used"
 
 
-def _line(grant: dict[str, Any], now: float) -> str:
-    state = "live" if _is_live(grant, now) else "dead"
-    facts = [grant["grant_id"], state, grant["tool"], grant["scope"]]
-    if grant["session_id"] is not None:
-        facts.append(f"session={grant['session_id']}")
+def _whose(grant: dict[str, Any]) -> str:
+    """Whose calls the grant covers."""
+    match grant["scope"]:
+        case "principal":
+            return f"principal={grant['principal']}"
+        case "session" | "once":
+            return f"session={grant['session_id']}"
+        case scope:
+            return scope
+
+
+def _line(grant: dict[str, Any]) -> str:
+    facts = [grant["grant_id"], _state(grant), grant["tool"], _whose(grant)]
+    if grant["arguments"]:
+        facts.append(f"arguments={_compact(grant['arguments'])}")
     if grant["uses_left"] is not None:
         facts.append(f"uses_left={grant['uses_left']}")
     if grant["expires_at"] is not None:
         facts.append(f"expires={time_text(grant['expires_at'])}")
     facts.append(f"by={grant['created_by']}")
     return " ".join(facts)
+
+
+def _facts(grant: dict[str, Any]) -> list[tuple[str, str]]:
+    expires_at, uses_left = grant["expires_at"], grant["uses_left"]
+    facts = [
+        ("grant", grant["grant_id"]),
+        ("state", _state(grant)),
+        ("tool", grant["tool"]),
+        ("covers", _whose(grant)),
+        ("arguments", _compact(grant["arguments"]) if grant["arguments"] else "any"),
+        ("uses left", "unlimited" if uses_left is None else str(uses_left)),
+        ("expires", "never" if expires_at is None else time_text(expires_at)),
+        ("given by", f"{grant['created_by']} at {time_text(grant['created_at'])}"),
+    ]
+    if grant["is_revoked"]:
+        facts.append(("revoked", f"by {grant['revoked_by']} at {time_text(grant['revoked_at'])}"))
+    return facts
+
+
+def _compact(value: Any) -> str:
+    return json_text.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from toolcrib.approval.caller import Caller
 from toolcrib.approval.policy import Policy
 from toolcrib.approval.policy_file import load_policy
 from toolcrib.approval.policy_lint import (
@@ -102,6 +103,12 @@ def explain(
     provider: Annotated[
         str | None, typer.Option("--provider", help="Whose capability it is.")
     ] = None,
+    principal: Annotated[
+        str | None, typer.Option("--principal", help="Who asks; else nobody is named.")
+    ] = None,
+    group: Annotated[
+        list[str] | None, typer.Option("--group", help="A group of theirs; may be repeated.")
+    ] = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="The tool changes nothing.")
     ] = False,
@@ -121,6 +128,7 @@ def explain(
         requires_approval=requires_approval,
         kind=kind,
         provider=provider,
+        caller=Caller(principal, groups=frozenset(group or ())),
     )
     explanation = _load(file).explain(subject)
     if json:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import typer
@@ -13,8 +15,25 @@ _DENIALS: Final = ("denied", "not_permitted")
 """The failures by a person's and by a policy's denial."""
 
 
+@dataclass(frozen=True, slots=True)
+class RequestPlace:
+    """Where a request waits: the options that name it to a command, and who decides there."""
+
+    options: str
+    who: str
+
+
+def place_of(store: Path | None, url: str | None, token_file: Path | None) -> RequestPlace | None:
+    """Where the requests of a command wait: on its server, in its store, or nowhere."""
+    if url is not None:
+        # On a server the caller may not be allowed to approve, and hardly ever its own calls.
+        token = " --token-file FILE" if token_file is not None else ""
+        return RequestPlace(f"--url {url}{token}", "Somebody who may approve it decides")
+    return RequestPlace(f"--store {store}", "Decide") if store is not None else None
+
+
 def finish_call(
-    result: Mapping[str, Any], session_id: str, where: str | None, *, json: bool
+    result: Mapping[str, Any], session_id: str, place: RequestPlace | None, *, json: bool
 ) -> None:
     """Print the result of a call, and exit with its status unless that is 0."""
     if json:
@@ -23,7 +42,7 @@ def finish_call(
         show_text(result["text"])
     status = status_of(result)
     if status is Exit.WAITING:
-        show_note(_how_to_continue(result, session_id, where), "yellow")
+        show_note(_how_to_continue(result, session_id, place), "yellow")
     elif status is not Exit.OK:
         show_note(f"{result['tool']}: {_kind(result) or 'failed'}: {result['text']}", "red")
     if status is not Exit.OK:
@@ -46,19 +65,19 @@ def _kind(result: Mapping[str, Any]) -> str | None:
     return None if failure is None else failure["kind"]
 
 
-def _how_to_continue(result: Mapping[str, Any], session_id: str, where: str | None) -> str:
+def _how_to_continue(result: Mapping[str, Any], session_id: str, place: RequestPlace | None) -> str:
     approval, tool = result["approval_id"], result["tool"]
     waiting = f"{tool} waits for approval {approval}."
-    if where is None:
+    if place is None:
         return f"{waiting} Nobody can decide it: call again with --store FILE, or at a terminal."
     return (
-        f"{waiting} Decide with:\n  toolcrib approvals approve {approval} {where}\n"
+        f"{waiting} {place.who} with:\n  toolcrib approvals approve {approval} {place.options}\n"
         f"then repeat this command with: --session {session_id} --call-id {result['call_id']}"
     )
 
 
 def finish_prompt(
-    result: Mapping[str, Any], where: str | None, *, json: bool, is_shown: bool = False
+    result: Mapping[str, Any], place: RequestPlace | None, *, json: bool, is_shown: bool = False
 ) -> None:
     """Print the answer of a prompt unless it was streamed, and exit with its status unless that
     is 0.
@@ -69,7 +88,7 @@ def finish_prompt(
         show_text(result["text"])
     status = prompt_status(result)
     if status is Exit.WAITING:
-        show_note(_how_to_resume(result, where), "yellow")
+        show_note(_how_to_resume(result, place), "yellow")
     elif status is not Exit.OK:
         show_note(
             f"the prompt {result['status']}: {result['error'] or 'no reason is recorded'}", "red"
@@ -89,12 +108,13 @@ def prompt_status(result: Mapping[str, Any]) -> Exit:
             return Exit.FAILED
 
 
-def _how_to_resume(result: Mapping[str, Any], where: str | None) -> str:
+def _how_to_resume(result: Mapping[str, Any], place: RequestPlace | None) -> str:
     waiting = f"the prompt waits for approval of {', '.join(result['pending'])}."
-    if where is None:
+    if place is None:
         return f"{waiting} Nobody can decide it: run again with --store FILE, or at a terminal."
-    commands = [f"\n  toolcrib approvals approve {name} {where}" for name in result["pending"]]
+    names = result["pending"]
+    commands = [f"\n  toolcrib approvals approve {name} {place.options}" for name in names]
     return (
-        f"{waiting} Decide with:{''.join(commands)}\n"
-        f"then resume with: toolcrib sessions resume {result['session_id']} {where} ..."
+        f"{waiting} {place.who} with:{''.join(commands)}\n"
+        f"then resume with: toolcrib sessions resume {result['session_id']} {place.options} ..."
     )

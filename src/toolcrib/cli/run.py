@@ -11,7 +11,7 @@ import typer
 from toolcrib.cli.approver import ApproveOption, approver_for, is_terminal
 from toolcrib.cli.chat import ChatSession, EventScreen, chat
 from toolcrib.cli.output import redirected_stdout
-from toolcrib.cli.results import finish_prompt
+from toolcrib.cli.results import finish_prompt, place_of
 from toolcrib.cli.runtime_options import (
     HOST_OPTIONS,
     RuntimeOptions,
@@ -52,7 +52,11 @@ def run(
     """
     if options.adapter is None:
         raise typer.BadParameter("no model: name an adapter with --adapter MODULE:NAME")
-    options = replace(options, approver=approver_for(approve), drain_seconds=0.0)
+    options = replace(
+        options,
+        approver=approver_for(approve, has_store=options.store is not None),
+        drain_seconds=0.0,
+    )
     text = prompt if prompt is not None else _from_stdin()
     if text is None:
         if json:
@@ -68,7 +72,7 @@ def run(
             options, _with_session(session, lambda chat_session: chat_session.answer(text, screen))
         )
     store = options.store
-    finish_prompt(result, f"--store {store}" if store else None, json=json, is_shown=True)
+    finish_prompt(result, place_of(store, None, None), json=json, is_shown=True)
 
 
 def _from_stdin() -> str | None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.host_tools.reload import Reload
     from toolcrib.mcp_client.config import McpServerConfig
+    from toolcrib.runtime.ownership import CallerChoices
+    from toolcrib.runtime.quotas import PrincipalLimits
     from toolcrib.runtime.runtime import Runtime
 
 
@@ -140,6 +142,10 @@ Instructions = Annotated[
         "--instructions", metavar="TEXT", help="Instructions for the model before each prompt."
     ),
 ]
+ApproveOwnCalls = Annotated[
+    bool,
+    typer.Option("--approve-own-calls", help="Let approvers approve calls that they asked for."),
+]
 AllowEgress = Annotated[
     list[str] | None,
     typer.Option(
@@ -147,6 +153,54 @@ AllowEgress = Annotated[
         metavar="HOST|NETWORK",
         help="An internal host, HOST:PORT or network (10.0.0.0/8) that callers may name as an "
         "address; may be repeated.",
+    ),
+]
+AllowCwd = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--allow-cwd",
+        metavar="ROOT",
+        help="A directory within which callers may choose the cwd of their sessions; may be "
+        "repeated.",
+    ),
+]
+AllowEnv = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-env",
+        metavar="NAME",
+        help="A variable that callers may set in their sessions; may be repeated.",
+    ),
+]
+MaxCalls = Annotated[
+    int | None,
+    typer.Option(
+        "--max-calls", metavar="N", min=1, help="Calls of one principal that may run at once."
+    ),
+]
+CallRate = Annotated[
+    int | None,
+    typer.Option(
+        "--max-calls-per-minute", metavar="N", min=1, help="Calls of one principal in a minute."
+    ),
+]
+MaxOpenSessions = Annotated[
+    int | None,
+    typer.Option("--max-open-sessions", metavar="N", min=1, help="Open sessions of one principal."),
+]
+MaxBytes = Annotated[
+    int | None,
+    typer.Option(
+        "--max-bytes-per-day", metavar="N", min=1, help="Bytes that one principal sends in a day."
+    ),
+]
+IdleSeconds = Annotated[
+    float | None,
+    typer.Option(
+        "--idle-seconds",
+        metavar="SECONDS",
+        min=1,
+        help="Let go of a session that nobody has used for so long; it comes back when needed.",
     ),
 ]
 ReloadOption = Annotated[
@@ -167,7 +221,15 @@ class RuntimeOptions:
     adapter: str | None = None
     instructions: str = ""
     allow_egress: Sequence[str] | None = None
+    allow_cwd: Sequence[Path] | None = None
+    allow_env: Sequence[str] | None = None
+    max_calls: int | None = None
+    max_calls_per_minute: int | None = None
+    max_open_sessions: int | None = None
+    max_bytes_per_day: int | None = None
+    idle_seconds: float | None = None
     reload: bool = False
+    approve_own_calls: bool = False
     approver: Approver | None = None
     """Who decides while a call waits; None leaves the request in the store."""
     drain_seconds: float | None = None
@@ -194,7 +256,15 @@ _OPTIONS: Final[Mapping[str, tuple[Any, object]]] = {
     "adapter": (AdapterName, None),
     "instructions": (Instructions, ""),
     "allow_egress": (AllowEgress, None),
+    "allow_cwd": (AllowCwd, None),
+    "allow_env": (AllowEnv, None),
+    "max_calls": (MaxCalls, None),
+    "max_calls_per_minute": (CallRate, None),
+    "max_open_sessions": (MaxOpenSessions, None),
+    "max_bytes_per_day": (MaxBytes, None),
+    "idle_seconds": (IdleSeconds, None),
     "reload": (ReloadOption, False),
+    "approve_own_calls": (ApproveOwnCalls, False),
 }
 """The type and the default of each shared option."""
 
@@ -202,6 +272,16 @@ TOOL_OPTIONS: Final = ("host_tools", "host_tools_module", "plugins")
 """The options that name the tools of a runtime."""
 HOST_OPTIONS: Final = (*TOOL_OPTIONS, "store", "policy", "expect_tool")
 """The options of a runtime without a model."""
+CALLER_OPTIONS: Final = (
+    "allow_cwd",
+    "allow_env",
+    "max_calls",
+    "max_calls_per_minute",
+    "max_open_sessions",
+    "max_bytes_per_day",
+    "idle_seconds",
+)
+"""The options about what callers may choose and take."""
 
 
 def takes_runtime_options(
@@ -316,13 +396,37 @@ def _runtime(
         adapter=adapter,
         instructions=options.instructions,
         approver=options.approver,
+        approve_own_calls=options.approve_own_calls,
         egress=EgressPolicy.of(options.allow_egress or ()),
+        callers_choose=_caller_choices(options),
+        principal_limits=_principal_limits(options),
         # Last, so that no error after it leaves it open.
         store=None if options.store is None else SqliteStore(options.store),
     )
     if options.drain_seconds is not None:
         config = replace(config, drain_seconds=options.drain_seconds)
+    if options.idle_seconds is not None:
+        config = replace(config, idle_seconds=options.idle_seconds)
     return create_runtime(config)
+
+
+def _caller_choices(options: RuntimeOptions) -> CallerChoices:
+    from toolcrib.runtime.ownership import CallerChoices
+
+    roots = [str(root.absolute()) for root in options.allow_cwd or ()]
+    return CallerChoices(roots=roots, variables=options.allow_env or ())
+
+
+def _principal_limits(options: RuntimeOptions) -> PrincipalLimits:
+    from toolcrib.runtime.quotas import PrincipalLimits
+
+    limits = {
+        "concurrent_calls": options.max_calls,
+        "calls_per_minute": options.max_calls_per_minute,
+        "open_sessions": options.max_open_sessions,
+        "payload_bytes_per_day": options.max_bytes_per_day,
+    }
+    return PrincipalLimits(**{name: most for name, most in limits.items() if most is not None})
 
 
 def _adapter(place: str) -> Any:

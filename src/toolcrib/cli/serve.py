@@ -18,6 +18,7 @@ from toolcrib.cli.http_options import (
 )
 from toolcrib.cli.output import require_extra
 from toolcrib.cli.runtime_options import (
+    CALLER_OPTIONS,
     HOST_OPTIONS,
     RuntimeOptions,
     run_hosted,
@@ -26,7 +27,15 @@ from toolcrib.cli.runtime_options import (
 from toolcrib.transports.mcp.options import McpOptions
 
 
-@takes_runtime_options(*HOST_OPTIONS, "adapter", "instructions", "allow_egress", "reload")
+@takes_runtime_options(
+    *HOST_OPTIONS,
+    "adapter",
+    "instructions",
+    "allow_egress",
+    *CALLER_OPTIONS,
+    "reload",
+    "approve_own_calls",
+)
 @takes_access_options()
 def serve(
     options: RuntimeOptions,
@@ -67,7 +76,7 @@ def _serve_stdio(options: RuntimeOptions) -> None:
     run_hosted(options, lambda runtime: serve_stdio(runtime, pipes))
 
 
-@takes_runtime_options(*HOST_OPTIONS, "reload")
+@takes_runtime_options(*HOST_OPTIONS, *CALLER_OPTIONS, "reload", "approve_own_calls")
 def mcp(
     options: RuntimeOptions,
     session: Annotated[
@@ -89,7 +98,7 @@ def mcp(
     run_hosted(options, lambda runtime: McpServer(runtime, mcp_options).serve_stdio(pipes))
 
 
-@takes_runtime_options(*HOST_OPTIONS, "adapter", "reload")
+@takes_runtime_options(*HOST_OPTIONS, "adapter", *CALLER_OPTIONS, "reload")
 def acp(options: RuntimeOptions) -> None:
     """Serve an editor that speaks the Agent Client Protocol, on stdin and stdout.
 

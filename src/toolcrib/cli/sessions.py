@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from toolcrib.cli.approver import ApproveOption, approver_for
 from toolcrib.cli.output import show, show_json, show_json_line
-from toolcrib.cli.results import finish_prompt
+from toolcrib.cli.results import finish_prompt, place_of
 from toolcrib.cli.runtime_options import HOST_OPTIONS, RuntimeOptions, takes_runtime_options
 from toolcrib.cli.service import (
     OptionalStore,
@@ -40,15 +41,23 @@ def list_command(
     Example: toolcrib sessions list --store crib.sqlite3
     """
     with open_service(store, url, token_file) as service:
-        listed: list[dict[str, Any]] = service.ask("session.list")["sessions"]
-        sessions = [_with_store(service, facts) for facts in listed]
+        sessions = [_with_store(service, facts) for facts in _every_session(service)]
     if json:
         show_json(sessions)
         return
     for facts in sessions:
-        created = [time_text(facts["created_at"])] if "created_at" in facts else []
+        created = [time_text(facts["created_at"])] if facts.get("created_at") else []
+        created += [f"owner={facts['owner'] or '-'}"]
         counts = [f"records={facts['last_seq']}", f"pending={facts['pending_approvals']}"]
         show(" ".join([facts["session_id"], facts["state"], *created, *counts]))
+
+
+def _every_session(service: ServiceConnection) -> Iterator[dict[str, Any]]:
+    cursor: str | None = ""
+    while cursor is not None:
+        page = service.ask("session.list", {"cursor": cursor or None, "limit": PAGE})
+        yield from page["sessions"]
+        cursor = page["cursor"]
 
 
 @app.command("show")
@@ -72,8 +81,11 @@ def show_command(
         show_json({"session": facts, "open_calls": calls, "pending": pending})
         return
     show(f"session:  {facts['session_id']} ({facts['state']})")
-    if "created_at" in facts:
+    show(f"owner:    {facts['owner'] or '-'}")
+    if facts.get("created_at"):
         show(f"created:  {time_text(facts['created_at'])}")
+    if facts.get("last_event_at"):
+        show(f"newest:   {time_text(facts['last_event_at'])}")
     show(f"records:  {facts['last_seq']}")
     show(f"turn:     {facts['turn']}")
     for call in calls:
@@ -117,16 +129,17 @@ def resume(
     Example: toolcrib sessions resume ses_1 --store crib.sqlite3 --host-tools host-tools.yaml
     --adapter model:adapter
     """
-    options = replace(options, approver=approver_for(approve))
+    options = replace(options, approver=approver_for(approve, has_store=options.store is not None))
     store = options.store
-    if chosen_url(url, is_local=options.is_local) is None and None in (store, options.adapter):
+    address = chosen_url(url, is_local=options.is_local)
+    if address is None and None in (store, options.adapter):
         raise typer.BadParameter(
             "to resume here, name --store FILE and --adapter MODULE:NAME; on a server, --url URL"
         )
     with open_hosted_service(options, url, token_file, needs_tools=False) as service:
         service.ask("session.resume", {"session_id": session})
         result = service.ask("prompt.resume", {"session_id": session, "waits": False})
-    finish_prompt(result, f"--url {url}" if url else f"--store {store}", json=json)
+    finish_prompt(result, place_of(store, address, token_file), json=json)
 
 
 def _page(service: ServiceConnection, session: str, after: int) -> list[dict[str, Any]]:

@@ -5,26 +5,29 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from toolcrib.cli.approver import ApproveOption, approver_for
 from toolcrib.cli.arguments import parse_arguments
 from toolcrib.cli.output import show, show_json, show_text
-from toolcrib.cli.results import finish_call
+from toolcrib.cli.results import finish_call, place_of
 from toolcrib.cli.runtime_options import (
     HOST_OPTIONS,
     TOOL_OPTIONS,
     RuntimeOptions,
     takes_runtime_options,
 )
-from toolcrib.cli.service import ServiceConnection, TokenFile, Url, open_hosted_service
+from toolcrib.cli.service import (
+    ServiceConnection,
+    TokenFile,
+    Url,
+    chosen_url,
+    open_hosted_service,
+)
 from toolcrib.cli.store_options import Json
 from toolcrib.errors import Refused
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 app = typer.Typer(help="List tools, and call them without a model.", no_args_is_help=True)
 
@@ -48,7 +51,7 @@ def list_command(
     """
     with (
         open_hosted_service(options, url, token_file) as service,
-        session_of(service) as session_id,
+        session_of(service, is_temporary=True) as session_id,
     ):
         listed = service.ask("tools.list", {"session_id": session_id, "category": category})
     if json:
@@ -77,7 +80,7 @@ def show_command(
     """
     with (
         open_hosted_service(options, url, token_file) as service,
-        session_of(service) as session_id,
+        session_of(service, is_temporary=True) as session_id,
     ):
         facts = service.ask("tools.info", {"session_id": session_id, "name": tool})
     if json:
@@ -125,7 +128,7 @@ def call(
 
     Example: toolcrib tools call stock_level part=bolts --host-tools host-tools.yaml
     """
-    options = replace(options, approver=approver_for(approve))
+    options = replace(options, approver=approver_for(approve, has_store=options.store is not None))
     with (
         open_hosted_service(options, url, token_file) as service,
         session_of(service, session) as session_id,
@@ -138,27 +141,25 @@ def call(
             "arguments": call_arguments,
         }
         result = service.ask("tools.call", {**params, "call_id": call_id})
-    finish_call(result, session_id, _where(options.store, url), json=json)
+    place = place_of(options.store, chosen_url(url, is_local=options.is_local), token_file)
+    finish_call(result, session_id, place, json=json)
 
 
 @contextmanager
-def session_of(service: ServiceConnection, session_id: str | None = None) -> Generator[str]:
+def session_of(
+    service: ServiceConnection, session_id: str | None = None, *, is_temporary: bool = False
+) -> Generator[str]:
     """The session of the command. A new one is closed afterwards; it stays in the store, where a
-    waiting call can be continued.
+    waiting call can be continued, unless it is temporary.
     """
     if session_id is not None:
         service.ask("session.resume", {"session_id": session_id})
         yield session_id
         return
-    created: str = service.ask("session.create", {"metadata": {"made_by": "toolcrib tools"}})[
-        "session_id"
-    ]
+    params = {"metadata": {"made_by": "toolcrib tools"}, "is_temporary": is_temporary}
+    created: str = service.ask("session.create", params)["session_id"]
     try:
         yield created
     finally:
         with suppress(Refused):
             service.ask("session.close", {"session_id": created})
-
-
-def _where(store: Path | None, url: str | None) -> str | None:
-    return f"--url {url}" if url else f"--store {store}" if store else None

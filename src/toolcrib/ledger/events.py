@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from toolcrib.approval.decision import Actor, ApprovalRequest, Decided
+from toolcrib.approval.decision import Actor, ApprovalRequest, Decided, Vote
 from toolcrib.failures import Failure
 from toolcrib.tools.identity import ToolRef
 
@@ -37,6 +37,8 @@ class SessionOpened(Event):
 
     kind: ClassVar[str] = "session.opened"
     fence: int
+    principal: str | None = None
+    """Who opened it; None when the process itself did."""
     settings_digest: str | None = None
     """Of the settings that the writer found; None in ledgers of versions that did not say."""
 
@@ -111,12 +113,28 @@ class ApprovalRequested(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalVoted(Event):
+    """One of several people approved a call that still waits for the others."""
+
+    kind: ClassVar[str] = "approval.voted"
+    call_id: str
+    approval_id: str
+    vote: Vote
+    votes: int
+    """How many have approved the same arguments by now."""
+    needed: int
+    is_edited: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalDecided(Event):
     """A decision was taken on a waiting call."""
 
     kind: ClassVar[str] = "approval.decided"
     call_id: str
     decided: Decided
+    principal: str | None = None
+    """Who asked for the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +172,10 @@ class CallStarted(Event):
     tool: ToolRef
     arguments_digest: str
     attempt: int = 1
+    principal: str | None = None
+    """Who asked for the call."""
+    groups: tuple[str, ...] = ()
+    """The groups of the principal when it asked."""
 
     @property
     def idempotency_key(self) -> str:

@@ -1,138 +1,191 @@
-"""Operations on the approval requests and grants of a store, over all its sessions."""
+"""Operations on the approval requests of a store, over all its sessions."""
 
 from __future__ import annotations
 
 import time
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
-from toolcrib.approval.decision import Actor, Approve, Decided, Deny
-from toolcrib.approval.edit import check_edit
-from toolcrib.approval.grant import NewGrant
-from toolcrib.errors import InvalidDecision, Refused
-from toolcrib.runtime.messages import ApprovalFacts, GrantFacts, Grants, Inbox
+from toolcrib.approval.authority import is_routed_to
+from toolcrib.approval.caller import Caller
+from toolcrib.approval.decision import Actor, Answer, Approve, Authority, Decided, Deny, Quorum
+from toolcrib.errors import (
+    DecisionForbidden,
+    InvalidDecision,
+    Refused,
+    SessionNotFound,
+)
+from toolcrib.runtime.approval_messages import (
+    ApprovalFacts,
+    CallerFacts,
+    Inbox,
+    QuorumFacts,
+    VoteFacts,
+)
+from toolcrib.runtime.grant_operations import new_grant
+from toolcrib.session.approvals import check_decision, file_decision
 from toolcrib.store.store import ask_store, every
 
 if TYPE_CHECKING:
-    from toolcrib.approval.decision import Decision
-    from toolcrib.approval.grant import Grant
-    from toolcrib.runtime.messages import Decide, ListApprovals
-    from toolcrib.runtime.sessions import LiveSessions
+    from toolcrib.approval.decision import ApprovalRequest, Decision
+    from toolcrib.runtime.approval_messages import Decide, ListApprovals
+    from toolcrib.runtime.config import RuntimeConfig
+    from toolcrib.runtime.principal import Principal
     from toolcrib.session.session import Session
     from toolcrib.store.store import FiledApproval, Store
 
 
-async def inbox(store: Store, params: ListApprovals) -> Inbox:
-    """The approval requests, oldest first: the pending ones, or all."""
+def authority_of(who: Principal, config: RuntimeConfig) -> Authority:
+    """What a principal may decide."""
+    return Authority(
+        is_admin="admin" in who.roles,
+        groups=tuple(sorted(who.groups)),
+        may_approve_own=who.may_approve_own or config.approve_own_calls,
+    )
+
+
+async def inbox(store: Store, params: ListApprovals, who: Principal) -> Inbox:
+    """The approval requests that a principal may see, oldest first: the pending ones, or all."""
     state = None if params.is_all else "pending"
+    sees_others = who.sees_all or who.may("approver")
+    owner = None if sees_others else who.name
 
     def read() -> list[FiledApproval]:
-        return list(
-            every(
-                lambda cursor: store.approvals(
-                    session_id=params.session_id, state=state, cursor=cursor
-                )
+        store.expire(time.time())
+        filed = every(
+            lambda cursor: store.approvals(
+                session_id=params.session_id, owner=owner, state=state, cursor=cursor
             )
         )
+        return [each for each in filed if owner or is_visible(store, each.request, who)]
 
     return Inbox(approvals=[approval_facts(filed) for filed in await ask_store(store, read)])
 
 
-async def find(store: Store, approval_id: str) -> FiledApproval:
-    """One approval request. Raises `Refused` (not_found)."""
-    filed = await ask_store(store, store.approval, approval_id)
+async def find(store: Store, approval_id: str, who: Principal) -> FiledApproval:
+    """One approval request. Raises `Refused` (not_found), also when it is not for `who` to see."""
+
+    def read() -> FiledApproval | None:
+        store.expire(time.time())
+        filed = store.approval(approval_id)
+        is_found = filed is not None and is_visible(store, filed.request, who)
+        return filed if is_found else None
+
+    filed = await ask_store(store, read)
     if filed is None:
         raise Refused("not_found", f"there is no approval request {approval_id[:128]!r}")
     return filed
 
 
+def is_visible(store: Store, request: ApprovalRequest, who: Principal) -> bool:
+    """Whether a principal may see a request: its own, one that is routed to it, or any."""
+    if who.sees_all or request.caller.principal == who.name:
+        return True
+    groups = Authority(groups=tuple(who.groups))
+    if who.may("approver") and is_routed_to(request.approvers, groups):
+        return True
+    try:
+        return store.session(request.session_id).owner == who.name
+    except SessionNotFound:
+        return False
+
+
+def may_approve(approval: ApprovalFacts, who: Principal, config: RuntimeConfig) -> bool:
+    """Whether a principal may approve this request: it is routed to them, and not about their own
+    call unless they may approve that.
+    """
+    authority = authority_of(who, config)
+    approvers = [Quorum(each.count, tuple(each.groups)) for each in approval.approvers]
+    is_own = approval.caller.principal == who.name and not authority.may_approve_own
+    return who.may("approver") and not is_own and is_routed_to(approvers, authority)
+
+
+def asker_text(approval: ApprovalFacts) -> str:
+    """Who asks for a call, for the people who decide."""
+    caller = approval.caller
+    return Caller(
+        caller.principal, caller.transport, caller.is_model, frozenset(caller.groups)
+    ).text()
+
+
+def has_decided(filed: FiledApproval, who: Principal) -> bool:
+    """Whether the decision on a request, or one of the votes for it, is this principal's."""
+    actors = [filed.decided.actor] if filed.decided is not None else []
+    actors += [vote.actor for vote in filed.ballot.votes] if filed.ballot is not None else []
+    return any(actor.name == who.name for actor in actors)
+
+
 def gives_grant(params: Decide) -> bool:
     """Whether the decision allows more than the one call."""
-    return params.grant not in (None, "once")
+    return params.grant is not None and params.grant.scope != "once"
 
 
-async def decide(session: Session, params: Decide, by: str) -> ApprovalFacts:
+async def decide(
+    session: Session, params: Decide, who: Principal, authority: Authority
+) -> ApprovalFacts:
     """Decide a request of a session that this process writes."""
     decision = _decision(params)
-    grant = NewGrant(scope=params.grant) if params.grant else None
+    grant = new_grant(params.grant) if params.grant is not None else None
     try:
         await session.approvals.decide(
-            params.approval_id, decision, by=by, grant=grant, digest=params.digest
+            params.approval_id,
+            decision,
+            by=who.name,
+            grant=grant,
+            digest=params.digest,
+            authority=authority,
         )
     except InvalidDecision as error:
-        raise Refused("conflict", str(error)) from None
-    return approval_facts(await find(session.store, params.approval_id))
+        raise _refused(error) from None
+    return approval_facts(await find(session.store, params.approval_id, who))
 
 
-async def decide_elsewhere(store: Store, params: Decide, by: str) -> ApprovalFacts:
+async def decide_elsewhere(
+    store: Store, params: Decide, who: Principal, authority: Authority
+) -> ApprovalFacts:
     """Decide a request of a session that this process does not write. The decision goes to the
     store, where the process that has the session, or opens it next, finds it.
     """
-    filed, decision = await find(store, params.approval_id), _decision(params)
+    request = (await find(store, params.approval_id, who)).request
+    decision, actor = _decision(params), Actor("person", who.name)
+    decided = Decided(request.approval_id, request.digest, decision, actor, time.time())
     try:
-        await _file(store, filed, params, decision, by)
+        check_decision(request, decided, authority, digest=params.digest)
+        await ask_store(store, file_decision, store, decided, authority)
     except InvalidDecision as error:
-        raise Refused("conflict", str(error)) from None
-    return approval_facts(await find(store, params.approval_id))
+        raise _refused(error) from None
+    return approval_facts(await find(store, params.approval_id, who))
+
+
+def _refused(error: InvalidDecision) -> Refused:
+    kind = "forbidden" if isinstance(error, DecisionForbidden) else "conflict"
+    return Refused(kind, str(error))
+
+
+_UNUSED = {
+    "approve": ("reason", "value"),
+    "deny": ("arguments", "grant", "value"),
+    "answer": ("arguments", "grant", "reason"),
+}
 
 
 def _decision(params: Decide) -> Decision:
-    if params.decision == "approve":
-        if params.reason is not None:
-            raise Refused("invalid", "an approval takes no reason; leave it out, or deny")
-        return Approve(dict(params.arguments) if params.arguments is not None else None)
-    if params.arguments is not None or params.grant is not None:
-        raise Refused("invalid", "a denial takes neither arguments nor a grant; leave them out")
-    return Deny(params.reason) if params.reason else Deny()
-
-
-async def _file(
-    store: Store, filed: FiledApproval, params: Decide, decision: Decision, by: str
-) -> None:
-    request, now = filed.request, time.time()
-    if params.digest not in (None, request.digest):
-        raise InvalidDecision("the call has changed since it was shown; read the request again")
-    if request.deadline is not None and now >= request.deadline:
-        raise InvalidDecision(f"request {request.approval_id} expired")
-    if isinstance(decision, Approve) and decision.arguments is not None:
-        check_edit(request, decision.arguments)
-    decided = Decided(request.approval_id, request.digest, decision, Actor("person", by), now)
-    if not await ask_store(store, store.decide, decided):
-        raise InvalidDecision(f"request {request.approval_id} is decided already")
-
-
-async def grants(store: Store) -> Grants:
-    """Every grant of the store."""
-
-    def read() -> list[Grant]:
-        return list(every(lambda cursor: store.grants(cursor=cursor)))
-
-    return Grants(grants=[_grant_facts(grant) for grant in await ask_store(store, read)])
-
-
-async def find_grant(store: Store, grant_id: str) -> GrantFacts:
-    """One grant. Raises `Refused` (not_found)."""
-    grant = await ask_store(store, store.grant, grant_id)
-    if grant is None:
-        raise Refused("not_found", f"there is no grant {grant_id[:128]!r}")
-    return _grant_facts(grant)
-
-
-async def revoke(store: Store, sessions: LiveSessions, grant: GrantFacts, *, by: str) -> bool:
-    """Revoke a grant; False when it was not standing. The revocation is recorded in the ledger of
-    the grant's own session or else of any live one, and takes effect even when there is none.
-    """
-    live_ids = [live.session.session_id for live in sessions]
-    for session_id in [grant.session_id, *live_ids] if grant.session_id else live_ids:
-        with suppress(Refused):
-            async with sessions.writing(session_id) as session:
-                return await session.approvals.revoke(grant.grant_id, by=by)
-    return await ask_store(store, store.revoke_grant, grant.grant_id, time.time())
+    unused = [name for name in _UNUSED[params.decision] if getattr(params, name) is not None]
+    if unused:
+        raise Refused("invalid", f"{params.decision} takes no {' and no '.join(unused)}")
+    match params.decision:
+        case "approve":
+            return Approve(dict(params.arguments) if params.arguments is not None else None)
+        case "deny":
+            return Deny(params.reason) if params.reason else Deny()
+        case "answer":
+            return Answer(params.value)
+    assert_never(params.decision)
 
 
 def approval_facts(filed: FiledApproval) -> ApprovalFacts:
     """The description of a request that a client gets."""
-    request, decided = filed.request, filed.decided
+    request, decided, ballot = filed.request, filed.decided, filed.ballot
+    votes = ballot.votes if ballot is not None else decided.votes if decided is not None else ()
     return ApprovalFacts(
         approval_id=request.approval_id,
         session_id=request.session_id,
@@ -147,19 +200,21 @@ def approval_facts(filed: FiledApproval) -> ApprovalFacts:
         deadline=request.deadline,
         parameters=request.parameters,
         metadata=request.metadata,
+        changes=list(request.changes),
+        supersedes=request.supersedes,
+        caller=CallerFacts(
+            principal=request.caller.principal,
+            groups=sorted(request.caller.groups),
+            transport=request.caller.transport,
+            is_model=request.caller.is_model,
+        ),
+        approvers=[
+            QuorumFacts(count=quorum.count, groups=list(quorum.groups))
+            for quorum in request.approvers
+        ],
+        votes=[VoteFacts(by=vote.actor.name, at=vote.at) for vote in votes],
+        edited_arguments=ballot.approval.arguments if ballot is not None else None,
+        decision=decided.decision.kind if decided else None,
         decided_by=decided.actor.name if decided else None,
-    )
-
-
-def _grant_facts(grant: Grant) -> GrantFacts:
-    return GrantFacts(
-        grant_id=grant.grant_id,
-        tool=grant.tool_id,
-        scope=grant.scope,
-        created_by=grant.created_by.name,
-        created_at=grant.created_at,
-        session_id=grant.session_id,
-        expires_at=grant.expires_at,
-        uses_left=grant.uses_left,
-        is_revoked=grant.revoked_at is not None,
+        decided_at=decided.at if decided else None,
     )

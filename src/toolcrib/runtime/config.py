@@ -42,6 +42,8 @@ class RuntimeConfig:
     """Text that precedes every prompt."""
     policy: Policy | None = None
     approver: Approver | None = None
+    approve_own_calls: bool = False
+    """Whether approvers may approve the calls that they asked for themselves. The owner may."""
     hooks: Hooks | None = None
     expected_tools: Sequence[str] = ()
     """Names and globs of tools that come later, such as those of clients. Hooks, rules and denials

@@ -203,6 +203,11 @@ class LiveSession:
         )
 
     @property
+    def is_temporary(self) -> bool:
+        """Whether the session is deleted when it is closed and nothing has happened in it."""
+        return self._opening.params.is_temporary
+
+    @property
     def reopen_params(self) -> ResumeSession:
         """What opens the session again as it is: its settings are stored with it."""
         params = self._opening.params

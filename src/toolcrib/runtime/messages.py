@@ -1,4 +1,5 @@
-"""The parameters and results of every operation, the same on every transport.
+"""The parameters and results of operations, the same on every transport. Those about approvals and
+grants are in `approval_messages`.
 
 Field names are those of the wire. Parameters are validated against these types, and unknown keys
 are refused.
@@ -7,18 +8,21 @@ are refused.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from annotated_types import Ge, Gt, Le
 from pydantic import ConfigDict, Field, JsonValue, SkipValidation
 
-from toolcrib.approval.decision import GrantScope
 from toolcrib.errors import EvaluationReason
 from toolcrib.failures import Failure
 from toolcrib.runtime.config import WhenBusy
 from toolcrib.tools.identity import Place
 
 _STRICT = ConfigDict(extra="forbid")
+
+MAX_SEQ: Final = 2**63 - 1
+Seq: TypeAlias = Annotated[int, Ge(0), Le(MAX_SEQ)]
+"""The number of a record: what a store can hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,109 +37,6 @@ class Nothing(OperationParams):
     """No parameters, or no result."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListApprovals(OperationParams):
-    """The pending requests of one session or of all; with `is_all`, the decided ones too."""
-
-    session_id: str | None = None
-    is_all: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneApproval(OperationParams):
-    """One approval request."""
-
-    approval_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalFacts:
-    """An approval request and its state."""
-
-    approval_id: str
-    session_id: str
-    call_id: str
-    tool: str
-    arguments: dict[str, Any]
-    digest: str
-    state: str
-    rule: str
-    reason: str
-    created_at: float
-    deadline: float | None = None
-    parameters: dict[str, Any] = field(default_factory=dict[str, Any])
-    metadata: dict[str, Any] | None = None
-    decided_by: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inbox:
-    """Approval requests, oldest first."""
-
-    approvals: list[ApprovalFacts]
-
-
-_NULL: Final[dict[str, JsonValue]] = {"type": "null"}
-_DECISION_RULES: Final[dict[str, JsonValue]] = {
-    "if": {"properties": {"decision": {"const": "approve"}}},
-    "then": {"properties": {"reason": _NULL}},
-    "else": {"properties": {"arguments": _NULL, "grant": _NULL}},
-}
-"""Which fields go with which decision, for the JSON Schema."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decide(OperationParams):
-    """A decision. It is final, and bound to the digest that the decider has seen."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid", json_schema_extra=_DECISION_RULES
-    )
-    approval_id: str
-    decision: Literal["approve", "deny"]
-    digest: str | None = None
-    arguments: dict[str, JsonValue] | None = None
-    reason: str | None = None
-    grant: GrantScope | None = None
-    idempotency_key: Key | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantFacts:
-    """A standing grant."""
-
-    grant_id: str
-    tool: str
-    scope: GrantScope
-    created_by: str
-    created_at: float
-    session_id: str | None = None
-    expires_at: float | None = None
-    uses_left: int | None = None
-    is_revoked: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grants:
-    """Standing grants."""
-
-    grants: list[GrantFacts]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneGrant(OperationParams):
-    """One grant."""
-
-    grant_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revoked:
-    """Whether the grant was standing until now."""
-
-    was_standing: bool
-
-
 NewSessionId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")]
 """The id of a new session."""
 Key = Annotated[str, Field(min_length=1, max_length=255)]
@@ -144,7 +45,6 @@ CallId = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 __all__ = [
-    "ApprovalFacts",
     "CallResult",
     "CallTool",
     "Cancelled",
@@ -152,27 +52,19 @@ __all__ = [
     "ClientResult",
     "ClientTool",
     "CreateSession",
-    "Decide",
     "Events",
     "ForkSession",
-    "GrantFacts",
-    "Grants",
-    "Inbox",
-    "ListApprovals",
     "ListEvents",
     "ListSessions",
     "ListTools",
     "Nothing",
-    "OneApproval",
     "OneCall",
-    "OneGrant",
     "OneSession",
     "OneTool",
     "OperationParams",
     "PromptResult",
     "ResumePrompt",
     "ResumeSession",
-    "Revoked",
     "SendPrompt",
     "SessionFacts",
     "Sessions",
@@ -214,6 +106,8 @@ class CreateSession(OperationParams):
     expected_tools: list[str] = field(default_factory=list[str])
     capabilities: list[str] = field(default_factory=list[str])
     client_tools: list[ClientTool] = field(default_factory=list[ClientTool])
+    is_temporary: bool = False
+    """Whether closing deletes the session, if nothing was called or prompted in it."""
     idempotency_key: Key | None = None
 
 
@@ -424,7 +318,7 @@ class ListEvents(OperationParams):
     """The recorded events of a session after a sequence number."""
 
     session_id: str
-    after: Annotated[int, Ge(0)] = 0
+    after: Seq = 0
     limit: Annotated[int, Ge(1), Le(MAX_EVENTS)] = 1_000
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from toolcrib.errors import Refused
-from toolcrib.runtime import messages
+from toolcrib.runtime import approval_messages, messages
 from toolcrib.runtime.service import Service
 
 if TYPE_CHECKING:
@@ -122,27 +122,53 @@ _ALL: Final = (
         "prompt.cancel", _CALLERS, messages.OneSession, messages.Cancelled, Service.cancel_prompt
     ),
     _operation(
-        "approvals.list", _EVERYBODY, messages.ListApprovals, messages.Inbox, Service.list_approvals
+        "approvals.list",
+        _EVERYBODY,
+        approval_messages.ListApprovals,
+        approval_messages.Inbox,
+        Service.list_approvals,
     ),
     _operation(
         "approvals.get",
         _EVERYBODY,
-        messages.OneApproval,
-        messages.ApprovalFacts,
+        approval_messages.OneApproval,
+        approval_messages.ApprovalFacts,
         Service.get_approval,
     ),
     _operation(
-        "approvals.decide", _APPROVERS, messages.Decide, messages.ApprovalFacts, Service.decide
+        "approvals.decide",
+        _APPROVERS,
+        approval_messages.Decide,
+        approval_messages.ApprovalFacts,
+        Service.decide,
     ),
     _operation(
         "grants.list",
         ("approver", "auditor"),
         messages.Nothing,
-        messages.Grants,
+        approval_messages.Grants,
         Service.list_grants,
     ),
     _operation(
-        "grants.revoke", _APPROVERS, messages.OneGrant, messages.Revoked, Service.revoke_grant
+        "grants.get",
+        ("approver", "auditor"),
+        approval_messages.OneGrant,
+        approval_messages.GrantFacts,
+        Service.get_grant,
+    ),
+    _operation(
+        "grants.preview",
+        _EVERYBODY,
+        approval_messages.PreviewGrant,
+        approval_messages.Preview,
+        Service.preview_grant,
+    ),
+    _operation(
+        "grants.revoke",
+        _APPROVERS,
+        approval_messages.OneGrant,
+        approval_messages.Revoked,
+        Service.revoke_grant,
     ),
     _operation("events.list", _READERS, messages.ListEvents, messages.Events, Service.list_events),
 )

@@ -34,6 +34,8 @@ class Runtime:
         self.config = config
         self.registry = config.host_tool_registry or HostToolRegistry()
         self.store = config.store or MemoryStore()
+        self.quotas = Quotas(config.principal_limits, time.monotonic)
+        """What each principal has taken of the runtime."""
         self._owns_store = config.store is None
         self._sessions: LiveSessions | None = None
         self._service: Service | None = None
@@ -61,12 +63,13 @@ class Runtime:
         if self.config.policy is not None:
             check_rules(self.config.policy, map(prepare, self.registry.list_tools()))
         self._loop = asyncio.get_running_loop()
-        quotas = Quotas(self.config.principal_limits, time.monotonic)
         self._sessions = LiveSessions(
-            self.config, self.store, self.registry, names, quotas, time.monotonic
+            self.config, self.store, self.registry, names, self.quotas, time.monotonic
         )
         keys = IdempotencyKeys(self.store, time.time)
-        self._service = Service(self.config, self.store, self._sessions, keys, quotas, OPERATIONS)
+        self._service = Service(
+            self.config, self.store, self._sessions, keys, self.quotas, OPERATIONS
+        )
         if self.config.idle_seconds is not None:
             self._sweeping = asyncio.ensure_future(
                 _sweep(self._sessions, self.config.idle_seconds / 4)

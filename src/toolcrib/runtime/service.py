@@ -11,35 +11,40 @@ from pydantic_core import to_json
 from toolcrib._version import __version__
 from toolcrib.errors import Refused
 from toolcrib.ledger.event_kinds import ALL_EVENTS, PASSING
-from toolcrib.runtime import approval_operations, call_operations
+from toolcrib.runtime import approval_operations, call_operations, grant_operations
+from toolcrib.runtime.approval_messages import (
+    ApprovalFacts,
+    Decide,
+    GrantFacts,
+    Grants,
+    Inbox,
+    ListApprovals,
+    OneApproval,
+    OneGrant,
+    Preview,
+    PreviewGrant,
+    Revoked,
+)
 from toolcrib.runtime.event_reader import GAP, EventReader, envelope_of
 from toolcrib.runtime.idempotency import about_key, with_keyed_call_id, with_keyed_session_id
 from toolcrib.runtime.messages import (
-    ApprovalFacts,
     CallResult,
     CallTool,
     Cancelled,
     Capabilities,
     CreateSession,
-    Decide,
     Events,
     ForkSession,
-    Grants,
-    Inbox,
-    ListApprovals,
     ListEvents,
     ListSessions,
     ListTools,
     Nothing,
-    OneApproval,
     OneCall,
-    OneGrant,
     OneSession,
     OneTool,
     PromptResult,
     ResumePrompt,
     ResumeSession,
-    Revoked,
     SendPrompt,
     SessionFacts,
     Sessions,
@@ -93,7 +98,7 @@ class Service:
         self._store = store
         self._sessions = sessions
         self._keys = keys
-        self.quotas = quotas
+        self._quotas = quotas
         self._operations = sorted(operations)
 
     async def capabilities(self, params: Nothing, who: Principal) -> Capabilities:
@@ -177,7 +182,7 @@ class Service:
             return call_operations.call_result(outcome)
 
         scope = who.name, f"tools.call {params.session_id}", params.idempotency_key
-        with self.quotas.call(who):
+        with self._quotas.call(who):
             if params.call_id is None:
                 # The key is the id of the call: the ledger has it, and what came of the call.
                 return await self._keys.share(*scope, keyed, call)
@@ -222,7 +227,7 @@ class Service:
 
         # A prompt that is resumed has begun before its key is claimed.
         after_turn = runner.live.session.last_turn if operation == "prompt.send" else 0
-        with self.quotas.call(who):
+        with self._quotas.call(who):
             return await self._keys.run(
                 (who.name, f"{operation} {params.session_id}", params.idempotency_key),
                 params,
@@ -246,39 +251,41 @@ class Service:
         return PromptRunner(live, adapter, self._config.instructions, caller)
 
     async def list_approvals(self, params: ListApprovals, who: Principal) -> Inbox:
-        """The requests for approval."""
-        return await approval_operations.inbox(self._store, params)
+        """The requests for approval that the principal may see."""
+        return await approval_operations.inbox(self._store, params, who)
 
     async def get_approval(self, params: OneApproval, who: Principal) -> ApprovalFacts:
         """One request for approval."""
         return approval_operations.approval_facts(
-            await approval_operations.find(self._store, params.approval_id)
+            await approval_operations.find(self._store, params.approval_id, who)
         )
 
     async def decide(self, params: Decide, who: Principal) -> ApprovalFacts:
         """Decide a request for approval."""
+        authority = approval_operations.authority_of(who, self._config)
 
         async def decide() -> ApprovalFacts:
-            filed = await approval_operations.find(self._store, params.approval_id)
+            filed = await approval_operations.find(self._store, params.approval_id, who)
             session_id = filed.request.session_id
             live = self._sessions.find(session_id)
             if live is None and not approval_operations.gives_grant(params):
-                return await approval_operations.decide_elsewhere(self._store, params, who.name)
+                return await approval_operations.decide_elsewhere(
+                    self._store, params, who, authority
+                )
             # A grant is written into the ledger of its session.
             async with self._sessions.writing(session_id) as session:
-                decided = await approval_operations.decide(session, params, who.name)
+                decided = await approval_operations.decide(session, params, who, authority)
             if live is not None:
                 live.decision_made()
             return decided
 
         async def decided_again(claim: KeyClaim) -> ApprovalFacts:
-            filed = await approval_operations.find(self._store, params.approval_id)
-            is_mine = filed.decided is not None and filed.decided.actor.name == who.name
-            if claim.outcome is None and not is_mine:
+            filed = await approval_operations.find(self._store, params.approval_id, who)
+            if claim.outcome is None and not approval_operations.has_decided(filed, who):
                 return await decide()
             return approval_operations.approval_facts(filed)
 
-        filed = await approval_operations.find(self._store, params.approval_id)
+        filed = await approval_operations.find(self._store, params.approval_id, who)
         return await self._keys.run(
             (who.name, "approvals.decide", params.idempotency_key),
             params,
@@ -288,13 +295,27 @@ class Service:
         )
 
     async def list_grants(self, params: Nothing, who: Principal) -> Grants:
-        """The standing grants."""
-        return await approval_operations.grants(self._store)
+        """The grants, also those that no longer hold."""
+        return await grant_operations.grants(self._store)
+
+    async def get_grant(self, params: OneGrant, who: Principal) -> GrantFacts:
+        """One grant."""
+        return await grant_operations.find_grant(self._store, params.grant_id)
+
+    async def preview_grant(self, params: PreviewGrant, who: Principal) -> Preview:
+        """The past calls that a grant would have covered, of those that the principal may read."""
+        if (params.approval_id is None) == (params.tool is None):
+            raise Refused("invalid", "a preview takes an approval_id or a tool: one of them")
+        request = None
+        if params.approval_id is not None:
+            filed = await approval_operations.find(self._store, params.approval_id, who)
+            request = filed.request
+        return await grant_operations.preview(self._store, params, request, who)
 
     async def revoke_grant(self, params: OneGrant, who: Principal) -> Revoked:
         """Revoke a grant."""
-        grant = await approval_operations.find_grant(self._store, params.grant_id)
-        was_standing = await approval_operations.revoke(
+        grant = await grant_operations.find_grant(self._store, params.grant_id)
+        was_standing = await grant_operations.revoke(
             self._store, self._sessions, grant, by=who.name
         )
         return Revoked(was_standing=was_standing)

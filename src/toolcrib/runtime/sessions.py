@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -269,6 +269,16 @@ class LiveSessions:
             await live.close()
         finally:
             await self._servers.unmount(session_id)
+        if live.is_temporary:
+            await ask_store(self._store, self._delete_unused, live)
+
+    def _delete_unused(self, live: LiveSession) -> None:
+        """Delete a session that was made for the moment, unless something happened in it."""
+        session = live.session
+        if session.last_turn or any(record.call_id is not None for record in session.records()):
+            return
+        with suppress(LeaseHeld):
+            self._store.delete_session(session.session_id)
 
     @asynccontextmanager
     async def writing(self, session_id: str) -> AsyncGenerator[Session]:
@@ -283,7 +293,9 @@ class LiveSessions:
         async with self._opening:
             await self._stored(session_id)
             try:
-                session = await Session.open(self._store, session_id)
+                session = await Session.open(
+                    self._store, session_id, approve_own_calls=self._config.approve_own_calls
+                )
             except LeaseHeld:
                 raise Refused(
                     "conflict",
@@ -413,6 +425,7 @@ class LiveSessions:
         options["cwd"] = params.cwd or config.cwd
         options["environment"] = {**config.environment, **params.environment}
         options["metadata"] = params.metadata
+        options["approve_own_calls"] = config.approve_own_calls
         options["owner"] = who.name
         return await _open_session(self._store, params.session_id, **options)
 

@@ -85,6 +85,7 @@ class Session:
         deps: Any = None,
         need_user_approve_tools: Iterable[str] = (),
         unanswered: Unanswered = "wait",
+        approve_own_calls: bool = False,
         owner: str | None = None,
     ) -> None:
         self.store: Store = MemoryStore(clock=clock) if store is None else store
@@ -96,12 +97,15 @@ class Session:
         self.metadata = dict(metadata or {})
         self.deps = deps
         self.unanswered: Unanswered = unanswered
+        self.approve_own_calls = approve_own_calls
+        """Whether people may approve the calls that they asked for themselves."""
         self.reducers = Reducers()
         self._is_closed = False
         self._has_unwritten = False
         lease = self.store.acquire(self.session_id, owner=owner)
         self.ledger: Ledger = self.store.open_ledger(lease)
         stored = self.store.session(self.session_id)
+        self._opened_by = owner
         self.owner = stored.owner
         """The principal that made the session; None when the process itself did."""
         self._saved = stored.settings
@@ -394,6 +398,7 @@ class Session:
                 session_id=self.session_id,
                 at=self.clock(),
                 fence=self.lease.fence,
+                principal=self._opened_by,
                 settings_digest=settings_digest(self._saved, self.owner),
             )
         )

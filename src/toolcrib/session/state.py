@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from pydantic_core import to_json
 
+from toolcrib.approval.decision import Approve, Ballot
 from toolcrib.approval.grant import Grant
 from toolcrib.errors import InvalidState, LedgerBroken, SessionNotFound, UsageError
 from toolcrib.ledger.events import SessionRestored, ToolInvoked
@@ -181,13 +182,23 @@ def replace_session(
     artifacts = [ArtifactKept(artifact) for artifact in state.artifacts]
     store.commit(lease, Commit(state.records, [*requests, *calls, *artifacts]))
     for filed in state.approvals:
-        if filed.decided is not None:
-            store.decide(filed.decided)
+        _restore_decision(store, filed)
     used = [filed for filed in state.approvals if filed.state == "used"]
     store.commit(lease, Commit((), [ApprovalUsed(filed.request.approval_id) for filed in used]))
     for grant in state.grants:
         store.add_grant(grant)
     return store.open_ledger(lease)
+
+
+def _restore_decision(store: Store, filed: FiledApproval) -> None:
+    decided, ballot = filed.decided, filed.ballot
+    if decided is not None and isinstance(decided.decision, Approve) and len(decided.votes) > 1:
+        # The last vote completes the others.
+        ballot = Ballot(decided.decision, decided.votes[:-1])
+    if ballot is not None:
+        store.vote(filed.request.approval_id, filed.request.digest, ballot, after=None)
+    if decided is not None:
+        store.decide(decided)
 
 
 def _check(state: ResumableState) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
+from toolcrib.approval.grant import PastCall
 from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -16,6 +17,9 @@ from toolcrib.ledger.events import (
 )
 from toolcrib.ledger.prompt_events import PromptStarted
 from toolcrib.ledger.record import MissingPayloads, Record
+
+if TYPE_CHECKING:
+    from toolcrib.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,19 @@ def transcript(records: Iterable[Record]) -> tuple[Entry, ...]:
             case _:
                 pass
     return tuple(entries)
+
+
+def past_calls(store: Store, session_id: str, limit: int) -> Iterator[PastCall]:
+    """The last calls of a session that ended, newest first, where their records are whole."""
+    records = store.records(session_id, kinds=(ToolInvoked.kind,), limit=limit, newest_first=True)
+    for record in records:
+        event = record.event if record.payload is not None else None
+        if not isinstance(event, ToolInvoked) or event.tool is None:
+            continue
+        arguments: object = event.params
+        if isinstance(arguments, dict):
+            shown = cast("dict[str, Any]", arguments)
+            yield PastCall(session_id, event.call_id, event.at, event.tool, shown, event.principal)
 
 
 def _events_and_gaps(records: Iterable[Record]) -> Iterator[Event | Entry]:

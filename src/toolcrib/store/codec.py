@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic_core import from_json, to_json
 
-from toolcrib.approval.decision import ApprovalRequest, Approve, Decided
+from toolcrib.approval.decision import ApprovalRequest, Approve, Ballot, Decided
 from toolcrib.errors import StoreError
 from toolcrib.store.store import OpenCall
 
@@ -39,7 +39,7 @@ def _decode(fact: type[T], data: bytes) -> T:
         ) from None
 
 
-def encode(fact: ApprovalRequest | Decided | Grant | OpenCall) -> bytes:
+def encode(fact: ApprovalRequest | Ballot | Decided | Grant | OpenCall) -> bytes:
     """A fact as JSON."""
     return _adapter(type(fact)).dump_json(fact)
 
@@ -67,6 +67,24 @@ def take_out_edit(decided: Decided) -> tuple[Decided, bytes | None]:
 def put_back_edit(decided: Decided, edited: bytes) -> Decided:
     """Undo `take_out_edit`."""
     return replace(decided, decision=Approve(from_json(edited)))
+
+
+def decode_ballot(data: bytes) -> Ballot:
+    """Read votes back."""
+    return _decode(Ballot, data)
+
+
+def take_out_vote(ballot: Ballot) -> tuple[Ballot, bytes | None]:
+    """A ballot whose edited arguments are emptied, and those arguments; None when unedited."""
+    edited = ballot.approval.arguments
+    if edited is None:
+        return ballot, None
+    return replace(ballot, approval=Approve({})), to_json(edited)
+
+
+def put_back_vote(ballot: Ballot, edited: bytes) -> Ballot:
+    """Undo `take_out_vote`."""
+    return replace(ballot, approval=Approve(from_json(edited)))
 
 
 def decode_grant(data: bytes) -> Grant:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, assert_never
+from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, assert_never
 
-from toolcrib.approval.decision import ApprovalRequest, Decided
+from toolcrib.approval.authority import completes
+from toolcrib.approval.decision import Actor, ApprovalRequest, Ballot, Decided, expired
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound, StoreError
 from toolcrib.ledger.record import Head, Record
@@ -119,12 +120,32 @@ class MemoryInbox:
         """Record the first decision that fits; later ones get False."""
         with self._lock:
             filed = self._approvals.get(decided.approval_id)
-            if filed is None or filed.state != "pending" or filed.request.digest != decided.digest:
+            if not _is_open(filed, decided.digest) or not completes(filed.ballot, decided):
                 return False
             self._approvals.put(
-                decided.approval_id, replace(filed, state="decided", decided=decided)
+                decided.approval_id, replace(filed, state="decided", decided=decided, ballot=None)
             )
             return True
+
+    def vote(self, approval_id: str, digest: str, ballot: Ballot, *, after: Ballot | None) -> bool:
+        """Record votes if nobody has voted since `after`."""
+        with self._lock:
+            filed = self._approvals.get(approval_id)
+            if not _is_open(filed, digest) or filed.ballot != after:
+                return False
+            self._approvals.put(approval_id, replace(filed, ballot=ballot))
+            return True
+
+    def expire(self, now: float) -> None:
+        """Record what is over at `now` as expired."""
+        with self._lock:
+            for grant_id, (_, grant) in list(self._grants.by_id.items()):
+                if grant.is_overdue(now):
+                    self._grants.put(grant_id, grant.expire(now))
+            for _, filed in list(self._approvals.by_id.values()):
+                deadline = filed.request.deadline
+                if filed.state == "pending" and deadline is not None and now >= deadline:
+                    self.decide(expired(filed.request, now))
 
     def add_grant(self, grant: Grant) -> None:
         """Keep a new grant."""
@@ -154,13 +175,13 @@ class MemoryInbox:
             self._grants.put(grant_id, grant.spend())
             return True
 
-    def revoke_grant(self, grant_id: str, now: float) -> bool:
+    def revoke_grant(self, grant_id: str, now: float, by: Actor) -> bool:
         """End a live grant."""
         with self._lock:
             grant = self._grants.get(grant_id)
             if grant is None or not grant.is_live(now):
                 return False
-            self._grants.put(grant_id, grant.revoke(now))
+            self._grants.put(grant_id, grant.revoke(now, by))
             return True
 
     def _owner_of(self, session_id: str) -> str | None:
@@ -214,6 +235,10 @@ class MemoryInbox:
 
 def _key_of(claim: KeyClaim) -> tuple[str, str, str]:
     return claim.principal, claim.operation, claim.key
+
+
+def _is_open(filed: FiledApproval | None, digest: str) -> TypeGuard[FiledApproval]:
+    return filed is not None and filed.state == "pending" and filed.request.digest == digest
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from toolcrib.approval.decision import Decided
+from toolcrib.approval.decision import Actor, Ballot, Decided
 from toolcrib.approval.grant import Grant
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseLost, StoreError
@@ -41,8 +41,9 @@ T = TypeVar("T")
 class SqliteStore:
     """Sessions in the file `path`, created owner-only when it is not there.
 
-    What is committed survives the death of the process; with `synchronous="full"` it also
-    survives a power cut, and every commit waits for the disk.
+    What is committed survives the death of the process. A power cut may undo the last commits, but
+    not the start of a call whose handler ran, unless the tool is idempotent or read-only: that
+    start waits for the disk. With `synchronous="full"` every commit does, with "normal" none.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class SqliteStore:
         *,
         clock: Clock = SYSTEM_CLOCK,
         lease_seconds: float = 30.0,
-        synchronous: Synchronous = "normal",
+        synchronous: Synchronous = "starts",
         busy_seconds: float = 10.0,
     ) -> None:
         self._file = SqliteFile(Path(path), synchronous, busy_seconds)
@@ -81,6 +82,11 @@ class SqliteStore:
     def transactions(self) -> int:
         """How many transactions this store has committed."""
         return self._writer.transactions
+
+    @property
+    def synced_transactions(self) -> int:
+        """How many of them waited for the disk though `synchronous` is not "full"."""
+        return self._writer.synced_transactions
 
     def acquire(
         self,
@@ -175,6 +181,17 @@ class SqliteStore:
         """Record the first decision that fits; later ones get False."""
         return self._with_vault(lambda conn, vault: sqlite_rows.decide(conn, decided, vault))
 
+    def vote(self, approval_id: str, digest: str, ballot: Ballot, *, after: Ballot | None) -> bool:
+        """Record votes if nobody has voted since `after`."""
+        return self._with_vault(
+            lambda conn, vault: sqlite_rows.vote(conn, (approval_id, digest), ballot, after, vault)
+        )
+
+    def expire(self, now: float) -> None:
+        """Record what is over at `now` as expired."""
+        if self._read().rows(sqlite_rows.OVERDUE, now, now):
+            self._with_vault(lambda conn, vault: sqlite_rows.expire(conn, now, vault))
+
     def add_grant(self, grant: Grant) -> None:
         """Keep a new grant."""
         self._write().run(lambda conn: sqlite_rows.add_grant(conn, grant))
@@ -197,11 +214,11 @@ class SqliteStore:
             lambda conn: sqlite_rows.change_grant(conn, grant_id, now, Grant.spend)
         )
 
-    def revoke_grant(self, grant_id: str, now: float) -> bool:
+    def revoke_grant(self, grant_id: str, now: float, by: Actor) -> bool:
         """End a live grant."""
         return self._write().run(
             lambda conn: sqlite_rows.change_grant(
-                conn, grant_id, now, lambda grant: grant.revoke(now)
+                conn, grant_id, now, lambda grant: grant.revoke(now, by)
             )
         )
 

@@ -11,18 +11,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from typing import Any, assert_never
 
-from toolcrib.approval.decision import Decided
+from toolcrib.approval.authority import completes
+from toolcrib.approval.decision import Ballot, Decided, expired
 from toolcrib.approval.grant import Grant
 from toolcrib.errors import SessionNotFound, StoreError
 from toolcrib.ledger.record import Record
 from toolcrib.store.codec import (
+    decode_ballot,
     decode_decided,
     decode_grant,
     decode_request,
     encode,
     encode_settings,
     put_back_edit,
+    put_back_vote,
     take_out_edit,
+    take_out_vote,
 )
 from toolcrib.store.leases import check_free, check_lease, lost
 from toolcrib.store.store import (
@@ -66,8 +70,8 @@ _OPEN_CALL = (
 _CALLS_IN_VAULT = "SELECT session_id, call_id, vault FROM open_calls WHERE vault IS NOT NULL"
 _CLOSE_CALL = "DELETE FROM open_calls WHERE session_id = ? AND call_id = ?"
 _FILE_APPROVAL = (
-    "INSERT INTO approvals (approval_id, session_id, digest, state, request)"
-    " VALUES (?, ?, ?, 'pending', ?)"
+    "INSERT INTO approvals (approval_id, session_id, digest, state, request, deadline)"
+    " VALUES (?, ?, ?, 'pending', ?, ?)"
 )
 _EDITS_IN_VAULT = "SELECT approval_id, session_id, vault FROM approvals WHERE vault IS NOT NULL"
 _USE_APPROVAL = (
@@ -78,9 +82,14 @@ _KEEP_ARTIFACT = "INSERT OR REPLACE INTO artifacts VALUES (?, ?, ?, ?)"
 
 
 def write_commits(
-    connection: sqlite3.Connection, commits: Sequence[tuple[Lease, Commit]], vault: VaultChanges
+    connection: sqlite3.Connection,
+    commits: Sequence[tuple[Lease, Commit]],
+    vault: VaultChanges,
+    *,
+    is_synced: bool = False,
 ) -> None:
-    """Write all or, by raising, nothing that the caller may keep.
+    """Write all or, by raising, nothing that the caller may keep. Files beside the database are on
+    the disk by then if `is_synced`.
 
     Raises `LeaseLost` when a lease is void and `LedgerBroken` when a chain would fork.
     """
@@ -90,7 +99,7 @@ def write_commits(
     if not group.move_heads(connection):
         _blame(connection, commits)
     group.write_records(connection)
-    group.write_calls(connection, vault)
+    group.write_calls(connection, vault, is_synced=is_synced)
     group.write_approvals(connection, vault)
     _executemany(connection, _KEEP_ARTIFACT, group.artifacts)
     _executemany(connection, _KEEP_SETTINGS, group.settings)
@@ -124,16 +133,15 @@ class _Group:
 
     def _sort(self, session_id: str, effect: Effect) -> None:
         match effect:
-            case CallOpened(call):
+            case CallOpened(call=call):
                 self.opened[session_id, call.call_id] = call
             case CallClosed(call_id):
                 # A call that opens and closes within one group never reaches the disk.
                 self.opened.pop((session_id, call_id), None)
                 self.closed[session_id, call_id] = None
             case ApprovalFiled(request):
-                self.filed.append(
-                    (request.approval_id, session_id, request.digest, encode(request))
-                )
+                key = (request.approval_id, session_id, request.digest)
+                self.filed.append((*key, encode(request), request.deadline))
             case ApprovalUsed(approval_id):
                 self.used.append((approval_id, session_id))
             case ArtifactKept(artifact):
@@ -161,14 +169,16 @@ class _Group:
         payloads = [(i, r.payload) for i, r in numbered if r.payload is not None]
         _executemany(connection, _ADD_PAYLOAD, payloads)
 
-    def write_calls(self, connection: sqlite3.Connection, vault: VaultChanges) -> None:
+    def write_calls(
+        self, connection: sqlite3.Connection, vault: VaultChanges, *, is_synced: bool
+    ) -> None:
         if not self.opened and not self.closed:
             return
         in_vault = connection.execute(_CALLS_IN_VAULT).fetchall()
         vault.doom(name for *key, name in in_vault if self._is_touched(*key))
         _executemany(connection, _CLOSE_CALL, list(self.closed))
         opened = [
-            (*key, None, vault.put(encode(call)))
+            (*key, None, vault.put(encode(call), is_synced=is_synced))
             if call.has_secrets
             else (*key, encode(call), None)
             for key, call in self.opened.items()
@@ -272,16 +282,27 @@ def _vault_names(connection: sqlite3.Connection, session_id: str | None) -> set[
     return names
 
 
+_FILED = "SELECT filed, request, state, decided, vault, ballot FROM approvals"
 APPROVALS = (
-    "SELECT filed, request, state, decided, vault FROM approvals"
-    " WHERE session_id = ifnull(?, session_id)"
+    f"{_FILED} WHERE session_id = ifnull(?, session_id)"
     " AND (? IS NULL OR session_id IN (SELECT session_id FROM sessions WHERE owner = ?))"
-    " AND state = ifnull(?, state) AND filed > ?"
-    " ORDER BY filed LIMIT ?"
+    " AND state = ifnull(?, state) AND filed > ? ORDER BY filed LIMIT ?"
 )
-APPROVAL = "SELECT filed, request, state, decided, vault FROM approvals WHERE approval_id = ?"
-_PENDING = "SELECT 1 FROM approvals WHERE approval_id = ? AND digest = ? AND state = 'pending'"
-_DECIDE = "UPDATE approvals SET state = 'decided', decided = ?, vault = ? WHERE approval_id = ?"
+APPROVAL = f"{_FILED} WHERE approval_id = ?"
+_PENDING = (
+    "SELECT vault, ballot FROM approvals WHERE approval_id = ? AND digest = ? AND state = 'pending'"
+)
+_DECIDE = (
+    "UPDATE approvals SET state = 'decided', decided = ?, vault = ?, ballot = NULL"
+    " WHERE approval_id = ?"
+)
+_VOTE = "UPDATE approvals SET ballot = ?, vault = ? WHERE approval_id = ?"
+_OVERDUE_GRANTS = "SELECT grant_id, fact FROM grants WHERE expires_at <= ?"
+_OVERDUE_REQUESTS = "SELECT request FROM approvals WHERE state = 'pending' AND deadline <= ?"
+OVERDUE = (
+    "SELECT 1 WHERE EXISTS (SELECT 1 FROM grants WHERE expires_at <= ?) OR EXISTS"
+    " (SELECT 1 FROM approvals WHERE state = 'pending' AND deadline <= ?)"
+)
 GRANTS = (
     "SELECT made, fact FROM grants WHERE tool_id = ifnull(?, tool_id) AND made > ?"
     " ORDER BY made LIMIT ?"
@@ -291,7 +312,7 @@ GRANT = "SELECT fact FROM grants WHERE grant_id = ?"
 
 def filed_approval(row: tuple[Any, ...], vault: Vault) -> FiledApproval:
     """One row of `APPROVALS` or `APPROVAL`. Edited arguments are empty once they were used."""
-    _, request, state, data, name = row
+    _, request, state, data, name, votes = row
     decided = decode_decided(data) if data else None
     if decided is not None and name is not None:
         try:
@@ -300,7 +321,23 @@ def filed_approval(row: tuple[Any, ...], vault: Vault) -> FiledApproval:
             # Used, and its file erased, since the row was read; or lost with its file. Either way
             # nobody may act on it: without its edit it is not what was decided.
             state = "used"
-    return FiledApproval(decode_request(request), state, decided)
+    ballot = _ballot(votes, name, vault)
+    return FiledApproval(decode_request(request), state, decided, ballot)
+
+
+def _ballot(votes: bytes | None, name: str | None, vault: Vault | VaultChanges) -> Ballot | None:
+    """The votes of a pending request. Those for an edit that was lost with its file do not count:
+    nobody could say any more what they are for.
+    """
+    if votes is None:
+        return None
+    ballot = decode_ballot(votes)
+    if ballot.approval.arguments is None:
+        return ballot
+    try:
+        return None if name is None else put_back_vote(ballot, vault.read(name))
+    except FileNotFoundError:
+        return None
 
 
 def decide(connection: sqlite3.Connection, decided: Decided, vault: VaultChanges) -> bool:
@@ -308,13 +345,40 @@ def decide(connection: sqlite3.Connection, decided: Decided, vault: VaultChanges
 
     Edited arguments may hold secrets that nobody has marked yet, so they all go to the vault.
     """
-    key = (decided.approval_id, decided.digest)
-    if connection.execute(_PENDING, key).fetchone() is None:
+    row = connection.execute(_PENDING, (decided.approval_id, decided.digest)).fetchone()
+    if row is None or not completes(_ballot(row[1], row[0], vault), decided):
         return False
     emptied, edited = take_out_edit(decided)
     name = None if edited is None else vault.put(edited)
+    vault.doom(old for old in row[:1] if old is not None)
     connection.execute(_DECIDE, (encode(emptied), name, decided.approval_id))
     return True
+
+
+def vote(
+    connection: sqlite3.Connection,
+    key: tuple[str, str],
+    ballot: Ballot,
+    after: Ballot | None,
+    vault: VaultChanges,
+) -> bool:
+    """Compare-and-swap of the votes for the pending request of this id and digest."""
+    row = connection.execute(_PENDING, key).fetchone()
+    if row is None or _ballot(row[1], row[0], vault) != after:
+        return False
+    emptied, edited = take_out_vote(ballot)
+    name = None if edited is None else vault.put(edited)
+    vault.doom(old for old in row[:1] if old is not None)
+    connection.execute(_VOTE, (encode(emptied), name, key[0]))
+    return True
+
+
+def expire(connection: sqlite3.Connection, now: float, vault: VaultChanges) -> None:
+    """Record every grant and every pending request that is over at `now` as expired."""
+    for grant_id, fact in connection.execute(_OVERDUE_GRANTS, (now,)).fetchall():
+        _save_grant(connection, grant_id, decode_grant(fact).expire(now))
+    for (request,) in connection.execute(_OVERDUE_REQUESTS, (now,)).fetchall():
+        decide(connection, expired(decode_request(request), now), vault)
 
 
 _KEY = "principal = ? AND operation = ? AND key = ?"
@@ -348,8 +412,9 @@ def add_grant(connection: sqlite3.Connection, grant: Grant) -> None:
     """Keep a new grant."""
     try:
         connection.execute(
-            "INSERT INTO grants (grant_id, tool_id, session_id, fact) VALUES (?, ?, ?, ?)",
-            (grant.grant_id, grant.tool_id, grant.session_id, encode(grant)),
+            "INSERT INTO grants (grant_id, tool_id, session_id, fact, expires_at)"
+            " VALUES (?, ?, ?, ?, ?)",
+            (grant.grant_id, grant.tool_id, grant.session_id, encode(grant), _watched(grant)),
         )
     except sqlite3.IntegrityError as error:
         raise StoreError(f"there is already a grant {grant.grant_id!r}") from error
@@ -363,7 +428,18 @@ def change_grant(
     grant = decode_grant(row[0]) if row else None
     if grant is None or not grant.is_live(now):
         return False
-    connection.execute(
-        "UPDATE grants SET fact = ? WHERE grant_id = ?", (encode(change(grant)), grant_id)
-    )
+    _save_grant(connection, grant_id, change(grant))
     return True
+
+
+def _save_grant(connection: sqlite3.Connection, grant_id: str, grant: Grant) -> None:
+    connection.execute(
+        "UPDATE grants SET fact = ?, expires_at = ? WHERE grant_id = ?",
+        (encode(grant), _watched(grant), grant_id),
+    )
+
+
+def _watched(grant: Grant) -> float | None:
+    """When the grant has to be recorded as expired; None when it never has to."""
+    has_ended = grant.revoked_at is not None or grant.expired_at is not None
+    return None if has_ended else grant.expires_at

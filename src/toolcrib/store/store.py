@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from toolcrib.approval.caller import NOBODY, Caller
-from toolcrib.approval.decision import ApprovalRequest, Decided
+from toolcrib.approval.decision import Actor, ApprovalRequest, Ballot, Decided
 from toolcrib.errors import LedgerBroken
 from toolcrib.ledger.record import GENESIS, Head, Record
 from toolcrib.tools.identity import ToolRef
@@ -74,6 +74,10 @@ class CallOpened:
     """Save this open call, in place of an earlier state of the same call."""
 
     call: OpenCall
+    must_survive: bool = False
+    """True when a power cut must not undo it: what follows may take effect, and must not be done
+    again by somebody who does not know of it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,8 @@ class FiledApproval:
     request: ApprovalRequest
     state: ApprovalState
     decided: Decided | None
+    ballot: Ballot | None = None
+    """The votes so far, while the request is pending and needs more than there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +351,21 @@ class ApprovalStore(Protocol):
     def decide(self, decided: Decided) -> bool:
         """Record a decision if the approval is still pending and its digest is the decision's.
 
-        Compare-and-swap: of several deciders exactly one gets True.
+        Compare-and-swap: of several deciders exactly one gets True. An approval by several votes
+        is recorded only if its ballot has exactly the votes before the last one.
+        """
+        ...
+
+    def vote(self, approval_id: str, digest: str, ballot: Ballot, *, after: Ballot | None) -> bool:
+        """Record the votes for a pending request of this digest if its ballot is still `after`.
+
+        Compare-and-swap: of several voters at once exactly one gets True.
+        """
+        ...
+
+    def expire(self, now: float) -> None:
+        """Record as expired every grant and every pending request whose time is over at `now`. A
+        clock that is set back afterwards revives none of them.
         """
         ...
 
@@ -371,8 +391,8 @@ class GrantStore(Protocol):
         """Take one use if the grant is live; racing users never take more than are left."""
         ...
 
-    def revoke_grant(self, grant_id: str, now: float) -> bool:
-        """True when the grant was live until now."""
+    def revoke_grant(self, grant_id: str, now: float, by: Actor) -> bool:
+        """Record who revokes a grant; True when it was live until now."""
         ...
 
 

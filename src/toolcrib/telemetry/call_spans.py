@@ -19,6 +19,8 @@ from toolcrib.telemetry.conventions import (
     CONVERSATION_ID,
     EXECUTE_TOOL,
     OPERATION_NAME,
+    PRINCIPAL,
+    PRINCIPAL_GROUPS,
     TOOL_CALL_ID,
     TOOL_PLACE,
     TOOL_SOURCE,
@@ -128,6 +130,10 @@ def _facts(event: CallStarted, labels: Attributes) -> Attributes:
         TOOL_SOURCE: event.tool.source,
         TOOL_PLACE: event.tool.place,
     }
+    if event.principal is not None:
+        facts[PRINCIPAL] = event.principal
+    if event.groups:
+        facts[PRINCIPAL_GROUPS] = ",".join(event.groups)
     if event.attempt > 1:
         facts[CALL_ATTEMPT] = event.attempt
     return facts

@@ -30,6 +30,7 @@ from toolcrib.telemetry.conventions import (
     OPERATION_NAME,
     OTHER,
     OUTPUT_MESSAGES,
+    PRINCIPAL,
     PROMPT_OUTCOME,
     PROMPT_RESUMED,
     PROVIDER_CALL,
@@ -356,6 +357,8 @@ class TurnTracker:
             CONVERSATION_ID: event.session_id,
             TURN: event.turn,
         }
+        if event.principal is not None:
+            facts[PRINCIPAL] = event.principal
         if isinstance(event, PromptResumed):
             facts[PROMPT_RESUMED] = True
         elif self._captures_content:

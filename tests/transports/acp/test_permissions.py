@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,13 @@ async def decided(at: Desk, approval_id: str) -> Any:
                 return found
 
 
+@asynccontextmanager
+async def closing_store(folder: Path) -> AsyncGenerator[SqliteStore]:
+    """A store that lasts, closed after the runtime that uses it."""
+    with SqliteStore(folder / "crib.sqlite3") as store:
+        yield store
+
+
 async def again(at: Desk, session_id: str, call: Any) -> Any:
     return await at.ask("tools.call", session_id=session_id, call_id=call["call_id"], **CALL)
 
@@ -53,13 +62,15 @@ async def test_a_question_has_all_that_the_decision_is_about() -> None:
 
 @pytest.mark.parametrize(
     ("option", "scope"),
-    [("allow", None), ("allow_session", "session"), ("allow_always", "always")],
+    [("allow", None), ("allow_session", "session"), ("allow_principal", "principal")],
 )
 async def test_allowing_runs_the_call_and_grants_what_was_chosen(
-    option: str, scope: str | None
+    option: str, scope: str | None, tmp_path: Path
 ) -> None:
-    """R42: once grants nothing, for the session is the session's, always spans sessions."""
-    async with wired_desk(shop()) as at:
+    """R42: once grants nothing, for the session is the session's, for the principal it spans
+    sessions and has an end.
+    """
+    async with closing_store(tmp_path) as store, wired_desk(shop(store=store)) as at:
         session_id = await at.open()
         call, question = await waiting(at, session_id)
 
@@ -69,6 +80,42 @@ async def test_allowing_runs_the_call_and_grants_what_was_chosen(
         assert (await again(at, session_id, call))["value"] == "Hello, Ada!"
         grants = (await at.ask("grants.list"))["grants"]
         assert [each["scope"] for each in grants] == ([scope] if scope else [])
+        assert all(each["expires_at"] for each in grants if each["scope"] == "principal")
+
+
+async def test_a_grant_that_would_not_last_is_not_offered(tmp_path: Path) -> None:
+    """Newcomers 10: for all sessions there is a grant only where a store keeps it."""
+    offered: list[set[str]] = []
+    async with closing_store(tmp_path) as store:
+        for runtime in (shop(), shop(store=store)):
+            async with wired_desk(runtime) as at:
+                _, question = await waiting(at, await at.open())
+                offered.append({each.option_id for each in question.options})
+
+    assert offered[1] - offered[0] == {"allow_principal"}
+
+
+async def test_the_question_names_who_asks() -> None:
+    """Newcomers 8: the person reads whose call it is."""
+    async with wired_desk(shop()) as at:
+        _, question = await waiting(at, await at.open())
+
+        assert "Asked by owner, directly" in str(question.call.content)
+
+
+async def test_an_approver_is_not_asked_about_its_own_call() -> None:
+    """Security 10: nobody approves their own call, so nobody is asked to."""
+    approver = Principal("ann", frozenset({"caller", "approver"}), transport="acp")
+    async with wired_desk(shop(), who=approver) as at:
+        session_id = await at.open()
+        await at.ask("events.subscribe", session_id=session_id)
+        call = await at.ask("tools.call", session_id=session_id, **CALL)
+        await at.ask("session.close", session_id=session_id)
+        while (await at.editor.events.get())[0] != "toolcrib/events.ended":
+            pass
+
+        assert at.editor.questions.empty()
+        assert at.editor.statuses(call["call_id"]) == ["pending"]
 
 
 async def test_who_chooses_by_kind_alone_gets_the_lesser_grant() -> None:
@@ -178,7 +225,7 @@ async def test_a_decision_made_elsewhere_ends_the_question() -> None:
 
         await at.ask("approvals.decide", approval_id=call["approval_id"], decision="deny")
         assert (await again(at, session_id, call))["failure"]["kind"] == "denied"
-        question.choose("allow_always")
+        question.choose("allow_session")
 
         assert (await at.ask("grants.list"))["grants"] == []
         assert at.editor.statuses(call["call_id"]) == ["pending", "failed"]

@@ -89,7 +89,7 @@ async def _fill(crib: Served) -> dict[str, str]:
     ]
     await crib.client.post(
         f"/v1/approvals/{waits[0]['approval_id']}/decide",
-        json={"decision": "approve", "grant": "session"},
+        json={"decision": "approve", "grant": {"scope": "session"}},
     )
     grants = (await crib.client.get("/v1/grants")).json()["grants"]
     return {
@@ -106,5 +106,6 @@ def _body(route: OperationRoute) -> dict[str, Any] | None:
         "tools.call": {"arguments": {"text": "a"}},
         "prompt.send": {"text": "hello"},
         "approvals.decide": {"decision": "deny"},
+        "grants.preview": {"tool": "echo", "grant": {"scope": "session"}},
     }
     return bodies.get(route.name, {}) if route.verb == "POST" else None

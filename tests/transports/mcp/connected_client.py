@@ -21,7 +21,9 @@ HANDSHAKE = "legacy"
 STATELESS = "2026-07-28"
 ERAS = (HANDSHAKE, STATELESS)
 CALLER = Principal("ada", frozenset({"caller"}), transport="mcp")
-APPROVER = Principal("ada", frozenset({"caller", "approver"}), transport="mcp")
+APPROVER = Principal(
+    "ada", frozenset({"caller", "approver"}), transport="mcp", may_approve_own=True
+)
 
 TEXT: dict[str, Any] = {
     "type": "object",

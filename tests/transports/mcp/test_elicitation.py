@@ -49,7 +49,7 @@ class TestAsking:
 
         assert not result.is_error
         assert bench.work.done == ["a tree"]
-        assert filed.decided_by == "ada (asked by MCP)"
+        assert filed.decided_by == "ada"
 
     async def test_the_person_sees_what_will_run(self, era: str) -> None:
         """R42: the form names the tool and all of its arguments, and hides no character."""

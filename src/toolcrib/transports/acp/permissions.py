@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -17,6 +18,7 @@ from acp.schema import (
 )
 
 from toolcrib.errors import ClientGone, EditorFailed, Refused
+from toolcrib.runtime.approval_operations import asker_text, may_approve
 from toolcrib.transports.acp.tool_calls import (
     locations_of,
     proposed_edit,
@@ -26,7 +28,7 @@ from toolcrib.transports.acp.tool_calls import (
 
 if TYPE_CHECKING:
     from toolcrib.approval.decision import GrantScope
-    from toolcrib.runtime.messages import ApprovalFacts
+    from toolcrib.runtime.approval_messages import ApprovalFacts
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.acp.editor import Editor
@@ -48,11 +50,13 @@ class PermissionChoice:
 
 CHOICES: Final[dict[str, PermissionChoice]] = {
     "allow": PermissionChoice("Allow once", "allow_once", "approve"),
-    # Before the unlimited grant: a client that chooses by kind alone gets the lesser one.
+    # Before the longer grant: a client that chooses by kind alone gets the lesser one.
     "allow_session": PermissionChoice(
         "Allow for this session", "allow_always", "approve", "session"
     ),
-    "allow_always": PermissionChoice("Always allow", "allow_always", "approve", "always"),
+    "allow_principal": PermissionChoice(
+        "Allow my calls for 30 days", "allow_always", "approve", "principal"
+    ),
     "reject": PermissionChoice("Reject", "reject_once", "deny"),
     "reject_session": PermissionChoice(
         "Reject for this session", "reject_always", "deny", is_for_session=True
@@ -101,7 +105,9 @@ class Permissions:
             approval = await self._runtime.ask(
                 "approvals.get", {"approval_id": approval_id}, self._who
             )
-            if approval.state == "pending":
+            if approval.state == "pending" and may_approve(
+                approval, self._who, self._runtime.config
+            ):
                 self._of_call[approval.session_id, approval.call_id] = approval_id
                 await self._decide(approval, await self._answer(approval, kind))
         except ClientGone:
@@ -117,10 +123,24 @@ class Permissions:
         """The choice of the person; None when the answer is unclear."""
         if (approval.session_id, approval.tool) in self._rejected:
             return CHOICES["reject_session"]
-        outcome = (await self._editor.permission(_request(approval, kind))).outcome
+        choices = self._choices(approval)
+        outcome = (await self._editor.permission(_request(approval, kind, choices))).outcome
         if not isinstance(outcome, AllowedOutcome):
             return CHOICES["reject"]
-        return CHOICES.get(outcome.option_id)
+        return choices.get(outcome.option_id)
+
+    def _choices(self, approval: ApprovalFacts) -> dict[str, PermissionChoice]:
+        """The options for a request. No grant stands for several approvers, and one that is to
+        outlive the session needs a store that outlives the program.
+        """
+        if any(quorum.count > 1 for quorum in approval.approvers):
+            return {name: choice for name, choice in CHOICES.items() if choice.grant is None}
+        is_lasting = self._runtime.store.is_durable and approval.caller.principal is not None
+        return {
+            name: choice
+            for name, choice in CHOICES.items()
+            if choice.grant != "principal" or is_lasting
+        }
 
     async def _decide(self, approval: ApprovalFacts, choice: PermissionChoice | None) -> None:
         if choice is None:
@@ -134,12 +154,14 @@ class Permissions:
             "digest": approval.digest,
         }
         if choice.grant is not None:
-            decision["grant"] = choice.grant
+            decision["grant"] = {"scope": choice.grant}
         # The event of this very decision cancels this task; the decision must not be cut short.
         await asyncio.shield(self._runtime.ask("approvals.decide", decision, self._who))
 
 
-def _request(approval: ApprovalFacts, kind: ToolKind) -> RequestPermissionRequest:
+def _request(
+    approval: ApprovalFacts, kind: ToolKind, choices: Mapping[str, PermissionChoice]
+) -> RequestPermissionRequest:
     """The permission request, with all that the decision is about."""
     call = ToolCallUpdate(
         tool_call_id=approval.call_id,
@@ -147,12 +169,17 @@ def _request(approval: ApprovalFacts, kind: ToolKind) -> RequestPermissionReques
         kind=kind,
         status="pending",
         raw_input=approval.arguments,
-        content=[*proposed_edit(approval.tool, approval.arguments), text_content(approval.reason)],
+        content=[
+            *proposed_edit(approval.tool, approval.arguments),
+            text_content(approval.reason),
+            text_content(f"Asked by {asker_text(approval)}"),
+            *(text_content(f"Changed: {change}") for change in approval.changes),
+        ],
         locations=locations_of(approval.arguments),
     )
     options = [
         PermissionOption(option_id=option_id, name=choice.name, kind=choice.kind)
-        for option_id, choice in CHOICES.items()
+        for option_id, choice in choices.items()
     ]
     meta = {"toolcrib": {"approvalId": approval.approval_id, "rule": approval.rule}}
     return RequestPermissionRequest(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import parse_qsl
 
 from pydantic_core import from_json
 
 from toolcrib.errors import Refused
+from toolcrib.runtime.messages import MAX_SEQ
 from toolcrib.serving.auth import Headers, accepts_events, header_text, headers_of, principal_of
 from toolcrib.serving.refusals import (
     UNREADABLE_STATUS,
@@ -33,17 +35,29 @@ if TYPE_CHECKING:
 
 
 _JSON: Final = b"application/json"
+_MOST_DIGITS: Final = len(str(MAX_SEQ))
+
+
+def _ignore_bytes(count: int) -> None:
+    """The size of a body, of a principal without limits."""
 
 
 async def read_params(
-    route: OperationRoute, scope: Scope, receive: Receive, headers: Headers, limit: int
+    route: OperationRoute,
+    scope: Scope,
+    receive: Receive,
+    headers: Headers,
+    limit: int,
+    on_bytes: Callable[[int], None] = _ignore_bytes,
 ) -> dict[str, Any]:
-    """The parameters of an operation from path, query, headers and body. Raises `Refused`."""
+    """The parameters of an operation from path, query, headers and body. Raises `Refused`.
+    `on_bytes` gets the size of the body.
+    """
     params = query_of(scope)
     if route.verb == "POST":
         if params:
             raise Refused("invalid", "send the parameters of a POST in its body, not in the URL")
-        params = await _read_json(receive, headers, limit)
+        params = await _read_json(receive, headers, limit, on_bytes)
         if "idempotency_key" in params:
             raise Refused("invalid", "send the idempotency key in the header Idempotency-Key")
     key = header_text(headers, b"idempotency-key")
@@ -76,15 +90,19 @@ def query_of(scope: Scope) -> dict[str, Any]:
     return params
 
 
-async def _read_json(receive: Receive, headers: Headers, limit: int) -> dict[str, Any]:
+async def _read_json(
+    receive: Receive, headers: Headers, limit: int, on_bytes: Callable[[int], None]
+) -> dict[str, Any]:
     media_type = headers.get(b"content-type", b"")
     if media_type != _JSON and media_type.partition(b";")[0].strip().lower() != _JSON:
         raise HttpRefused(415, "invalid", "send JSON, with `Content-Type: application/json`")
     length = headers.get(b"content-length", b"0")
     if length.isdigit() and int(length) > limit:
         raise body_too_large(limit)
+    raw = await read_body(receive, limit)
+    on_bytes(len(raw))
     try:
-        body = from_json(await read_body(receive, limit), allow_inf_nan=False)
+        body = from_json(raw, allow_inf_nan=False)
     except ValueError:
         raise HttpRefused(UNREADABLE_STATUS, "invalid", "the body is not JSON") from None
     if not isinstance(body, dict):
@@ -107,7 +125,9 @@ class OperationEndpoint:
         route, headers, who = self._route, headers_of(scope), principal_of(scope)
         response: bytes | EventReader | StreamedOperation
         try:
-            params = await read_params(route, scope, receive, headers, self._limit)
+            quota = self._runtime.quotas.of(who)
+            on_bytes = _ignore_bytes if quota is None else quota.take_bytes
+            params = await read_params(route, scope, receive, headers, self._limit, on_bytes)
             if b"last-event-id" in headers and route.streams != "never":
                 _sequence_number(headers[b"last-event-id"].decode("latin-1"))
             if route.streams == "never" or not accepts_events(headers):
@@ -153,7 +173,7 @@ class OperationEndpoint:
 
 
 def _sequence_number(text: str) -> int:
-    if not text.isdecimal():
+    if not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) > MAX_SEQ:
         raise Refused("invalid", "Last-Event-ID must be the id of an event: a whole number")
     return int(text)
 

@@ -16,7 +16,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolcrib.errors import Refused
 from toolcrib.mcp_client.sdk_internals import connection_of
-from toolcrib.runtime.messages import ListApprovals
+from toolcrib.runtime.approval_messages import ListApprovals
 from toolcrib.runtime.ownership import namespace_of
 from toolcrib.runtime.principal import OWNER
 from toolcrib.serving.auth import principal_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.shared.exceptions import MCPError
@@ -11,13 +11,14 @@ from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, Inpu
 
 from toolcrib.approval.panel import showable, shown_json
 from toolcrib.errors import Refused
-from toolcrib.runtime.principal import Principal
+from toolcrib.runtime.approval_operations import asker_text, authority_of
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp_types import CallToolRequestParams
 
-    from toolcrib.runtime.messages import ApprovalFacts
+    from toolcrib.runtime.approval_messages import ApprovalFacts
+    from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.mcp.client_sessions import ClientSession
     from toolcrib.transports.mcp.options import ElicitedApproval
@@ -78,7 +79,7 @@ class ElicitedApprovals:
 
     def may_ask(self, ctx: ServerRequestContext[Any, Any], client: ClientSession) -> bool:
         """Whether the client is trusted with decisions and can show a form."""
-        trusted = self._mode == "always" or (self._mode == "role" and client.who.may("approver"))
+        trusted = self._mode == "always" or (self._mode == "role" and self._may_decide(client.who))
         capabilities = ctx.session.client_capabilities
         elicitation = capabilities.elicitation if capabilities else None
         # A client that names no mode can show forms: modes were added to the protocol later.
@@ -87,12 +88,19 @@ class ElicitedApprovals:
         )
         return trusted and can_show
 
+    def _may_decide(self, who: Principal) -> bool:
+        """Whether an approver may decide its own calls: those of a client are its principal's."""
+        return who.may("approver") and self._may_decide_own(who)
+
+    def _may_decide_own(self, who: Principal) -> bool:
+        return authority_of(who, self._runtime.config).may_approve_own
+
     async def form(
         self, client: ClientSession, approval_id: str
     ) -> tuple[ShownApproval, str] | None:
         """The request and the text of its form; None when the text is too long."""
         facts = await self._runtime.ask(
-            "approvals.get", {"approval_id": approval_id}, _decider(client.who)
+            "approvals.get", {"approval_id": approval_id}, self._decider(client.who)
         )
         text = _text(facts)
         shown = ShownApproval(facts.call_id, approval_id, facts.digest)
@@ -135,21 +143,26 @@ class ElicitedApprovals:
             return False
         params = {"approval_id": shown.approval_id, "digest": shown.digest, **decision}
         try:
-            await self._runtime.ask("approvals.decide", params, _decider(client.who))
+            await self._runtime.ask("approvals.decide", params, self._decider(client.who))
         except Refused as refused:
+            if refused.kind == "forbidden":
+                logger.warning("%s was not decided: %s", shown.approval_id, refused.message)
+                return False
             if refused.kind != "conflict":
                 raise
         return True
+
+    def _decider(self, who: Principal) -> Principal:
+        """The person at the client as a principal. The mode `always` trusts every client with its
+        own calls.
+        """
+        is_trusted = self._mode == "always" or self._may_decide_own(who)
+        return replace(who, roles=who.roles | {"approver"}, may_approve_own=is_trusted)
 
 
 def answer_in(params: CallToolRequestParams) -> object:
     """The answer to the form in a repeated call."""
     return (params.input_responses or {}).get(_KEY)
-
-
-def _decider(who: Principal) -> Principal:
-    """The person at the client as a principal; the record shows how they were asked."""
-    return Principal(f"{who.name} (asked by MCP)", frozenset({"approver"}), transport=who.transport)
 
 
 def _decision(answer: object) -> dict[str, Any] | None:
@@ -172,8 +185,10 @@ def _text(facts: ApprovalFacts) -> str:
     lines = [
         f"May `{showable(facts.tool)}` run with these arguments?",
         shown_json(facts.arguments),
+        f"Asked by: {showable(asker_text(facts))}",
         f"Why you are asked: {showable(facts.reason)}",
     ]
+    lines += [f"Changed: {showable(change)}" for change in facts.changes]
     if facts.metadata:
         lines.append(f"Details: {shown_json(facts.metadata)}")
     return "\n\n".join(lines)

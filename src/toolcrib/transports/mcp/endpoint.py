@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from toolcrib.runtime.principal import Principal
     from toolcrib.transports.mcp.server import McpServer
+
+
+_MAX_USERS: Final = 1_024
 
 
 class McpEndpoint:
@@ -78,15 +81,15 @@ class McpEndpoint:
         await asyncio.wait([self._running])
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not is_stateless(scope):
-            await self._streams.handle_request(scope, receive, send)
-            return
+        quotas = self._server.runtime.quotas
         try:
-            body = Body(await read_body(receive, self._limit))
+            raw = await read_body(receive, self._limit)
+            quotas.take_bytes(principal_of(scope), len(raw))
         except Refused as refused:
             await send_refusal(send, refused)
             return
-        if needs_stream(body):
+        body = Body(raw)
+        if not is_stateless(scope) or needs_stream(body):
             await self._streams.handle_request(scope, body.replayed(receive), send)
         else:
             answer, is_kept = self._answers.handle_request, self.keeps_tasks
@@ -117,5 +120,7 @@ class McpEndpoint:
             token = AccessToken(
                 token="", client_id=who.name, subject=standing_of(who), scopes=sorted(who.roles)
             )
+            if len(self._users) >= _MAX_USERS:
+                self._users.clear()
             known = self._users[who] = AuthenticatedUser(token)
         return known

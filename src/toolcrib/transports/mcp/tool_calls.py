@@ -18,7 +18,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolcrib.errors import Refused
 from toolcrib.ledger.events import ToolProgress
-from toolcrib.runtime.messages import ListApprovals, OneApproval, OneSession
+from toolcrib.runtime.approval_messages import ListApprovals, OneApproval
+from toolcrib.runtime.messages import OneSession
 from toolcrib.transports.mcp.client_sessions import (
     OPEN_STATES,
     ClientSession,
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
     from mcp.server.context import HandlerResult, ServerRequestContext
     from mcp_types import CallToolRequestParams
 
+    from toolcrib.runtime.approval_messages import ApprovalFacts
     from toolcrib.runtime.event_reader import EventReader
-    from toolcrib.runtime.messages import ApprovalFacts, CallResult
+    from toolcrib.runtime.messages import CallResult
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.mcp.elicitation import ElicitedApprovals
     from toolcrib.transports.mcp.tool_list import ToolList, ToolListHandler

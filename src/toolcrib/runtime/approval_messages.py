@@ -1,0 +1,250 @@
+"""The parameters and results of the operations on approval requests and grants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import ConfigDict, JsonValue
+
+from toolcrib.approval.decision import GrantScope
+from toolcrib.runtime.messages import Key, OperationParams
+
+__all__ = [
+    "ApprovalFacts",
+    "CallerFacts",
+    "CoveredCall",
+    "Decide",
+    "GrantFacts",
+    "GrantTerms",
+    "Grants",
+    "Inbox",
+    "ListApprovals",
+    "OneApproval",
+    "OneGrant",
+    "Preview",
+    "PreviewGrant",
+    "QuorumFacts",
+    "Revoked",
+    "VoteFacts",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListApprovals(OperationParams):
+    """The pending requests of one session or of all; with `is_all`, the decided ones too."""
+
+    session_id: str | None = None
+    is_all: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneApproval(OperationParams):
+    """One approval request."""
+
+    approval_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalFacts:
+    """An approval request and its state."""
+
+    approval_id: str
+    session_id: str
+    call_id: str
+    tool: str
+    arguments: dict[str, Any]
+    digest: str
+    state: str
+    rule: str
+    reason: str
+    created_at: float
+    deadline: float | None = None
+    parameters: dict[str, Any] = field(default_factory=dict[str, Any])
+    metadata: dict[str, Any] | None = None
+    changes: list[str] = field(default_factory=list[str])
+    """What changed in the tool since an earlier decision on the call, or a grant for it."""
+    supersedes: str | None = None
+    """The earlier request about the same call, which no decision can use any more."""
+    caller: CallerFacts
+    approvers: list[QuorumFacts] = field(default_factory=lambda: list[QuorumFacts]())
+    """Who has to approve; empty means one approver, whoever it is."""
+    votes: list[VoteFacts] = field(default_factory=lambda: list[VoteFacts]())
+    """Who has approved so far, where several have to."""
+    edited_arguments: dict[str, Any] | None = None
+    """The arguments that the votes are for, when they are not those of the call."""
+    decision: Literal["approve", "deny", "answer", "expire"] | None = None
+    decided_by: str | None = None
+    decided_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallerFacts:
+    """Who asks for a call: the principal, null for the program itself, and whether a model calls
+    in its name.
+    """
+
+    principal: str | None
+    groups: list[str]
+    transport: str | None
+    is_model: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumFacts:
+    """How many different people have to approve, from which groups; no groups means every one."""
+
+    count: int
+    groups: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteFacts:
+    """One approval of several that a request needs."""
+
+    by: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbox:
+    """Approval requests, oldest first."""
+
+    approvals: list[ApprovalFacts]
+
+
+_NULL: Final[dict[str, JsonValue]] = {"type": "null"}
+_DECISION_RULES: Final[dict[str, JsonValue]] = {
+    "allOf": [
+        {
+            "if": {"properties": {"decision": {"const": decision}}},
+            "then": {"properties": dict.fromkeys(unused, _NULL)},
+        }
+        for decision, unused in (
+            ("approve", ("reason", "value")),
+            ("deny", ("arguments", "grant", "value")),
+            ("answer", ("arguments", "grant", "reason")),
+        )
+    ]
+}
+"""Which fields go with which decision, for the JSON Schema."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantTerms(OperationParams):
+    """A grant that goes with an approval: whose calls it covers, and within which limits. One for
+    everyone is an admin's to give, and has a limit or says `unlimited`.
+    """
+
+    scope: GrantScope
+    arguments: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """Patterns by JSON pointer, as in a policy: `{"/path": {"glob": "src/**"}}`."""
+    expires_in_seconds: Annotated[float, Gt(0), Lt(1e12)] | None = None
+    uses: Annotated[int, Ge(1), Le(1_000_000_000)] | None = None
+    unlimited: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decide(OperationParams):
+    """A decision. It is final, and bound to the digest that the decider has seen. Where several
+    people have to approve, the request stays pending until they have.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", json_schema_extra=_DECISION_RULES
+    )
+    approval_id: str
+    decision: Literal["approve", "deny", "answer"]
+    digest: str | None = None
+    arguments: dict[str, JsonValue] | None = None
+    """With an approval: other arguments for the call."""
+    reason: str | None = None
+    """With a denial: for the model to read."""
+    value: JsonValue = None
+    """With an answer: it replaces the result of the call, which does not run."""
+    grant: GrantTerms | None = None
+    idempotency_key: Key | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantFacts:
+    """A standing grant."""
+
+    grant_id: str
+    tool: str
+    scope: GrantScope
+    created_by: str
+    created_at: float
+    is_live: bool
+    """Whether it is neither revoked, expired nor used up."""
+    session_id: str | None = None
+    principal: str | None = None
+    """Whose calls it covers, in a grant of scope `principal`."""
+    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Patterns by JSON pointer."""
+    expires_at: float | None = None
+    uses_left: int | None = None
+    is_expired: bool = False
+    is_revoked: bool = False
+    revoked_by: str | None = None
+    revoked_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewGrant(OperationParams):
+    """A grant to compare with past calls: with the request that it would go with, or with a tool
+    by its name.
+    """
+
+    approval_id: str | None = None
+    tool: str | None = None
+    grant: GrantTerms
+    limit: Annotated[int, Ge(1), Le(100)] = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoveredCall:
+    """A past call that a grant would have covered."""
+
+    session_id: str
+    call_id: str
+    at: float
+    principal: str | None
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """The calls that a grant would have covered, newest first, of those that the principal may
+    read.
+    """
+
+    covered: list[CoveredCall]
+    covered_count: int
+    looked_at: int
+    unknown_arguments: list[str]
+    """Pointers of patterns that lead to no argument of the tool."""
+    covers_request: bool | None = None
+    """Whether it covers the call of the request itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grants:
+    """Standing grants."""
+
+    grants: list[GrantFacts]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneGrant(OperationParams):
+    """One grant."""
+
+    grant_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revoked:
+    """Whether the grant was standing until now."""
+
+    was_standing: bool
