@@ -2,12 +2,15 @@
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import Call, Variant
 from workload import search
 
 from toolcrib import Executor, Hooks, Session, tool
+
+if TYPE_CHECKING:
+    from toolcrib.store.sqlite_schema import Synchronous
 
 NAME = "search"
 SESSION = "bench"
@@ -84,11 +87,11 @@ def declare(functions: list[Callable[..., Awaitable[Any]]]) -> Callable[[], tupl
     return Executor(Session(), tools=[tool(function) for function in functions]).declarations
 
 
-async def durable_call(path: Path) -> Call:
+async def durable_call(path: Path, synchronous: "Synchronous") -> Call:
     """Calls on a SQLite ledger; each returns its call id once its record is durable."""
     from toolcrib.store.sqlite import SqliteStore
 
-    session = await Session.open(SqliteStore(path), session_id=SESSION)
+    session = await Session.open(SqliteStore(path, synchronous=synchronous), session_id=SESSION)
     executor = Executor(session, tools=[tool(search)])
 
     async def call(payload: bytes) -> str:

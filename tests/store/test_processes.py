@@ -117,6 +117,25 @@ def test_a_stopped_process_loses_its_lease_by_expiry(sqlite_path: Path, clock: F
         assert verify(store.records("s")) == store.head("s")
 
 
+def test_a_clock_set_ahead_takes_no_lease_of_a_living_process(
+    sqlite_path: Path, clock: FakeClock
+) -> None:
+    """Security 20: on one machine the holder is looked at, not only the clock."""
+    script = HOLD_AND_WRITE.replace("SqliteStore(path)", "SqliteStore(path, clock=FakeClock())")
+    with child(sqlite_path, script) as other, SqliteStore(sqlite_path, clock=clock) as store:
+        other.hear()
+        clock.now += 60.0
+
+        with pytest.raises(LeaseHeld, match=f"by process {other.process.pid} on .*, which runs"):
+            store.acquire("s")
+        assert store.session("s").is_open
+        with pytest.raises(LeaseHeld):
+            store.delete_session("s")
+        other.go_on()
+
+        assert other.hear() != "lost"
+
+
 def test_a_holder_on_an_unknown_host_is_given_its_time(
     sqlite: SqliteStore, sqlite_path: Path, clock: FakeClock
 ) -> None:

@@ -1,15 +1,18 @@
 """The writer thread: what is committed together, and what fails alone."""
 
+import asyncio
 import os
 import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.helpers.patience import PATIENCE
 from tests.store.facts import Source, chain, open_call, write
+from toolcrib import Executor, Session, tool
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.ledger.record import verify
 from toolcrib.store import MemoryStore, SqliteStore
@@ -226,3 +229,54 @@ def test_a_renewal_that_fails_is_tried_again(
 
 def raw(path: Path) -> "closing[sqlite3.Connection]":
     return closing(sqlite3.connect(path, isolation_level=None))
+
+
+class TestPowerLoss:
+    """Security: starts of calls with effects wait for the disk, together, and nothing else does."""
+
+    @pytest.mark.parametrize(
+        ("options", "waits"),
+        [({}, 1), ({"is_idempotent": True}, 0), ({"is_read_only": True}, 0)],
+    )
+    async def test_starts_of_calls_with_effects_wait(
+        self, sqlite_path: Path, options: dict[str, Any], waits: int
+    ) -> None:
+        """One wait a call; none where to run it again does no harm."""
+        waited_before_handler: list[int] = []
+
+        @tool(**options)
+        async def pay() -> None:
+            """Pay."""
+            waited_before_handler.append(store.synced_transactions)
+
+        with SqliteStore(sqlite_path) as store:
+            async with await Session.open(store, "s") as session:
+                assert (await Executor(session, [pay]).call("pay")).ok
+            assert store.synced_transactions == waits
+
+        assert waited_before_handler == [waits]
+
+    async def test_calls_at_once_share_a_wait(self, sqlite_path: Path) -> None:
+        """Many callers cost the disk little more than one."""
+
+        @tool
+        async def pay() -> None:
+            """Pay."""
+
+        with SqliteStore(sqlite_path) as store:
+            async with await Session.open(store, "s") as session:
+                executor = Executor(session, [pay])
+                await asyncio.gather(*(executor.call("pay") for _ in range(64)))
+            assert 1 <= store.synced_transactions < 32
+
+    async def test_normal_waits_for_nothing(self, sqlite_path: Path) -> None:
+        """As it says."""
+
+        @tool
+        async def pay() -> None:
+            """Pay."""
+
+        with SqliteStore(sqlite_path, synchronous="normal") as store:
+            async with await Session.open(store, "s") as session:
+                await Executor(session, [pay]).call("pay")
+            assert store.synced_transactions == 0

@@ -156,11 +156,17 @@ def record_start(call: Call) -> Awaitable[None] | None:
     # In memory only calls that were asked about lie beside the ledger, because nobody else could
     # take the others up.
     if call.approval_id is not None or ledger.is_durable or call.attempt > 1:
-        return session.record(build_started(call), (CallOpened(open_call(call, "started")),))
+        opened = CallOpened(open_call(call, "started"), must_survive=_has_effects(call))
+        return session.record(build_started(call), (opened,))
     if session.is_heard:
         return session.record(build_started(call))
     ledger.append((CallStarted.kind, call.started_at, call.call_id, encode_started, call))
     return None
+
+
+def _has_effects(call: Call) -> bool:
+    """Whether to run the call again, because nobody knows that it ran, might do harm."""
+    return not (call.tool.tool.is_idempotent or call.tool.tool.is_read_only)
 
 
 def settle_start(call: Call) -> None:

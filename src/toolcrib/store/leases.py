@@ -95,13 +95,26 @@ def _started(pid: int) -> str | None:
     A killed process stays in the table until its parent looks; it runs no more, so it gets a
     start time that no living process has.
     """
+    stat = _stat(pid)
+    if stat is None:
+        return None
+    state, started = stat
+    return "ended" if state in ("Z", "X") else started
+
+
+_STOPPED = frozenset("TtZX")
+"""The states of processes that do nothing until somebody lets them, or ever."""
+
+
+def _stat(pid: int) -> tuple[str, str] | None:
+    """The state of a process and when it started; None where that cannot be read."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except OSError:
         return None
     # The name in parentheses may itself hold spaces and parentheses.
     state, *rest = stat.rpartition(")")[2].split()
-    return "ended" if state in ("Z", "X") else rest[18]
+    return state, rest[18]
 
 
 class Leases:
@@ -210,12 +223,29 @@ class Leases:
 
 
 def is_held(holder: str | None, expires_at: float, now: float) -> bool:
-    """True while a process that may be alive holds the lease."""
-    if holder is None or expires_at <= now:
+    """True while a process that may be alive holds the lease.
+
+    A process of this machine that runs keeps its lease, whatever the clock says: a clock that was
+    set ahead takes it from nobody. One that stands still loses it when it expires.
+    """
+    if holder is None:
         return False
     process = Holder.parse(holder)
     # A holder that cannot be read may be alive; only the expiry frees its lease.
-    return process is None or not is_gone(process)
+    if process is None:
+        return expires_at > now
+    if is_gone(process):
+        return False
+    return expires_at > now or _is_at_work(process)
+
+
+def _is_at_work(holder: Holder) -> bool:
+    """True only when it is certain that another process of this machine runs and is not stopped."""
+    me = this_process()
+    if holder.realm != me.realm or holder == me:
+        return False
+    stat = _stat(holder.pid)
+    return stat is not None and stat[0] not in _STOPPED and stat[1] == holder.started
 
 
 def check_free(session_id: str, holder: str | None, expires_at: float, now: float) -> None:
@@ -225,6 +255,11 @@ def check_free(session_id: str, holder: str | None, expires_at: float, now: floa
     process = Holder.parse(holder or "")
     if process == this_process():
         raise LeaseHeld(f"session {session_id!r} is already open in this process; close it first")
+    if expires_at <= now:
+        raise LeaseHeld(
+            f"session {session_id!r} is written by {process.describe() if process else holder}, "
+            "which runs; close the session there first"
+        )
     until = datetime.fromtimestamp(expires_at, UTC).isoformat(timespec="seconds")
     raise LeaseHeld(
         f"session {session_id!r} is written by {process.describe() if process else holder}, "

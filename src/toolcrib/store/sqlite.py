@@ -41,8 +41,9 @@ T = TypeVar("T")
 class SqliteStore:
     """Sessions in the file `path`, created owner-only when it is not there.
 
-    What is committed survives the death of the process; with `synchronous="full"` it also
-    survives a power cut, and every commit waits for the disk.
+    What is committed survives the death of the process. A power cut may undo the last commits, but
+    not the start of a call whose handler ran, unless the tool is idempotent or read-only: that
+    start waits for the disk. With `synchronous="full"` every commit does, with "normal" none.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class SqliteStore:
         *,
         clock: Clock = SYSTEM_CLOCK,
         lease_seconds: float = 30.0,
-        synchronous: Synchronous = "normal",
+        synchronous: Synchronous = "starts",
         busy_seconds: float = 10.0,
     ) -> None:
         self._file = SqliteFile(Path(path), synchronous, busy_seconds)
@@ -81,6 +82,11 @@ class SqliteStore:
     def transactions(self) -> int:
         """How many transactions this store has committed."""
         return self._writer.transactions
+
+    @property
+    def synced_transactions(self) -> int:
+        """How many of them waited for the disk though `synchronous` is not "full"."""
+        return self._writer.synced_transactions
 
     def acquire(
         self,

@@ -82,9 +82,14 @@ _KEEP_ARTIFACT = "INSERT OR REPLACE INTO artifacts VALUES (?, ?, ?, ?)"
 
 
 def write_commits(
-    connection: sqlite3.Connection, commits: Sequence[tuple[Lease, Commit]], vault: VaultChanges
+    connection: sqlite3.Connection,
+    commits: Sequence[tuple[Lease, Commit]],
+    vault: VaultChanges,
+    *,
+    is_synced: bool = False,
 ) -> None:
-    """Write all or, by raising, nothing that the caller may keep.
+    """Write all or, by raising, nothing that the caller may keep. Files beside the database are on
+    the disk by then if `is_synced`.
 
     Raises `LeaseLost` when a lease is void and `LedgerBroken` when a chain would fork.
     """
@@ -94,7 +99,7 @@ def write_commits(
     if not group.move_heads(connection):
         _blame(connection, commits)
     group.write_records(connection)
-    group.write_calls(connection, vault)
+    group.write_calls(connection, vault, is_synced=is_synced)
     group.write_approvals(connection, vault)
     _executemany(connection, _KEEP_ARTIFACT, group.artifacts)
     _executemany(connection, _KEEP_SETTINGS, group.settings)
@@ -128,7 +133,7 @@ class _Group:
 
     def _sort(self, session_id: str, effect: Effect) -> None:
         match effect:
-            case CallOpened(call):
+            case CallOpened(call=call):
                 self.opened[session_id, call.call_id] = call
             case CallClosed(call_id):
                 # A call that opens and closes within one group never reaches the disk.
@@ -164,14 +169,16 @@ class _Group:
         payloads = [(i, r.payload) for i, r in numbered if r.payload is not None]
         _executemany(connection, _ADD_PAYLOAD, payloads)
 
-    def write_calls(self, connection: sqlite3.Connection, vault: VaultChanges) -> None:
+    def write_calls(
+        self, connection: sqlite3.Connection, vault: VaultChanges, *, is_synced: bool
+    ) -> None:
         if not self.opened and not self.closed:
             return
         in_vault = connection.execute(_CALLS_IN_VAULT).fetchall()
         vault.doom(name for *key, name in in_vault if self._is_touched(*key))
         _executemany(connection, _CLOSE_CALL, list(self.closed))
         opened = [
-            (*key, None, vault.put(encode(call)))
+            (*key, None, vault.put(encode(call), is_synced=is_synced))
             if call.has_secrets
             else (*key, encode(call), None)
             for key, call in self.opened.items()

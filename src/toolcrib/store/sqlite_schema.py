@@ -12,7 +12,8 @@ from typing import Literal
 
 from toolcrib.errors import StoreError
 
-Synchronous = Literal["normal", "full"]
+Synchronous = Literal["normal", "starts", "full"]
+"""What waits for the disk: nothing, the starts of calls that may have effects, or every commit."""
 
 _VERSION_1 = """
 CREATE TABLE sessions (
@@ -152,7 +153,8 @@ class SqliteFile:
                 isolation_level=None,
                 check_same_thread=False,
             )
-            connection.execute(f"PRAGMA synchronous={self.synchronous}")
+            level = "full" if self.synchronous == "full" else "normal"
+            connection.execute(f"PRAGMA synchronous={level}")
             connection.execute("PRAGMA secure_delete=ON")
             if read_only:
                 connection.execute("PRAGMA query_only=ON")
@@ -187,8 +189,18 @@ class SqliteFile:
                 descriptor = os.open(self.path, flags, 0o600)
                 os.fchmod(descriptor, 0o600)
                 os.close(descriptor)
+                sync_folder(self.path.parent)
         except OSError as error:
             raise StoreError(f"{self.path} cannot be created: {error.strerror}") from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the disk know the files of a folder by name."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _enter_wal_mode(connection: sqlite3.Connection) -> None:

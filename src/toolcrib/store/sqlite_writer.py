@@ -16,7 +16,7 @@ from toolcrib.errors import StoreError, ToolcribError
 from toolcrib.store.leases import Leases
 from toolcrib.store.sqlite_rows import expire, write_commits
 from toolcrib.store.sqlite_schema import SqliteFile
-from toolcrib.store.store import Commit, CommitSource
+from toolcrib.store.store import CallOpened, Commit, CommitSource
 from toolcrib.store.vault import Vault, VaultChanges
 
 T = TypeVar("T")
@@ -52,6 +52,8 @@ class Writer:
         self._is_closed = False
         self.transactions = 0
         """How many transactions have been committed, for whoever measures grouping."""
+        self.synced_transactions = 0
+        """How many of them waited for the disk because of a start in them."""
 
     def schedule(self, source: CommitSource) -> None:
         """Commit what `source` holds with the next group."""
@@ -152,13 +154,39 @@ class Writer:
     ) -> Exception | None:
         commits = [(source.lease, commit) for source, commit in drained]
         vault = VaultChanges(self._vault)
+        is_synced = self._must_survive(drained)
+
+        def write(conn: sqlite3.Connection) -> None:
+            write_commits(conn, commits, vault, is_synced=is_synced)
+
         try:
-            self._transaction(connection, lambda conn: write_commits(conn, commits, vault))
+            if is_synced:
+                self._synced_transaction(connection, write)
+            else:
+                self._transaction(connection, write)
         except Exception as error:
             vault.rolled_back()
             return error
         vault.committed()
         return None
+
+    def _synced_transaction(self, connection: sqlite3.Connection, work: Work[T]) -> T:
+        """A transaction that waits for the disk; one wait serves the whole group."""
+        # Within a transaction the level cannot be changed.
+        connection.execute("PRAGMA synchronous=FULL")
+        try:
+            result = self._transaction(connection, work)
+        finally:
+            connection.execute("PRAGMA synchronous=NORMAL")
+        self.synced_transactions += 1
+        return result
+
+    def _must_survive(self, drained: Sequence[_Drained]) -> bool:
+        return self._file.synchronous == "starts" and any(
+            isinstance(effect, CallOpened) and effect.must_survive
+            for _, commit in drained
+            for effect in commit.effects
+        )
 
     def _do(self, connection: sqlite3.Connection, job: _WriterJob) -> None:
         try:

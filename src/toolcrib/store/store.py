@@ -74,6 +74,10 @@ class CallOpened:
     """Save this open call, in place of an earlier state of the same call."""
 
     call: OpenCall
+    must_survive: bool = False
+    """True when a power cut must not undo it: what follows may take effect, and must not be done
+    again by somebody who does not know of it.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
+from toolcrib.store.sqlite_schema import sync_folder
+
 _log = logging.getLogger("toolcrib.store")
 
 
@@ -26,18 +28,22 @@ class Vault:
         """Raises `FileNotFoundError` when the file has been erased meanwhile."""
         return (self._folder / name).read_bytes()
 
-    def put(self, data: bytes) -> str:
+    def put(self, data: bytes, *, is_synced: bool = False) -> str:
         """Keep `data` under a new name. Nothing points at the file until its row is committed."""
-        self._folder.mkdir(mode=0o700, exist_ok=True)
+        is_synced = is_synced or self._fsync
+        if not self._folder.exists():
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            if is_synced:
+                sync_folder(self._folder.parent)
         name = secrets.token_hex(16)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with open(os.open(self._folder / name, flags, 0o600), "wb") as file:
             file.write(data)
-            if self._fsync:
+            if is_synced:
                 file.flush()
                 os.fsync(file.fileno())
-        if self._fsync:
-            self._fsync_folder()
+        if is_synced:
+            sync_folder(self._folder)
         return name
 
     def erase(self, names: Iterable[str]) -> None:
@@ -55,13 +61,6 @@ class Vault:
         except FileNotFoundError:
             return set()
 
-    def _fsync_folder(self) -> None:
-        folder = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
 
 class VaultChanges:
     """What one transaction does to the vault, settled when the transaction is."""
@@ -75,9 +74,9 @@ class VaultChanges:
         """Raises `FileNotFoundError` when the file has been erased meanwhile."""
         return self._vault.read(name)
 
-    def put(self, data: bytes) -> str:
+    def put(self, data: bytes, *, is_synced: bool = False) -> str:
         """Keep `data`, unless the transaction is rolled back."""
-        name = self._vault.put(data)
+        name = self._vault.put(data, is_synced=is_synced)
         self._written.append(name)
         return name
 
