@@ -176,6 +176,7 @@ class LiveSession:
             approver=config.approver,
             limits=config.limits,
             runners={"client": self.client},
+            is_policy_checked=True,
         )
         tools.follow(self.executor)
         self._calls: set[asyncio.Task[Any]] = set()
