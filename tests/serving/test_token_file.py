@@ -218,6 +218,8 @@ async def test_a_file_that_is_gone_or_open_to_others_changes_nothing(
     [
         ("", ["caller"], []),
         ("issuer:alice", ["caller"], []),
+        ("owner", ["caller"], []),
+        ("local", ["caller"], []),
         ("a b", ["caller"], []),
         ("alice", [], []),
         ("alice", ["root"], []),

@@ -33,6 +33,7 @@ from toolcrib.calls.request import (
     is_about_doubt,
     request_for,
 )
+from toolcrib.calls.tool_table import blind_verdict
 from toolcrib.calls.validate import check_depth, take
 from toolcrib.errors import CallEnded, InvalidDecision
 from toolcrib.failures import Failure
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.call import Call
     from toolcrib.session.session import Session
     from toolcrib.store.store import FiledApproval
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +76,7 @@ class Gate:
         self._policy = policy
         self._approver = approver
         self._listed_elsewhere = listed_elsewhere
+        self._blind: dict[PreparedTool, Verdict | None] = {}
 
     async def decide(self, call: Call) -> None:
         """Return when the call may run (or has been answered); else end or suspend it."""
@@ -94,6 +97,10 @@ class Gate:
         """What policy and session say about a frozen call."""
         policy = self._policy
         verdict = policy.judge(subject) if policy is not None else default_verdict(subject)
+        if policy is not None and call.tool not in self._blind:
+            self._blind[call.tool] = blind_verdict(policy, call.tool)
+        if policy is not None and (blind := self._blind[call.tool]) is not None:
+            return blind
         # Session and tool can turn an allow into a question; they never soften a deny.
         if verdict.effect == "allow" and self._is_listed(call):
             return LISTED

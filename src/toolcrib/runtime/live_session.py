@@ -177,6 +177,7 @@ class LiveSession:
             limits=config.limits,
             runners={"client": self.client},
             bind_to=config.bind_to,
+            is_policy_checked=True,
         )
         tools.follow(self.executor)
         self._calls: set[asyncio.Task[Any]] = set()

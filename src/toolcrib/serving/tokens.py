@@ -24,7 +24,7 @@ from pydantic.dataclasses import dataclass as validated_dataclass
 
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import UsageError
-from toolcrib.runtime.principal import OWNER, Principal, Role
+from toolcrib.runtime.principal import LOCAL_NAME, OWNER, Principal, Role
 
 _log = logging.getLogger(__name__)
 
@@ -254,7 +254,11 @@ class TokenFile:
         lifetime_seconds: float | None = None,
         may_approve_own: bool = False,
     ) -> IssuedToken:
-        """Add a token for a principal. Raises `UsageError` for a malformed name, role or group."""
+        """Add a token for a principal. Raises `UsageError` for a malformed name, role or group, and
+        for a name that stands for this machine's owner: its sessions would be shared.
+        """
+        if name in (OWNER.name, LOCAL_NAME):
+            raise UsageError(f"the name {name!r} is that of the owner of a server; choose another")
         now = self._clock()
         fields: dict[str, Any] = {
             "name": name,
