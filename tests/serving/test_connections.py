@@ -15,6 +15,7 @@ from tests.helpers.patience import PATIENCE
 from toolcrib.errors import UsageError
 from toolcrib.serving.connections import ConnectionTable, ListenerLimits
 from toolcrib.serving.listener import Listener
+from toolcrib.serving.origins import TrustedProxies
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -365,16 +366,6 @@ def test_loopback_is_no_peer() -> None:
         assert table.admit(key, connection, address, 0.0)
 
 
-def test_a_trusted_proxy_is_no_peer() -> None:
-    """A proxy stands for many clients."""
-    limits = ListenerLimits(connections=100, connections_per_peer=1)
-    table = ConnectionTable(limits, lambda address: address == "192.0.2.9")
-    for key in range(3):
-        connection = Connection()
-        connection.is_authenticated = True
-        assert table.admit(key, connection, "192.0.2.9", 0.0)
-
-
 def test_what_waits_to_be_read_is_bounded_for_all_together() -> None:
     """Finding 24: the clients with most to read are cut until the rest fits."""
     table = ConnectionTable(ListenerLimits(connections=100, unsent_bytes_in_all=100))
@@ -400,3 +391,18 @@ def test_limits_are_more_than_nothing() -> None:
     """A limit of zero would refuse everybody."""
     with pytest.raises(UsageError, match="header_bytes"):
         ListenerLimits(header_bytes=0)
+
+
+def test_a_trusted_proxy_stands_for_many_clients() -> None:
+    """The limit of one address would bound all its clients together; elsewhere it holds."""
+    limits = ListenerLimits(connections_per_peer=2)
+    proxies = TrustedProxies.of(["10.0.0.0/8"])
+
+    def cut_of(address: str) -> int:
+        table, idle = ConnectionTable(limits, proxies.trusts), [Connection() for _ in range(5)]
+        for number, each in enumerate(idle):
+            table.admit(number, each, address, float(number))
+        return sum(each.was_cut for each in idle)
+
+    assert cut_of("10.1.2.3") == 0
+    assert cut_of("203.0.113.9") == 3

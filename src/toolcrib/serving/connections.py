@@ -50,8 +50,8 @@ class ListenerLimits:
     connections: int | None = None
     """How many connections there may be; None takes what the limit on open files leaves."""
     connections_per_peer: int = 512
-    """How many of them from one address, or one IPv6 network of 64 bits. Loopback and trusted
-    proxies have no such limit: many clients share them."""
+    """How many of them from one address, or one IPv6 network of 64 bits. Loopback has no such
+    limit: proxies and all local clients share it."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -101,15 +101,15 @@ class _Place:
 
 
 class ConnectionTable:
-    """The open connections of a server, by the identity of their transports. An address of which
-    `is_proxy` is true stands for many clients and has no limit of its own.
+    """The open connections of a server, by the identity of their transports. An address that
+    `is_shared` (a trusted proxy) stands for many clients, and has no limit of its own.
     """
 
     def __init__(
-        self, limits: ListenerLimits, is_proxy: Callable[[str], bool] | None = None
+        self, limits: ListenerLimits, is_shared: Callable[[str], bool] | None = None
     ) -> None:
         self._limits = limits
-        self._is_proxy = is_proxy
+        self._is_shared = is_shared
         self._capacity = limits.capacity
         self._places: dict[int, _Place] = {}
         self._peers: Counter[str] = Counter()
@@ -123,7 +123,7 @@ class ConnectionTable:
         """Take a new connection in. False when there is no room for it, also after the oldest
         stranger has been cut.
         """
-        is_shared = address is not None and self._is_proxy is not None and self._is_proxy(address)
+        is_shared = self._is_shared is not None and self._is_shared(address or "")
         peer = "" if is_shared else _peer(address)
         is_bounded = peer != "" and self._peers[peer] >= self._limits.connections_per_peer
         if is_bounded and not self._make_room(now, peer):

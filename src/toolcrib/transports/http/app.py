@@ -83,9 +83,9 @@ class MountedMcp:
     def _create_endpoint(self) -> McpEndpoint:
         from toolcrib.transports.mcp.server import McpServer
 
+        endpoint = (self._server or McpServer(self._runtime)).endpoint
         # The loggers of the SDK are there now.
         redact_logs()
-        endpoint = (self._server or McpServer(self._runtime)).endpoint
         endpoint.keeps_tasks = self._connections.keeps_tasks
         self._connections.on_close(endpoint.close)
         return endpoint
