@@ -52,6 +52,7 @@ _SLOW = (
     "adapters/pydantic_ai/test_elsewhere.py",
     "adapters/pydantic_ai/test_replay.py",
     "adapters/pydantic_ai/test_replay_across.py",
+    "approval/test_tool_identity.py",
     "conformance/test_conformance.py",
     "conformance/test_inspector.py",
     "conformance/test_sign_in.py",

@@ -18,6 +18,9 @@ from mcp_types import ElicitResult, TextContent
 
 from tests.cli.command import Served, invoke, run, serving
 from tests.helpers.patience import PATIENCE
+from tests.serving.certificate import Certificate
+from toolcrib.cli.http_options import ServerOptions
+from toolcrib.errors import UsageError
 from toolcrib.serving.tokens import TokenFile, default_tokens_file
 
 pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("folder")]
@@ -283,3 +286,79 @@ class TestTheTokenGoesNowhereElse:
 
         assert done.exit_code == 1
         assert "is no HTTP address" in done.stderr
+
+
+class TestWhoMayUseIt:
+    """The options that say who may use a server, without starting one."""
+
+    def options(self, **values: Any) -> ServerOptions:
+        return ServerOptions(host="127.0.0.1", port=0, **values)
+
+    def test_groups_become_roles(self) -> None:
+        """`GROUP=ROLE`, several for one group, and `*` for everybody."""
+        roles = ["eng=caller", "eng=auditor", "a=b=approver", "*=caller"]
+        options = self.options(
+            oidc_issuer="https://login.example.com",
+            oidc_role=roles,
+            oidc_audience=["crib"],
+            oidc_scope=["mcp"],
+            public_url="https://crib.example.com",
+            trusted_proxy=["10.0.0.0/8"],
+        )
+        issuer = next(iter(options.access().get("issuers", ())))
+
+        assert {group: set(each) for group, each in issuer.roles.items()} == {
+            "eng": {"caller", "auditor"},
+            "a=b": {"approver"},
+        }
+        assert set(issuer.default_roles) == {"caller"}
+        assert (issuer.audiences, issuer.required_scopes) == (("crib",), ("mcp",))
+        assert issuer.label == "login.example.com"
+
+    @pytest.mark.parametrize(
+        ("values", "message"),
+        [
+            ({"oidc_role": ["a=caller"]}, "need --oidc-issuer"),
+            ({"oidc_issuer": "https://a.example", "oidc_role": ["caller"]}, "GROUP=ROLE"),
+            ({"oidc_issuer": "https://a.example", "oidc_role": ["a=root"]}, "no role 'root'"),
+            ({"oidc_issuer": "https://a.example"}, "nobody"),
+            ({"oidc_issuer": "http://a.example", "oidc_role": ["a=caller"]}, "https"),
+        ],
+    )
+    def test_wrong_options_are_refused(self, values: dict[str, Any], message: str) -> None:
+        """Nothing is served under a login that nobody meant."""
+        with pytest.raises(UsageError, match=message):
+            self.options(**values).access()
+
+    @pytest.mark.parametrize("one", ["--tls-cert", "--tls-key"])
+    def test_a_certificate_needs_its_key(self, one: str) -> None:
+        """Status 1; nothing is served in the clear instead."""
+        done = invoke("serve", "--http", one, "x.pem", *MODULE)
+
+        assert done.exit_code == 1
+        assert "go together" in done.stderr
+
+    def test_an_issuer_needs_an_audience(self) -> None:
+        """Else tokens for other servers would log in here."""
+        issuer = ("--oidc-issuer", "https://login.example.com", "--oidc-role", "*=caller")
+        done = invoke("serve", "--http", "--port", "0", *issuer, *MODULE)
+
+        assert done.exit_code == 1
+        assert "set an audience or the public URL" in done.stderr
+
+
+async def test_serving_with_a_certificate(folder: Path) -> None:
+    """The address that is printed is https, and the client speaks to it."""
+    certificate = Certificate.make(folder, "localhost")
+    files = certificate.files
+    options = ("--tls-cert", files.certificate, "--tls-key", files.key)
+    async with serving(*MODULE, *options, cwd=folder) as served:
+        url = served.url.replace("127.0.0.1", "localhost")
+        environment = {"SSL_CERT_FILE": str(files.certificate)}
+        where = ("--url", url, "--token-file", "token")
+        done = await asyncio.to_thread(run, "tools", "list", *where, cwd=folder, **environment)
+        await served.stop()
+
+    assert served.url.startswith("https://")
+    assert done.returncode == 0, done.stderr
+    assert "shout" in done.stdout

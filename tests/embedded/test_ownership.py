@@ -14,6 +14,7 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from websockets.asyncio.client import connect
 
 from tests.embedded.principals import SharedProvider, secret_of, shared_provider
+from tests.mcp_client.mounted_servers import web_peer
 from toolcrib.embedded import (
     BackendCallResult,
     BackendOutput,
@@ -342,6 +343,47 @@ async def test_a_file_in_a_message_is_not_looked_up(shared: SharedProvider) -> N
         texts.append(answer.json()["output"][0]["content"][0]["text"].replace(file_id, "ID"))
     assert texts[0] == texts[1]
     assert SECRET not in texts[0]
+
+
+async def test_a_foreign_approval_is_not_given() -> None:
+    """Finding 9: a yes to another principal's MCP call runs nothing, also when it names the call
+    by reference; the owner's yes runs it.
+    """
+    async with (
+        web_peer() as peer,
+        shared_provider(uses_tools, allow_egress=["127.0.0.1"]) as shared,
+    ):
+        tool = {
+            "type": "mcp",
+            "server_label": "desk",
+            "server_url": f"http://127.0.0.1:{peer.port}/mcp",
+            "allowed_tools": ["add"],
+            "require_approval": "always",
+        }
+        body: Json = {"model": "puppet", "input": "go", "tools": [tool]}
+        made = (await shared.send("alice", "POST", "/responses", json=body)).json()
+        request = made["output"][-1]
+        assert request["type"] == "mcp_approval_request"
+        yes = {
+            "type": "mcp_approval_response",
+            "approval_request_id": request["id"],
+            "approve": True,
+        }
+        reference = {"type": "item_reference", "id": request["id"]}
+        shared.puppet.script = _says_done
+        by_reference = {**body, "input": [reference, yes]}
+        answer = await shared.send("bob", "POST", "/responses", json=by_reference)
+        assert answer.status_code == 404
+        answer = await shared.send("bob", "POST", "/responses", json={**body, "input": [yes]})
+        assert "mcp_call" not in [item["type"] for item in answer.json()["output"]]
+        hers = {**body, "input": [yes], "previous_response_id": made["id"]}
+        assert (await shared.send("bob", "POST", "/responses", json=hers)).status_code == 400
+        answer = await shared.send("alice", "POST", "/responses", json=hers)
+        assert "mcp_call" in [item["type"] for item in answer.json()["output"]]
+
+
+def _says_done(request: BackendRequest) -> Sequence[BackendOutput]:
+    return [BackendText("done")]
 
 
 async def test_the_owner_of_the_process_reaches_everything(shared: SharedProvider) -> None:

@@ -87,7 +87,7 @@ def flood_structured(size: int) -> str:
 @peer.tool(structured_output=False)
 def noise() -> str:
     """Try to steer the terminal."""
-    return "\x1b[2Jgone\x07\r\nnext\tline\x00"
+    return "\x1b[2Jgone\x07\r\nnext\tline\x00\u202eexe.\u2066"
 
 
 @peer.tool()

@@ -68,11 +68,13 @@ class TestWhatItSends:
         assert "no, because of ?[31mred" in text
 
     async def test_control_characters_do_not_reach_anybody(self) -> None:
-        """Nothing in an answer's text can steer the terminal of whoever reads it."""
+        """Nothing in an answer's text can steer the terminal of whoever reads it, or make it read
+        as another text (finding 28).
+        """
         async with mounted(stdio()) as peer:
             done = await peer.call("peer_noise")
 
-        assert done.text == "\ufffd[2Jgone\ufffd\nnext\tline\ufffd"
+        assert done.text == "\ufffd[2Jgone\ufffd\nnext\tline\ufffd\ufffdexe.\ufffd"
 
     async def test_a_question_to_the_person_is_refused(self) -> None:
         """A server of the older era that asks through us hears that this is not supported."""

@@ -15,6 +15,7 @@ from tests.helpers.patience import PATIENCE
 from toolcrib.errors import UsageError
 from toolcrib.serving.connections import ConnectionTable, ListenerLimits
 from toolcrib.serving.listener import Listener
+from toolcrib.serving.origins import TrustedProxies
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -344,3 +345,18 @@ def test_limits_are_more_than_nothing() -> None:
     """A limit of zero would refuse everybody."""
     with pytest.raises(UsageError, match="header_bytes"):
         ListenerLimits(header_bytes=0)
+
+
+def test_a_trusted_proxy_stands_for_many_clients() -> None:
+    """The limit of one address would bound all its clients together; elsewhere it holds."""
+    limits = ListenerLimits(connections_per_peer=2)
+    proxies = TrustedProxies.of(["10.0.0.0/8"])
+
+    def cut_of(address: str) -> int:
+        table, idle = ConnectionTable(limits, proxies.trusts), [Connection() for _ in range(5)]
+        for number, each in enumerate(idle):
+            table.admit(number, each, address, float(number))
+        return sum(each.was_cut for each in idle)
+
+    assert cut_of("10.1.2.3") == 0
+    assert cut_of("203.0.113.9") == 3

@@ -15,7 +15,7 @@ from toolcrib.serving.login import (
     LoginFailures,
     LoginFault,
 )
-from toolcrib.serving.tokens import Token, Tokens
+from toolcrib.serving.tokens import Token, Tokens, new_token
 
 PEER = "203.0.113.9"
 
@@ -136,7 +136,8 @@ async def test_who_does_not_guess_is_not_slowed(
 
     assert waits == [None] * 20
     assert desk.slept == []
-    assert len(caplog.records) == len(desk.counted) == 20
+    assert len(desk.counted) == 20
+    assert len(caplog.records) == 10 + len([16])
 
 
 async def test_an_endless_credential_is_refused_before_it_is_hashed() -> None:
@@ -145,3 +146,31 @@ async def test_an_endless_credential_is_refused_before_it_is_hashed() -> None:
 
     with pytest.raises(LoginFailed, match="too long"):
         await authenticator.login(b"x" * 20_000)
+
+
+async def test_the_log_names_the_token_by_its_id() -> None:
+    """The id is no secret, and tells whose token somebody tries."""
+    token = new_token()
+    with pytest.raises(LoginFailed) as failure:
+        await Authenticator(tokens=Tokens([Token("a" * 20)])).login(token.encode())
+
+    _, token_id, secret = token.split("_", 2)
+    assert failure.value.credential == f"token {token_id}"
+    assert secret not in f"{failure.value} {failure.value.credential}"
+
+
+async def test_failures_are_counted_by_telemetry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding 27: with OpenTelemetry set up, each failure is in `toolcrib.login.failures`."""
+    from opentelemetry import metrics
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    monkeypatch.setattr(metrics, "get_meter", provider.get_meter)
+    failures = LoginFailures()
+    await failures.record(PEER, "websocket", LoginFailed("unknown", "no"))
+    text = str(reader.get_metrics_data())
+
+    assert "toolcrib.login.failures" in text
+    assert "'transport': 'websocket'" in text.replace('"', "'")

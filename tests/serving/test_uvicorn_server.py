@@ -6,6 +6,7 @@ import asyncio
 import base64
 import inspect
 import json
+import resource
 import select
 import socket
 from contextlib import closing
@@ -16,13 +17,29 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from tests.helpers.patience import PATIENCE
 from tests.transports.http.served_runtime import OWNERS, STREAM, Served, events_of, served
 from toolcrib.calls.outcome import Limits
 from toolcrib.serving.connections import ListenerLimits
 
 BIG = "x" * 1_000_000
 ROOMY = Limits(max_arguments_bytes=2_000_000, max_result_chars=2_000_000)
-PROTOCOL_METHODS = ("connection_made", "connection_lost", "pause_writing", "resume_writing")
+PROTOCOL_METHODS = (
+    "connection_made",
+    "connection_lost",
+    "data_received",
+    "pause_writing",
+    "resume_writing",
+)
+HTTP_METHODS = (
+    "on_message_begin",
+    "on_url",
+    "on_header",
+    "on_headers_complete",
+    "on_body",
+    "on_message_complete",
+    "send_400_response",
+)
 _HUNG_UP = select.POLLERR | select.POLLHUP
 
 
@@ -34,6 +51,20 @@ def test_uvicorn_still_has_the_protocol_methods_that_are_extended(protocol: type
     assert missing == [], f"{protocol.__name__} of uvicorn {uvicorn.__version__} lacks {missing}"
     source = inspect.getsource(protocol.connection_made)
     assert "self.transport = " in source, f"{protocol.__name__} no longer keeps its transport"
+
+
+def test_uvicorn_still_has_the_methods_that_bound_requests() -> None:
+    """A renamed method would never be called: headers and bodies would have no limit."""
+    missing = [
+        name for name in HTTP_METHODS if not callable(getattr(HttpToolsProtocol, name, None))
+    ]
+
+    assert missing == [], f"HttpToolsProtocol of uvicorn {uvicorn.__version__} lacks {missing}"
+    source = inspect.getsource(HttpToolsProtocol)
+    for part in ("self.cycle", "self.flow", "self.pipeline", "self.client", "self.scope"):
+        assert f"{part} = " in source or f"{part}: " in source, f"there is no {part} any more"
+    assert "self.send_400_response(" in source, "a broken request is answered elsewhere now"
+    assert callable(getattr(WebSocketsSansIOProtocol, "handle_connect", None))
 
 
 def test_uvicorn_still_has_the_server_methods_that_are_overridden() -> None:
@@ -125,6 +156,40 @@ async def test_a_stalled_socket_is_cut() -> None:
             client.sendall(text_frame(json.dumps(subscribe, separators=(",", ":"))))
             await say_much(it)
             assert await is_cut(client)
+
+
+def resident_megabytes() -> float:
+    """The memory of this process now."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 1e6
+
+
+async def test_a_socket_that_reads_nothing_is_cut_on_bytes() -> None:
+    """Finding 24: answers that nobody reads are kept up to a number of bytes, however short the
+    time: then the client is cut, and what waited for it is let go.
+    """
+    key = base64.b64encode(bytes(16)).decode()
+    upgrade = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13")
+    listener = ListenerLimits(stall_seconds=600.0, unsent_bytes=10_000_000)
+    async with served(listener=listener, limits=ROOMY) as it:
+        await it.session()
+        await say_much(it)
+        before = resident_megabytes()
+        asked = head(it, "/v1/ws", *upgrade, f"Sec-WebSocket-Key: {key}")
+        with closing(connected(it, asked)) as client:
+            assert await asyncio.to_thread(client.recv, 12) == b"HTTP/1.1 101"
+            client.settimeout(PATIENCE)
+            # Each answer is a page of the events so far: some megabytes.
+            params = {"session_id": "s"}
+            for number in range(100):
+                call = {"jsonrpc": "2.0", "id": number, "method": "events.list", "params": params}
+                try:
+                    frame = text_frame(json.dumps(call, separators=(",", ":")))
+                    await asyncio.to_thread(client.sendall, frame)
+                except OSError:
+                    break
+            assert await is_cut(client)
+        assert resident_megabytes() - before < 150
 
 
 async def test_who_reads_is_not_cut() -> None:

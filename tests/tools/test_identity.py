@@ -124,20 +124,27 @@ def test_the_order_of_a_schema_does_not_count() -> None:
 
 def test_every_field_of_a_tool_is_bound_or_left_out_on_purpose() -> None:
     """A new field of `Tool` is part of the identity unless it is named as one that is not."""
-    bound = set(prepare(_client_tool()).identity.parts) | {"output", "code", "arguments", "place"}
-    covered = {"json_schema", "output_schema", "params_type", "handler"}
-    rules = {
-        "requires_approval",
-        "is_idempotent",
-        "is_read_only",
-        "one_at_a_time",
-        "timeout",
-        "uses",
+    changed: dict[str, Any] = {
+        "name": "find",
+        "source": "host",
+        "version": "1.0.0",
+        "description": "Find.",
+        "handler": _no_effect,
+        "requires_approval": True,
+        "is_idempotent": True,
+        "is_read_only": True,
+        "is_foreign": True,
+        "one_at_a_time": True,
+        "timeout": 1.0,
+        "uses": ("other",),
+        "json_schema": {"type": "object"},
+        "output_schema": {"type": "string"},
     }
+    first = _digest(_client_tool())
 
-    assert {field.name for field in fields(Tool)} == (
-        (bound - {"output", "code", "arguments", "place"}) | covered | rules | UNBOUND
-    )
+    assert {*changed, "params_type", *UNBOUND} == {field.name for field in fields(Tool)}
+    for name, value in changed.items():
+        assert _digest(replace(_client_tool(), **{name: value})) != first, name
 
 
 def test_what_changed_is_said_in_words_and_the_weightiest_first() -> None:

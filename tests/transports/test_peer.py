@@ -114,6 +114,10 @@ async def test_an_unknown_method_is_told(runtime: Runtime, method: str) -> None:
         ("tools.call", {}, "invalid"),
         ("ping", {"more": 1}, "invalid"),
         ("events.subscribe", {**ONE, "after": -1}, "invalid"),
+        # Finding 19: more than a store can count to.
+        ("events.subscribe", {**ONE, "after": 2**63}, "invalid"),
+        ("events.subscribe", {**ONE, "after": 10**20}, "invalid"),
+        ("events.list", {**ONE, "after": 10**20}, "invalid"),
         ("events.subscribe", {"session_id": "none"}, "not_found"),
         ("client.attach", {"session_id": "none"}, "not_found"),
         ("$/cancel", {"id": [1]}, "invalid"),

@@ -50,6 +50,8 @@ def _lines(request: ApprovalRequest) -> Iterator[str]:
     yield ""
     for name, value in _facts(request).items():
         yield f"{name:<8} {showable(value)}"
+    for change in request.changes:
+        yield f"{'changed':<8} {showable(change)}"
 
 
 def _facts(request: ApprovalRequest) -> Mapping[str, str]:

@@ -270,6 +270,7 @@ def _facts(request: dict[str, Any]) -> list[tuple[str, str]]:
         ("rule", request["rule"]),
         ("reason", request["reason"]),
         ("asked", time_text(request["created_at"])),
+        *(("changed", change) for change in request["changes"]),
     ]
     if request["metadata"]:
         facts.append(("details", _compact(request["metadata"])))

@@ -19,6 +19,7 @@ import typer
 
 from toolcrib.cli.output import fail, missing_packages, require_extra, show_note
 from toolcrib.errors import InvalidTool, Refused, StoreError, UsageError
+from toolcrib.tools.identity import BindTo
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
@@ -230,6 +231,14 @@ SigningKeyFile = Annotated[
 ReloadOption = Annotated[
     bool, typer.Option("--reload", help="Reload the files of --host-tools when they change.")
 ]
+BindToOption = Annotated[
+    BindTo,
+    typer.Option(
+        "--bind-to",
+        help="What approvals and grants are bound to besides a tool's declaration and options: its "
+        "code, or its version when other code always gets another version.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +266,7 @@ class RuntimeOptions:
     anchor_every: str = "60s"
     signing_key: Path | None = None
     reload: bool = False
+    bind_to: BindTo = "code"
     approve_own_calls: bool = False
     approver: Approver | None = None
     """Who decides while a call waits; None leaves the request in the store."""
@@ -296,6 +306,7 @@ _OPTIONS: Final[Mapping[str, tuple[Any, object]]] = {
     "anchor_every": (AnchorEvery, "60s"),
     "signing_key": (SigningKeyFile, None),
     "reload": (ReloadOption, False),
+    "bind_to": (BindToOption, "code"),
     "approve_own_calls": (ApproveOwnCalls, False),
 }
 """The type and the default of each shared option."""
@@ -431,6 +442,7 @@ def _runtime(
         instructions=options.instructions,
         approver=options.approver,
         approve_own_calls=options.approve_own_calls,
+        bind_to=options.bind_to,
         egress=EgressPolicy.of(options.allow_egress or ()),
         callers_choose=_caller_choices(options),
         principal_limits=_principal_limits(options),

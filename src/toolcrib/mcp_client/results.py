@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     Block: TypeAlias = mcp_types.ContentBlock
 
-# Control characters could steer a terminal; line breaks and tabs are text.
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Control characters could steer a terminal, and direction marks make text read as other text; line
+# breaks and tabs are text.
+_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def tool_result(answer: mcp_types.CallToolResult, tool: str, max_chars: int) -> ToolResult[Any]:
@@ -107,6 +108,7 @@ def _bytes(base64: str) -> int:
 
 
 def _clean(text: str) -> str:
+    """The text of a server without what would steer a terminal or reorder what is shown."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 

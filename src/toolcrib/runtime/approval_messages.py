@@ -63,6 +63,10 @@ class ApprovalFacts:
     deadline: float | None = None
     parameters: dict[str, Any] = field(default_factory=dict[str, Any])
     metadata: dict[str, Any] | None = None
+    changes: list[str] = field(default_factory=list[str])
+    """What changed in the tool since an earlier decision on the call, or a grant for it."""
+    supersedes: str | None = None
+    """The earlier request about the same call, which no decision can use any more."""
     caller: CallerFacts
     approvers: list[QuorumFacts] = field(default_factory=lambda: list[QuorumFacts]())
     """Who has to approve; empty means one approver, whoever it is."""

@@ -200,6 +200,8 @@ def approval_facts(filed: FiledApproval) -> ApprovalFacts:
         deadline=request.deadline,
         parameters=request.parameters,
         metadata=request.metadata,
+        changes=list(request.changes),
+        supersedes=request.supersedes,
         caller=CallerFacts(
             principal=request.caller.principal,
             groups=sorted(request.caller.groups),

@@ -24,6 +24,8 @@ GAP: Final = "events.gap"
 
 _PAGE: Final = 256
 """How many records a reader of a long ledger holds at a time."""
+_PAGE_BYTES: Final = 1_000_000
+"""How much of them it holds, beyond the last one, for as long as its client takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,7 @@ class EventReader:
         while not self._has_caught_up:
             # The ledger has every event announced so far; later ones come after it.
             self._announced.clear()
-            page = await self._page(_PAGE)
-            self._has_caught_up = len(page) < _PAGE
+            page, self._has_caught_up = await self._page(_PAGE)
             for record in page:
                 yield self._yielded(record)
         while not self._is_closed:
@@ -117,18 +118,22 @@ class EventReader:
         while not self._is_cut:
             while self._announced and not self._is_cut:
                 recorded, passing = self._take()
-                for record in await self._page(recorded):
-                    yield self._yielded(record)
+                is_last = False
+                while recorded > 0 and not is_last:
+                    page, is_last = await self._page(recorded)
+                    recorded -= len(page)
+                    for record in page:
+                        yield self._yielded(record)
                 if passing is not None:
                     yield replace(passing, seq=self._last_seq)
             # Records that were never announced are in the ledger too. An event announced during the
             # read may belong before them, so they are read again in their turn.
-            page = await self._page(_PAGE)
+            page, is_last = await self._page(_PAGE)
             if self._announced or self._is_cut:
                 continue
             for record in page:
                 yield self._yielded(record)
-            if len(page) < _PAGE:
+            if is_last:
                 return
         session = self._session
         yield Envelope(session.session_id, self._last_seq, GAP, session.clock(), {}, is_kept=False)
@@ -147,15 +152,27 @@ class EventReader:
 
     async def _remaining(self) -> AsyncIterator[Envelope]:
         """All further records of the ledger."""
-        while page := await self._page(_PAGE):
+        is_last = False
+        while not is_last:
+            page, is_last = await self._page(_PAGE)
             for record in page:
                 yield self._yielded(record)
 
-    async def _page(self, count: int) -> list[Record]:
+    async def _page(self, count: int) -> tuple[list[Record], bool]:
+        """The next records, and whether the ledger has no more of them."""
         session, seen = self._session, self._last_seq
-        if count == 0:
-            return []
-        return await ask_store(session.store, lambda: list(session.records(seen, limit=count)))
+
+        def read() -> tuple[list[Record], bool]:
+            page: list[Record] = []
+            size = 0
+            for record in session.records(seen, limit=count):
+                page.append(record)
+                size += len(record.payload or b"")
+                if size > _PAGE_BYTES:
+                    return page, False
+            return page, len(page) < count
+
+        return await ask_store(session.store, read)
 
     def _yielded(self, record: Record) -> Envelope:
         self._last_seq = record.seq

@@ -8,7 +8,7 @@ are refused.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from annotated_types import Ge, Gt, Le
 from pydantic import ConfigDict, Field, JsonValue, SkipValidation
@@ -19,6 +19,10 @@ from toolcrib.runtime.config import WhenBusy
 from toolcrib.tools.identity import Place
 
 _STRICT = ConfigDict(extra="forbid")
+
+MAX_SEQ: Final = 2**63 - 1
+Seq: TypeAlias = Annotated[int, Ge(0), Le(MAX_SEQ)]
+"""The number of a record: what a store can hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +214,8 @@ class ToolFacts:
     """The tools that it may call."""
     output_schema: dict[str, Any] | None = None
     """The JSON Schema of its result, if it declares one."""
+    argument_names: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """The keys in the schema by each other name that an argument goes by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,7 +318,7 @@ class ListEvents(OperationParams):
     """The recorded events of a session after a sequence number."""
 
     session_id: str
-    after: Annotated[int, Ge(0)] = 0
+    after: Seq = 0
     limit: Annotated[int, Ge(1), Le(MAX_EVENTS)] = 1_000
 
 

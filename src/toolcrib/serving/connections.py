@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import resource
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from ipaddress import ip_address, ip_network
 from typing import Final, Protocol
@@ -18,6 +18,9 @@ from typing import Final, Protocol
 from toolcrib.errors import UsageError
 
 _log = logging.getLogger(__name__)
+
+CUT: Final = "toolcrib.cut"
+"""Where the scope of a WebSocket has the function that ends its connection at once."""
 
 _MOST_CONNECTIONS: Final = 10_000
 _RESERVED_DESCRIPTORS: Final = 64
@@ -98,10 +101,15 @@ class _Place:
 
 
 class ConnectionTable:
-    """The open connections of a server, by the identity of their transports."""
+    """The open connections of a server, by the identity of their transports. An address that
+    `is_shared` (a trusted proxy) stands for many clients, and has no limit of its own.
+    """
 
-    def __init__(self, limits: ListenerLimits) -> None:
+    def __init__(
+        self, limits: ListenerLimits, is_shared: Callable[[str], bool] | None = None
+    ) -> None:
         self._limits = limits
+        self._is_shared = is_shared
         self._capacity = limits.capacity
         self._places: dict[int, _Place] = {}
         self._peers: Counter[str] = Counter()
@@ -115,7 +123,8 @@ class ConnectionTable:
         """Take a new connection in. False when there is no room for it, also after the oldest
         stranger has been cut.
         """
-        peer = _peer(address)
+        is_shared = self._is_shared is not None and self._is_shared(address or "")
+        peer = "" if is_shared else _peer(address)
         is_bounded = peer != "" and self._peers[peer] >= self._limits.connections_per_peer
         if is_bounded and not self._make_room(now, peer):
             return False

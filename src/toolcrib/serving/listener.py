@@ -121,7 +121,7 @@ class Listener:
         self._tls = None if tls is None else TlsContext(tls)
         own_tls = self._tls
         limits = limits or ListenerLimits()
-        table = ConnectionTable(limits)
+        table = ConnectionTable(limits, None if access is None else access.proxies.trusts)
         http, websocket = protocols(limits, table)
         config = uvicorn.Config(
             app,

@@ -121,14 +121,16 @@ class Authenticator:
         return expires_at is None or self._clock() < expires_at
 
     def _token_login(self, credential: bytes) -> Login:
-        if self._token_file is not None:
-            parts = token_parts(credential.decode("latin-1"))
-            record = None if parts is None else self._token_file.record_of(parts, credential)
+        parts = token_parts(credential.decode("latin-1"))
+        if self._token_file is not None and parts is not None:
+            record = self._token_file.record_of(parts, credential)
             if record is not None:
                 return self._record_login(record)
         principal = None if self._tokens is None else self._tokens.principal_of(credential)
         if principal is None:
-            raise LoginFailed("unknown", "this token is not known here; it may have been revoked")
+            name = "a token" if parts is None else f"token {parts.token_id}"
+            text = "this token is not known here; it may have been revoked"
+            raise LoginFailed("unknown", text, name)
         return Login(principal, f"the token of {principal.name}")
 
     def _record_login(self, record: TokenRecord) -> Login:
@@ -141,6 +143,7 @@ class Authenticator:
 @dataclass(slots=True)
 class _Failures:
     count: int = 0
+    guesses: int = 0
     last_at: float = 0.0
     held: int = 0
 
@@ -171,13 +174,14 @@ class LoginFailures:
         client may try again, or None while it is not slowed.
         """
         self._count(1, {"reason": failure.fault, "transport": transport})
-        if failure.fault in ("expired", "no_role", "insufficient_scope", "unavailable"):
-            # These name a credential that is or was a valid one: nobody is guessing.
-            _log.warning("%s is refused over %s: %s", failure.credential, transport, failure)
-            return None
         failures = self._failures_of(_network_of(peer))
+        failures.count += 1
         _log_failure(peer, transport, failure, failures.count)
-        excess = failures.count - FREE_FAILURES
+        if failure.fault not in ("unknown", "invalid"):
+            # The credential is or was a valid one, or could not be judged: nobody is guessing.
+            return None
+        failures.guesses += 1
+        excess = failures.guesses - FREE_FAILURES
         if excess <= 0:
             return None
         await self._hold(failures, min(0.1 * 2 ** min(excess - 1, 10), LONGEST_DELAY))
@@ -191,7 +195,6 @@ class LoginFailures:
         self._peers.move_to_end(peer)
         if len(self._peers) > MAX_PEERS:
             self._peers.popitem(last=False)
-        failures.count += 1
         failures.last_at = now
         return failures
 

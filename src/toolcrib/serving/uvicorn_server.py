@@ -19,7 +19,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from toolcrib.serving.connections import ConnectionTable, ListenerLimits
+from toolcrib.serving.connections import CUT, ConnectionTable, ListenerLimits
 
 _log = logging.getLogger(__name__)
 _NO_LINGER: Final = struct.pack("ii", 1, 0)
@@ -84,6 +84,11 @@ class GuardedWebSocketProtocol(_GuardedProtocol, WebSocketsSansIOProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self.table.hand_over(id(transport), self)
+
+    def handle_connect(self, event: Any) -> None:
+        super().handle_connect(event)
+        if (scope := getattr(self, "scope", None)) is not None:
+            scope[CUT] = self.cut
 
 
 class GuardedHttpProtocol(_GuardedProtocol, HttpToolsProtocol):

@@ -102,7 +102,7 @@ def _parts(path: str, value: object, *, is_hidden: bool) -> Iterator[tuple[str, 
             yield path, part_of(type(value).__qualname__)
             for field in fields(value):
                 item = getattr(value, field.name)
-                if not _is_default(field, item):
+                if not is_default(field, item):
                     yield from _parts(
                         f"{path}.{field.name}", item, is_hidden=is_hidden or not field.repr
                     )
@@ -157,7 +157,8 @@ def _scalar(name: str, value: object, *, is_hidden: bool) -> Part:
             return part_of(str(value))
 
 
-def _is_default(field: Field[Any], value: object) -> bool:
+def is_default(field: Field[Any], value: object) -> bool:
+    """Whether a field has the value that it has when nobody sets it."""
     if field.default is not MISSING:
         default = field.default
     elif field.default_factory is not MISSING:

@@ -140,6 +140,8 @@ def identity_of(
     tool: Tool[Any, Any], schema: Mapping[str, Any], *, bind_to: BindTo = "code"
 ) -> ToolIdentity:
     """Return the identity of a tool whose arguments have this schema."""
+    if bind_to not in ("code", "version"):
+        raise UsageError(f"bind_to must be 'code' or 'version', not {bind_to!r}")
     is_whole = True
     parts = dict(_declared(tool, schema))
     parts.update(_configured(tool, bind_to))
@@ -183,14 +185,13 @@ def _declared(tool: Tool[Any, Any], schema: Mapping[str, Any]) -> Iterator[tuple
 
 def _configured(tool: Tool[Any, Any], bind_to: BindTo) -> Iterator[tuple[str, Part]]:
     """The fields that a kind of tool has besides those of every tool: provider, options, hooks."""
-    from toolcrib.tools.configuration import configuration
+    from toolcrib.tools.configuration import configuration, is_default
 
     for field in fields(tool):
-        name = field.name
+        name, value = field.name, getattr(tool, field.name)
         is_other = name in _COVERED or name in _RULES or name in UNBOUND or name == "handler"
-        value = None if is_other else getattr(tool, name)
         is_code = callable(value) and bind_to == "version"
-        if value is not None and not is_code:
+        if not is_other and not is_code and not is_default(field, value):
             yield from configuration(name, value)
 
 

@@ -6,15 +6,13 @@ Besides the operations of the runtime, a client has methods of its connection: `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from pydantic import Field
-
 from toolcrib.errors import Refused
-from toolcrib.runtime.messages import Nothing, OneSession, OperationParams
+from toolcrib.runtime.messages import Nothing, OneSession, OperationParams, Seq
 from toolcrib.runtime.operations import OPERATIONS, Operation
 from toolcrib.runtime.principal import OWNER
 from toolcrib.serving.refusals import as_refused
@@ -35,7 +33,7 @@ from toolcrib.transports.jsonrpc import (
     refusal_frame,
     result_frame,
 )
-from toolcrib.transports.subscriptions import Outbox, Subscriptions
+from toolcrib.transports.subscriptions import Outbox, Subscriptions, UnsentFrames
 
 if TYPE_CHECKING:
     from toolcrib.runtime.config import WhenBusy
@@ -48,7 +46,7 @@ class Subscribe(OperationParams):
     """A subscription to the events of a session after a sequence number."""
 
     session_id: str
-    after: Annotated[int, Field(ge=0)] = 0
+    after: Seq = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +191,8 @@ class Peer:
     """Answers the requests of one client, any number at a time.
 
     Pass every incoming frame to `receive`, send every frame of `frames`, and `close` the peer when
-    the client disconnects. Running calls and prompts continue without it.
+    the client disconnects. Running calls and prompts continue without it. `unsent` bounds what
+    waits for a client that does not read; `on_overflow` then ends its connection.
     """
 
     def __init__(
@@ -203,11 +202,16 @@ class Peer:
         *,
         max_requests: int = 1_000,
         most_frames: int = 1_000,
+        unsent: UnsentFrames | None = None,
+        on_overflow: Callable[[], None] | None = None,
     ) -> None:
         self.runtime = runtime
         self.who = who
         self._outbox = Outbox(
-            most_frames=most_frames, most_chars=2 * runtime.config.max_payload_bytes
+            most_frames=most_frames,
+            most_chars=2 * runtime.config.max_payload_bytes,
+            unsent=unsent,
+            on_overflow=on_overflow,
         )
         self.subscriptions = Subscriptions(self._outbox)
         self.client_requests = ClientRequests(self._outbox)
@@ -258,6 +262,11 @@ class Peer:
         self.client_requests.disconnect()
         self.subscriptions.close()
         self._outbox.close()
+
+    def abandon(self) -> None:
+        """Close the peer, and drop what was not sent: the connection is gone."""
+        self.close()
+        self._outbox.discard()
 
     async def cancel(self, request_id: RequestId) -> bool:
         """Cancel a request: its call or prompt is cancelled, other work ends by itself. False when

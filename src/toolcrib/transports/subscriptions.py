@@ -6,8 +6,8 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.runtime.event_reader import GAP, Envelope
 from toolcrib.transports.jsonrpc import notification_frame
@@ -20,6 +20,8 @@ EVENT = "event"
 """The notification that carries one envelope."""
 ENDED = "events.ended"
 """The notification that a session has no more events."""
+
+_LITTLE: Final = 1_000_000
 
 _log = logging.getLogger(__name__)
 
@@ -79,14 +81,46 @@ def _gap(session_id: str, seen: int) -> Envelope:
     return Envelope(session_id, seen, GAP, time.time(), {}, is_kept=False)
 
 
+class UnsentFrames:
+    """How much may wait to be sent: to one client, and to all clients of a server together."""
+
+    def __init__(self, per_client: int, in_all: int) -> None:
+        self._per_client = per_client
+        self._in_all = in_all
+        self._total = 0
+
+    def add(self, size: int, of_client: int) -> bool:
+        """Count a frame; `of_client` is what waits for its client. False when that is too much, or
+        all is too much and this client has more than a little of it.
+        """
+        self._total += size
+        is_too_much = self._total > self._in_all and of_client > _LITTLE
+        return of_client <= self._per_client and not is_too_much
+
+    def remove(self, size: int) -> None:
+        """Count a frame as sent or dropped."""
+        self._total -= size
+
+
 class Outbox:
     """The frames for one client, in order, until they are sent.
 
     `put` never blocks. A producer waits for `room` first, so a client that does not read slows its
-    own producers and nothing else.
+    own producers and nothing else. Answers do not wait: with `unsent`, a client that lets too much
+    of them pile up loses its frames, and `on_overflow` is called to end its connection.
     """
 
-    def __init__(self, *, most_frames: int, most_chars: int) -> None:
+    def __init__(
+        self,
+        *,
+        most_frames: int,
+        most_chars: int,
+        unsent: UnsentFrames | None = None,
+        on_overflow: Callable[[], None] | None = None,
+    ) -> None:
+        self._unsent = unsent
+        self._on_overflow = on_overflow
+        self._bytes = 0
         self._most_frames = most_frames
         self._most_chars = most_chars
         self._frames: deque[str] = deque()
@@ -102,6 +136,16 @@ class Outbox:
         self._frames.append(frame)
         self._chars += len(frame)
         self._filled.set()
+        if self._unsent is not None:
+            self._bytes += frame.__sizeof__()
+            if not self._unsent.add(frame.__sizeof__(), self._bytes):
+                self._overflow()
+
+    def _overflow(self) -> None:
+        self.discard()
+        self.close()
+        if self._on_overflow is not None:
+            self._on_overflow()
 
     @property
     def has_room(self) -> bool:
@@ -122,12 +166,24 @@ class Outbox:
             while self._frames:
                 frame = self._frames.popleft()
                 self._chars -= len(frame)
+                self._count_sent(frame.__sizeof__())
                 self._emptied.set()
                 yield frame
             if self._is_closed:
                 return
             self._filled.clear()
             await self._filled.wait()
+
+    def discard(self) -> None:
+        """Drop the queued frames: nobody is there to read them."""
+        self._frames.clear()
+        self._chars = 0
+        self._count_sent(self._bytes)
+
+    def _count_sent(self, size: int) -> None:
+        if self._unsent is not None:
+            self._bytes -= size
+            self._unsent.remove(size)
 
     def close(self) -> None:
         """Accept no more frames; the queued ones are still sent."""

@@ -144,7 +144,7 @@ def test_credentials_are_in_no_record() -> None:
     )
     with bench(response(question(1))) as (adapter, _):
         waiting = adapter.evaluate(ask(hosted=[secret]), session=session)
-        approve(session, "mcpr_1", NewGrant(scope="always"))
+        approve(session, "mcpr_1", NewGrant("everyone", unlimited=True))
 
     request = only(waiting.pending)
     shown = request.tool_parts["config.server_url"]

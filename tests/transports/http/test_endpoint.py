@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.helpers.patience import PATIENCE
 from tests.transports.http.served_runtime import CALLERS, served
 from toolcrib.runtime.operations import OPERATIONS
 from toolcrib.store.memory import MemoryStore
+from toolcrib.store.sqlite import SqliteStore
 from toolcrib.transports.http.routes import ROUTES
 
 
@@ -243,3 +245,28 @@ def _first_line_of_endless_body(host: str, port: int) -> bytes:
         sock.sendall(b"320\r\n" + b" " * 800 + b"\r\n")
         with sock.makefile("rb") as answer:
             return answer.readline()
+
+
+@pytest.mark.parametrize("number", ["9223372036854775808", "1" + "0" * 20, "9" * 5_000, "-1", "x"])
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+async def test_a_number_that_no_record_has_is_invalid(
+    number: str, accept: str, sqlite_path: Path
+) -> None:
+    """Finding 19: a sequence number beyond what a store counts to is 422, in the query and in
+    `Last-Event-ID`, for pages, streams and streamed calls.
+    """
+    store = SqliteStore(sqlite_path)
+    async with served(store=store) as at:
+        await at.session()
+        events, call = "/v1/sessions/s/events", "/v1/sessions/s/tools/echo/call"
+        headers = {"Accept": accept}
+        last = {**headers, "Last-Event-ID": number}
+        answers = [
+            await at.client.get(events, params={"after": number}, headers=headers),
+            await at.client.get(events, headers=last),
+            await at.client.post(call, json={"arguments": {"text": "a"}}, headers=last),
+        ]
+        assert [answer.status_code for answer in answers] == [422, 422, 422]
+        largest = await at.client.get(events, params={"after": str(2**63 - 1)})
+        assert largest.json()["events"] == []
+    store.close()

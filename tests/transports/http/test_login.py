@@ -152,9 +152,9 @@ async def test_a_revoked_token_ends_its_event_streams(transport: str, tmp_path: 
         issued = crib.issue()
         headers = bearer(issued.token)
         if transport == "sse":
-            made = await crib.client.post("/v1/sessions", json={"session_id": "s"}, headers=headers)
+            made = await crib.client.post("/v1/sessions", json={}, headers=headers)
             assert made.status_code == 201, made.text
-            path, more = "/v1/sessions/s/events", STREAM
+            path, more = f"/v1/sessions/{made.json()['session_id']}/events", STREAM
         else:
             begun = await crib.client.post("/mcp", json=INITIALIZE, headers={**headers, **BOTH})
             path = "/mcp"

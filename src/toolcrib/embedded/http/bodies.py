@@ -30,6 +30,7 @@ MAX_BODY: Final = 32 * 1024 * 1024
 PRINCIPAL: Final = "toolcrib.provider.principal"
 """Where the server puts the authenticated principal of a request, in its ASGI scope."""
 
+_MAX_DIGITS: Final = 20
 READ_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -91,7 +92,10 @@ def whole_number(request: Request, name: str, default: int, low: int, high: int)
     text = request.query_params.get(name)
     if text is None:
         return default
-    if not text.lstrip("-").isdecimal() or not low <= int(text) <= high:
+    # Python reads no number of thousands of digits.
+    digits = text.removeprefix("-")
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_DIGITS
+    if not is_number or not low <= int(text) <= high:
         raise invalid(f"'{name}' must be a whole number from {low} to {high}.", name)
     return int(text)
 

@@ -85,7 +85,7 @@ def _seconds(form: FormData) -> int | None:
     if value is None:
         return None
     text = str(value)
-    if not text.isdecimal() or not _SHORTEST <= int(text) <= _LONGEST:
+    if not text.isdecimal() or len(text) > 20 or not _SHORTEST <= int(text) <= _LONGEST:
         raise invalid(
             f"'expires_after.seconds' must be from {_SHORTEST} to {_LONGEST}.", "expires_after"
         )

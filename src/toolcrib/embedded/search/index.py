@@ -37,6 +37,8 @@ end;
 
 _WORD: Final = re.compile(r"\w+")
 _MAX_WORDS: Final = 64
+_BATCH: Final = 128
+"""Chunks that are written in one transaction."""
 _COMMON_WORDS: Final = """
 a an and are as at be by do does for from has have how i in is it its me my of on or our so that
 the their them they this to was we were what when where which who why will with you your
@@ -78,30 +80,51 @@ class TextIndex:
         database.extend(SCHEMA)
 
     async def add(self, collection: str, document: str, chunks: Sequence[str]) -> None:
-        """Add a document, replacing one of the same name."""
+        """Add a document, replacing one of the same name. Meanwhile searches find a part of it:
+        other work gets its turn between two batches of chunks.
+        """
+        await self._remove_all(collection, document)
+        for start in range(0, len(chunks), _BATCH):
+            await self._add_batch(collection, document, start, chunks[start : start + _BATCH])
+        self._changed(collection)
+
+    async def _add_batch(
+        self, collection: str, document: str, start: int, chunks: Sequence[str]
+    ) -> None:
         vectors: Sequence[bytes | None] = [None] * len(chunks)
         if self.embedder is not None:
             vectors = await asyncio.to_thread(self.embedder.embed, chunks)
         model = self.embedder.name if self.embedder else None
 
         def write(connection: sqlite3.Connection) -> None:
-            _remove(connection, collection, document)
             connection.executemany(
                 "insert into chunks (collection, document, place, text, vector, model) "
                 "values (?, ?, ?, ?, ?, ?)",
                 [
                     (collection, document, place, text, vector, model)
-                    for place, (text, vector) in enumerate(zip(chunks, vectors, strict=True))
+                    for place, (text, vector) in enumerate(
+                        zip(chunks, vectors, strict=True), start=start
+                    )
                 ],
             )
 
         await self._database.ask(write)
-        self._changed(collection)
 
     async def remove(self, collection: str, document: str) -> None:
         """Remove a document."""
-        await self._database.ask(lambda connection: _remove(connection, collection, document))
+        await self._remove_all(collection, document)
         self._changed(collection)
+
+    async def _remove_all(self, collection: str, document: str) -> None:
+        def remove_batch(connection: sqlite3.Connection) -> int:
+            return connection.execute(
+                "delete from chunks where id in (select id from chunks "
+                "where collection = ? and document = ? limit ?)",
+                (collection, document, _BATCH),
+            ).rowcount
+
+        while await self._database.ask(remove_batch) == _BATCH:
+            pass
 
     async def search(
         self,
@@ -211,12 +234,6 @@ def words_query(query: str) -> str | None:
     telling = [word for word in words if word not in _COMMON] or words
     distinct = list(dict.fromkeys(telling))[:_MAX_WORDS]
     return " OR ".join(f'"{word}"' for word in distinct) or None
-
-
-def _remove(connection: sqlite3.Connection, collection: str, document: str) -> None:
-    connection.execute(
-        "delete from chunks where collection = ? and document = ?", (collection, document)
-    )
 
 
 def _hits(

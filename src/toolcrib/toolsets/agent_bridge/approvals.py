@@ -102,7 +102,8 @@ def metadata_for(
     """The metadata that the application gets about a waiting call.
 
     The tool's own approval metadata, and more where it applies: the arguments that hooks changed,
-    that the call may have run already, or why an approval was not accepted.
+    that the call may have run already, what changed in the tool since an earlier decision, or why
+    an approval was not accepted.
     """
     metadata = dict(request.metadata or {})
     shown = from_json(arguments)
@@ -112,6 +113,8 @@ def metadata_for(
         metadata["final_arguments"] = request.arguments
     if is_about_doubt(request):
         metadata["in_doubt"] = request.reason
+    if request.changes:
+        metadata["changes"] = list(request.changes)
     if problem is not None:
         metadata["problem"] = problem
     return metadata or None

@@ -173,6 +173,7 @@ def _request(
             *proposed_edit(approval.tool, approval.arguments),
             text_content(approval.reason),
             text_content(f"Asked by {asker_text(approval)}"),
+            *(text_content(f"Changed: {change}") for change in approval.changes),
         ],
         locations=locations_of(approval.arguments),
     )

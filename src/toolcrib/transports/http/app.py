@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
@@ -19,6 +20,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from toolcrib.errors import Refused
 from toolcrib.serving.access import Access, AccessOptions, create_access, redact_logs
 from toolcrib.serving.auth import SUBPROTOCOL, headers_of, principal_of
+from toolcrib.serving.connections import CUT
 from toolcrib.serving.refusals import (
     HttpRefused,
     as_bytes,
@@ -81,9 +83,9 @@ class MountedMcp:
     def _create_endpoint(self) -> McpEndpoint:
         from toolcrib.transports.mcp.server import McpServer
 
+        endpoint = (self._server or McpServer(self._runtime)).endpoint
         # The loggers of the SDK are there now.
         redact_logs()
-        endpoint = (self._server or McpServer(self._runtime)).endpoint
         endpoint.keeps_tasks = self._connections.keeps_tasks
         self._connections.on_close(endpoint.close)
         return endpoint
@@ -105,7 +107,13 @@ class WebSocketEndpoint:
         """Serve one WebSocket."""
         await receive()
         await send({"type": "websocket.accept", "subprotocol": _subprotocol(scope)})
-        peer = Peer(self._runtime, principal_of(scope))
+        cut: Callable[[str], None] | None = scope.get(CUT)
+        peer = Peer(
+            self._runtime,
+            principal_of(scope),
+            unsent=self._connections.unsent,
+            on_overflow=None if cut is None else partial(cut, "it has too much to read"),
+        )
         sending = asyncio.ensure_future(_send_frames(peer, send))
         with self._connections.open_peer(peer):
             code = await _receive_frames(peer, receive)
@@ -138,7 +146,7 @@ async def _send_frames(peer: Peer, send: Send) -> None:
             await send({"type": "websocket.send", "text": frame})
     except OSError:
         # The client has disconnected: producers that wait for room must not wait on.
-        peer.close()
+        peer.abandon()
 
 
 def create_app(

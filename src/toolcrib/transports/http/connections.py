@@ -7,7 +7,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
+from toolcrib.serving.connections import ListenerLimits
 from toolcrib.serving.refusals import wait_for_disconnect
+from toolcrib.transports.subscriptions import UnsentFrames
 
 if TYPE_CHECKING:
     from starlette.types import Receive
@@ -23,7 +25,15 @@ class Connections:
     client disconnects, so that an operation needs no task of its own.
     """
 
-    def __init__(self, *, heartbeat: float = 15.0, keeps_tasks: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        heartbeat: float = 15.0,
+        keeps_tasks: bool = False,
+        limits: ListenerLimits | None = None,
+    ) -> None:
+        limits = limits or ListenerLimits()
+        self.unsent = UnsentFrames(limits.unsent_bytes, limits.unsent_bytes_in_all)
         self.heartbeat = heartbeat
         self.keeps_tasks = keeps_tasks
         self._readers: set[EventReader] = set()

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from pydantic_core import from_json
 
 from toolcrib.errors import Refused
+from toolcrib.runtime.messages import MAX_SEQ
 from toolcrib.serving.auth import Headers, accepts_events, header_text, headers_of, principal_of
 from toolcrib.serving.refusals import (
     UNREADABLE_STATUS,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 
 _JSON: Final = b"application/json"
+_MOST_DIGITS: Final = len(str(MAX_SEQ))
 
 
 def _ignore_bytes(count: int) -> None:
@@ -171,7 +173,7 @@ class OperationEndpoint:
 
 
 def _sequence_number(text: str) -> int:
-    if not text.isdecimal():
+    if not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) > MAX_SEQ:
         raise Refused("invalid", "Last-Event-ID must be the id of an event: a whole number")
     return int(text)
 

@@ -38,7 +38,7 @@ class HttpServer(Listener):
         **access_options: Unpack[AccessOptions],
     ) -> None:
         access = create_access(host, access_options)
-        connections = Connections(heartbeat=heartbeat, keeps_tasks=True)
+        connections = Connections(heartbeat=heartbeat, keeps_tasks=True, limits=limits)
         app = create_routes(runtime, access, connections, mcp)
         drain = runtime.config.drain_seconds
         super().__init__(

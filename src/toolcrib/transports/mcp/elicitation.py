@@ -188,6 +188,7 @@ def _text(facts: ApprovalFacts) -> str:
         f"Asked by: {showable(asker_text(facts))}",
         f"Why you are asked: {showable(facts.reason)}",
     ]
+    lines += [f"Changed: {showable(change)}" for change in facts.changes]
     if facts.metadata:
         lines.append(f"Details: {shown_json(facts.metadata)}")
     return "\n\n".join(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from toolcrib.runtime.principal import Principal
     from toolcrib.transports.mcp.server import McpServer
+
+
+_MAX_USERS: Final = 1_024
 
 
 class McpEndpoint:
@@ -117,5 +120,7 @@ class McpEndpoint:
             token = AccessToken(
                 token="", client_id=who.name, subject=standing_of(who), scopes=sorted(who.roles)
             )
+            if len(self._users) >= _MAX_USERS:
+                self._users.clear()
             known = self._users[who] = AuthenticatedUser(token)
         return known
