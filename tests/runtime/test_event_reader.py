@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.runtime.host_runtime import call, host_tool, kinds, new_session, refu
 from toolcrib import Session
 from toolcrib.ledger.events import ToolOutput
 from toolcrib.ledger.prompt_events import TextDelta
+from toolcrib.ledger.record import Record
 from toolcrib.runtime.event_reader import GAP, Envelope, EventReader
 from toolcrib.store.store import Store
 
@@ -200,3 +202,37 @@ async def test_a_closed_reader_leaves_nothing_behind() -> None:
 
         assert not session.bus.subscribers
         assert [each.kind async for each in reader] == ["session.opened"]
+
+
+@pytest.mark.parametrize("is_live", [False, True], ids=["history", "live"])
+async def test_a_slow_reader_holds_few_large_events(
+    is_live: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding 24: what a client has not read yet stays in the ledger. A reader holds a page of it
+    by bytes, and all events come in order whatever their size.
+    """
+    session = Session()
+    reader = EventReader(session, 0, backlog=1_000)
+    events = aiter(reader)
+    if is_live:
+        note(session, "first")
+        assert [event.seq for event in await take(events, 1)] == [1]
+    taken = 0
+    records = session.records
+
+    def counted(*args: Any, **options: Any) -> Iterator[Record]:
+        nonlocal taken
+        for record in records(*args, **options):
+            taken += 1
+            yield record
+
+    monkeypatch.setattr(session, "records", counted)
+    for _ in range(40):
+        note(session, "x" * 300_000)
+    first = await take(events, 1)
+    assert taken <= 5
+    rest = await take(events, 39)
+    numbers = [event.seq for event in (*first, *rest)]
+    assert numbers == list(range(numbers[0], numbers[0] + 40))
+    reader.close()
+    await session.close()
