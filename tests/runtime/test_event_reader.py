@@ -236,3 +236,25 @@ async def test_a_slow_reader_holds_few_large_events(
     assert numbers == list(range(numbers[0], numbers[0] + 40))
     reader.close()
     await session.close()
+
+
+async def test_a_page_of_large_events_is_short(store: Store) -> None:
+    """What one answer holds is bounded in bytes; the rest comes with the next request."""
+    sessions: list[Session] = []
+    options: dict[str, Any] = {"max_payload_bytes": 100_000, "on_session": sessions.append}
+    async with serving(store=store, **options) as runtime:
+        session_id = await new_session(runtime)
+        for _ in range(10):
+            note(sessions[0], "x" * 40_000)
+        seen, pages = 0, list[int]()
+        while True:
+            asked = {"session_id": session_id, "after": seen}
+            page = await runtime.ask("events.list", asked)
+            if not page.events:
+                break
+            seen = page.last_seq
+            pages.append(len(page.events))
+        last = (await runtime.ask("session.get", {"session_id": session_id})).last_seq
+
+    assert seen == last
+    assert max(pages[1:]) <= 3
