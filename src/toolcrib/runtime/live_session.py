@@ -176,6 +176,7 @@ class LiveSession:
             approver=config.approver,
             limits=config.limits,
             runners={"client": self.client},
+            bind_to=config.bind_to,
             is_policy_checked=True,
         )
         tools.follow(self.executor)
@@ -254,6 +255,7 @@ class LiveSession:
             limits=config.limits,
             runners={"client": self.client},
             caller=caller,
+            bind_to=config.bind_to,
         )
 
     def follow(self, after: int, backlog: int) -> EventReader:
