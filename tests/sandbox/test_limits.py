@@ -21,8 +21,7 @@ from toolcrib.sandbox import (
     find_python,
     find_sandbox,
 )
-from toolcrib.sandbox.usage import DiskUsage
-from toolcrib.sandbox.work_directory import FIRST_USER, USERS
+from toolcrib.sandbox.work_directory import FIRST_USER, USERS, DiskUsage
 
 MEBIBYTE = 1024 * 1024
 BACKENDS: tuple[BackendName, ...] = ("bubblewrap", "sandlock", "rlimits")
@@ -102,9 +101,11 @@ async def test_no_right_of_root_is_left(backend: BackendName) -> None:
 MEMORY_FILE = """
 import mmap, os, sys
 if sys.argv[1] == "memfd":
-    target = os.memfd_create("hidden")
-    for _ in range(1000):
-        os.write(target, b"x" * (1 << 20))
+    # Several, because the limit of one file holds for them too.
+    for _ in range(10):
+        target = os.memfd_create("hidden")
+        for _ in range(100):
+            os.write(target, b"x" * (1 << 20))
 else:
     shared = mmap.mmap(-1, 1000 << 20)
     for at in range(0, 1000 << 20, 4096):
@@ -272,7 +273,7 @@ def test_a_look_at_the_disk_costs_the_same_whatever_is_there(
     def free_now(path: Path) -> int:
         return free[0]
 
-    monkeypatch.setattr("toolcrib.sandbox.usage._free_bytes", free_now)
+    monkeypatch.setattr("toolcrib.sandbox.work_directory._free_bytes", free_now)
     usage = DiskUsage(work, os.getpid())
     began = time.monotonic()
     for _ in range(100):

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from copy import deepcopy
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, assert_never
 
 from pydantic_core import from_json, to_json
@@ -30,14 +29,16 @@ from toolcrib.calls.request import (
     CHANGED,
     IN_DOUBT,
     LISTED,
+    changes_since,
     is_about_doubt,
     request_for,
+    superseded,
 )
 from toolcrib.calls.tool_table import blind_verdict
-from toolcrib.calls.validate import check_depth, take
+from toolcrib.calls.validate import take
 from toolcrib.errors import CallEnded, InvalidDecision
 from toolcrib.failures import Failure
-from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested, ApprovalSuperseded
+from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
 from toolcrib.store.store import (
     ApprovalFiled,
     ApprovalUsed,
@@ -46,7 +47,6 @@ from toolcrib.store.store import (
     ask_store,
     every,
 )
-from toolcrib.tools.identity import changes_between
 from toolcrib.tools.provider_tools import kind_of, provider_of
 
 if TYPE_CHECKING:
@@ -237,24 +237,8 @@ class Gate:
             ),
         )
         if earlier is not None:
-            await self._record_superseded(call, request, earlier)
+            await session.record(superseded(request, earlier))
         return request
-
-    async def _record_superseded(
-        self, call: Call, request: ApprovalRequest, earlier: FiledApproval
-    ) -> None:
-        session = self._session
-        await session.record(
-            ApprovalSuperseded(
-                session_id=session.session_id,
-                at=session.clock(),
-                call_id=call.call_id,
-                approval_id=earlier.request.approval_id,
-                superseded_by=request.approval_id,
-                void=earlier.decided,
-                changes=request.changes,
-            )
-        )
 
     async def _settle(self, call: Call, request: ApprovalRequest) -> None:
         """Ask whoever can answer now; without a clear answer the call does not run."""
@@ -390,7 +374,6 @@ class Gate:
             edited = restore_secrets(edited, shown)
         call.arguments = to_json(edited)
         call.freeze()
-        check_depth(call)
         take(call, call.arguments, after=" after they were edited")
         call.freeze()
         call.was_edited = True
@@ -450,9 +433,7 @@ class Gate:
             if earlier != subject and grant.covers(
                 earlier, session_id=session.session_id, now=now, call_id=call.call_id
             ):
-                given = datetime.fromtimestamp(grant.created_at, UTC).strftime("%Y-%m-%d %H:%M")
-                mention = f"a grant by {grant.created_by.name} of {given} covered the earlier tool"
-                return (mention, *changes_between(grant.tool_parts, call.tool.identity.parts))
+                return changes_since(grant, call.tool)
         return ()
 
     def _grants_of(self, tool_id: str) -> list[Grant]:
