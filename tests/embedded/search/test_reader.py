@@ -218,6 +218,43 @@ async def test_a_bomb_ends_its_own_turn_of_a_series(tmp_path: Path) -> None:
                 assert is_read
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        'print(\'{"title": "x", "bytes": 1000000000000000}\')',
+        "print('{\"bytes\": -1}')",
+        "print('no json')",
+        "print('[' * 100000)",
+        "import sys\nwhile True: sys.stdout.write('x' * 65536)",
+        'print(\'{"title": null, "bytes": 100}\')',
+        "raise SystemExit(3)",
+    ],
+)
+async def test_a_document_that_took_its_reader_over_gains_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    """Whatever the process answers, the document is unreadable and this program takes little."""
+    monkeypatch.setattr("toolcrib.embedded.search.reader._PROGRAM", program)
+    before = own_peak()
+    with pytest.raises(UnreadableDocument):
+        await DocumentReader(ReaderLimits(seconds=5)).read(
+            "a.txt", written(tmp_path, "a.txt", b"text"), "mallory"
+        )
+    assert own_peak() - before < 50 * MEBIBYTE
+
+
+async def test_what_a_taken_reader_says_is_made_printable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reason and a title of its own choice are one short line."""
+    program = "import json; print(json.dumps({'error': 'x\\x1b[2J\\n' + 'y' * 9999}))"
+    monkeypatch.setattr("toolcrib.embedded.search.reader._PROGRAM", program)
+    with pytest.raises(UnreadableDocument) as failed:
+        await DocumentReader().read("a.txt", written(tmp_path, "a.txt", b"text"), "mallory")
+    assert str(failed.value).isprintable()
+    assert len(str(failed.value)) <= 300
+
+
 def hello(request: object) -> Sequence[BackendText]:
     return [BackendText("hello")]
 
