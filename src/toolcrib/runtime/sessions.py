@@ -350,12 +350,30 @@ class LiveSessions:
         info = await self.seen(session_id, who)
         return await ask_store(self._store, self._facts, info)
 
-    def records(self, session_id: str, after: int = 0, most: int | None = None) -> list[Record]:
-        """The records of a session after a sequence number. May read from disk."""
+    def records(
+        self,
+        session_id: str,
+        after: int = 0,
+        most: int | None = None,
+        most_bytes: int | None = None,
+    ) -> list[Record]:
+        """The records of a session after a sequence number, at least one if there is any. May read
+        from disk.
+        """
         live = self._live.get(session_id)
         if live is not None:
-            return list(live.session.records(after, limit=most))
-        return list(self._store.records(session_id, after=after, limit=most))
+            records = live.session.records(after, limit=most)
+        else:
+            records = self._store.records(session_id, after=after, limit=most)
+        if most_bytes is None:
+            return list(records)
+        page: list[Record] = []
+        for record in records:
+            most_bytes -= len(record.payload or b"")
+            if page and most_bytes < 0:
+                break
+            page.append(record)
+        return page
 
     def _facts(self, info: SessionInfo) -> SessionFacts:
         live, setup = self._live.get(info.session_id), setup_of(info.settings)
