@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, assert_never
 from pydantic_core import from_json, to_json
 
 from toolcrib.approval.approvers import Approver, Reply, read_reply
-from toolcrib.approval.authority import check_votes, needed
+from toolcrib.approval.authority import needed
 from toolcrib.approval.caller import NOBODY
 from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Deny, Expire
-from toolcrib.approval.edit import changed_unseen, check_edit, restore_secrets
+from toolcrib.approval.edit import changed_unseen, restore_secrets
 from toolcrib.approval.globs import name_matches
 from toolcrib.approval.policy import Explanation, Policy, default_verdict
 from toolcrib.approval.rule import Subject, Verdict
@@ -30,6 +30,7 @@ from toolcrib.calls.request import (
     CHANGED,
     IN_DOUBT,
     LISTED,
+    check_decided,
     is_about_doubt,
     request_for,
 )
@@ -335,8 +336,7 @@ class Gate:
         call.decided_by = decided.actor
         # Before it is used up: a decision on another call than this one lets nothing run.
         _check_digest(call, decided)
-        _check_edit(request, decided)
-        _check_votes(request, decided)
+        check_decided(request, decided)
         await session.record(
             ApprovalDecided(
                 session_id=session.session_id,
@@ -477,25 +477,6 @@ def _approve(call: Call) -> None:
 def _check_digest(call: Call, decided: Decided) -> None:
     if decided.digest != digest(call):
         raise CallEnded("unavailable", f"`{call.name}` is not the call that was decided.")
-
-
-def _check_edit(request: ApprovalRequest, decided: Decided) -> None:
-    """End a call whose edit does not fit: other processes may file decisions unchecked."""
-    edited = decided.decision.arguments if isinstance(decided.decision, Approve) else None
-    if edited is None:
-        return
-    try:
-        check_edit(request, edited)
-    except InvalidDecision as error:
-        raise CallEnded("invalid_arguments", f"The call was not run: {error}.") from None
-
-
-def _check_votes(request: ApprovalRequest, decided: Decided) -> None:
-    """End a call that fewer people approved than have to: other processes may file anything."""
-    try:
-        check_votes(request, decided)
-    except InvalidDecision as error:
-        raise CallEnded("unavailable", f"The call was not run: {error}.") from None
 
 
 def _is_being_cancelled() -> bool:

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
 
+from toolcrib.approval.authority import check_votes
 from toolcrib.approval.caller import NOBODY
-from toolcrib.approval.decision import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest, Approve, Decided
+from toolcrib.approval.edit import check_edit
 from toolcrib.approval.rule import Verdict
 from toolcrib.calls.digest import digest
 from toolcrib.calls.redaction import scrub, shown_arguments
+from toolcrib.errors import CallEnded, InvalidDecision
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
@@ -78,6 +81,23 @@ def request_for(
 def is_about_doubt(request: ApprovalRequest) -> bool:
     """Whether the question is if a call that may have run should run again."""
     return request.rule == IN_DOUBT.rule
+
+
+def check_decided(request: ApprovalRequest, decided: Decided) -> None:
+    """End a call whose edit does not fit, or that fewer people approved than have to: other
+    processes may file decisions unchecked.
+    """
+    try:
+        check_votes(request, decided)
+    except InvalidDecision as error:
+        raise CallEnded("unavailable", f"The call was not run: {error}.") from None
+    edited = decided.decision.arguments if isinstance(decided.decision, Approve) else None
+    if edited is None:
+        return
+    try:
+        check_edit(request, edited)
+    except InvalidDecision as error:
+        raise CallEnded("invalid_arguments", f"The call was not run: {error}.") from None
 
 
 def _metadata(call: Call) -> dict[str, Any] | None:
