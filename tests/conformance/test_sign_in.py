@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
@@ -39,6 +40,7 @@ from tests.node.identity import (
 from tests.node.peers import command, environment, needs_node
 from tests.transports.shop import shop
 from toolcrib.runtime.runtime import Runtime
+from toolcrib.serving.login import Authenticator
 from toolcrib.serving.oidc import OidcIssuer
 from toolcrib.store.memory import MemoryStore
 from toolcrib.transports.http import create_app
@@ -218,11 +220,17 @@ async def test_an_issuer_that_is_away_lets_nobody_in(monkeypatch: pytest.MonkeyP
 
 async def test_an_expired_token_ends_its_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stream does not outlive the token."""
+    now = [time.time()]
+    with_clock = partial(Authenticator, clock=lambda: now[0])
+    monkeypatch.setattr("toolcrib.serving.access.Authenticator", with_clock)
     monkeypatch.setattr("toolcrib.serving.auth.CHECK_SECONDS", 0.01)
-    async with town(clock_skew_seconds=0) as here:
-        issued = claims_of(here.identity.issuer, here.resource, exp=int(time.time()) + 2)
+    async with town() as here:
+        token = await here.identity.token("groups.engineers", here.resource)
         address = f"ws{here.url.removeprefix('http')}/v1/ws"
-        async with connect(address, additional_headers=bearer(KEY.sign(issued))) as open_socket:
+        async with connect(address, additional_headers=bearer(token)) as open_socket:
+            await open_socket.send('{"jsonrpc": "2.0", "id": 1, "method": "ping"}')
+            assert "result" in str(await open_socket.recv())
+            now[0] += 3_600
             async with asyncio.timeout(PATIENCE):
                 with pytest.raises(ConnectionClosed):
                     await open_socket.recv()

@@ -21,8 +21,7 @@ from toolcrib.sandbox import (
     find_python,
     find_sandbox,
 )
-from toolcrib.sandbox.usage import DiskUsage
-from toolcrib.sandbox.work_directory import FIRST_USER, USERS
+from toolcrib.sandbox.work_directory import FIRST_USER, USERS, DiskUsage
 
 MEBIBYTE = 1024 * 1024
 BACKENDS: tuple[BackendName, ...] = ("bubblewrap", "sandlock", "rlimits")
@@ -272,7 +271,7 @@ def test_a_look_at_the_disk_costs_the_same_whatever_is_there(
     def free_now(path: Path) -> int:
         return free[0]
 
-    monkeypatch.setattr("toolcrib.sandbox.usage._free_bytes", free_now)
+    monkeypatch.setattr("toolcrib.sandbox.work_directory._free_bytes", free_now)
     usage = DiskUsage(work, os.getpid())
     began = time.monotonic()
     for _ in range(100):

@@ -157,3 +157,20 @@ async def test_the_log_names_the_token_by_its_id() -> None:
     _, token_id, secret = token.split("_", 2)
     assert failure.value.credential == f"token {token_id}"
     assert secret not in f"{failure.value} {failure.value.credential}"
+
+
+async def test_failures_are_counted_by_telemetry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding 27: with OpenTelemetry set up, each failure is in `toolcrib.login.failures`."""
+    from opentelemetry import metrics
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    monkeypatch.setattr(metrics, "get_meter", provider.get_meter)
+    failures = LoginFailures()
+    await failures.record(PEER, "websocket", LoginFailed("unknown", "no"))
+    text = str(reader.get_metrics_data())
+
+    assert "toolcrib.login.failures" in text
+    assert "'transport': 'websocket'" in text.replace('"', "'")

@@ -6,12 +6,15 @@ import base64
 import hmac
 import json
 import time
-from typing import Any
+from contextlib import suppress
+from typing import Any, cast
 
 import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from hypothesis import given
+from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from tests.node.identity import Key, claims_of
@@ -135,7 +138,7 @@ def _base64(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
-def _unsigned(header: dict[str, Any], claims: dict[str, Any]) -> str:
+def _unsigned(header: Any, claims: Any) -> str:
     return f"{_base64(json.dumps(header).encode())}.{_base64(json.dumps(claims).encode())}."
 
 
@@ -144,7 +147,8 @@ async def test_algorithms_are_allowed_by_name() -> None:
     names another algorithm than its key has.
     """
     claims = claims_of(ISSUER, AUDIENCE)
-    for name in ("none", "None", "NONE", "", "HS256"):
+    names: list[Any] = ["none", "None", "NONE", "", "HS256", None, ["RS256"], {"alg": "RS256"}]
+    for name in names:
         assert await fault(_unsigned({"alg": name, "typ": "JWT", "kid": "k1"}, claims)) == "invalid"
     shared = _unsigned({"alg": "HS256", "typ": "JWT", "kid": "k1"}, claims).rstrip(".")
     public = KEY.private.public_key().public_bytes(
@@ -350,3 +354,57 @@ def test_a_public_url_may_have_a_path() -> None:
     for url in ("http://a.example", "a.example", "https://a.example/?x", ""):
         with pytest.raises(UsageError, match="public URL"):
             checked_public_url(url)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+_HEADER = st.fixed_dictionaries(
+    {}, optional={name: _JSON | st.just("RS256") for name in ("alg", "kid", "typ", "crit", "b64")}
+)
+_CLAIMS = st.fixed_dictionaries(
+    {"iss": st.just(ISSUER) | _JSON},
+    optional={
+        name: _JSON for name in ("aud", "sub", "exp", "nbf", "iat", "groups", "azp", "scope", "jti")
+    },
+)
+
+
+@given(header=_HEADER | _JSON, claims=_CLAIMS | _JSON, is_signed=st.booleans())
+async def test_no_token_is_an_unexpected_error(header: Any, claims: Any, is_signed: bool) -> None:
+    """Whatever a stranger sends as a JWT, and whatever an issuer signs, is a login or a failed one,
+    never an exception that the server would answer with 500.
+    """
+    if is_signed and isinstance(claims, dict):
+        try:
+            sent = KEY.sign(cast("dict[str, Any]", claims))
+        except (TypeError, ValueError, jwt.PyJWTError):
+            return
+    else:
+        sent = _unsigned(header, claims) + "c2ln"
+    with suppress(LoginFailed):
+        await LOGINS.login(sent.encode())
+
+
+LOGINS = logins(default_roles=["caller"])
+
+
+@pytest.mark.parametrize("exp", [10**400, 1e308, True, "12", [1]], ids="abcde")
+async def test_an_odd_expiry_is_a_failed_login(exp: Any) -> None:
+    """Also one that no clock can show."""
+    assert await fault(token(exp=exp)) in ("invalid", "expired")
+
+
+async def test_names_of_groups_are_plain() -> None:
+    """Groups end up in records and logs: those that would steer a terminal, or are endless, are
+    left out.
+    """
+    login = await logins().login(
+        token(groups=["engineers", "a\nb", "x" * 300, "\u202eevil", ""]).encode()
+    )
+
+    assert login.principal.groups == {"engineers"}

@@ -140,6 +140,23 @@ async def test_a_wrong_discovery_document_gives_no_keys(configuration: Any, mess
         await issuer.has(OLD)
 
 
+async def test_an_issuer_of_oauth_alone_is_discovered_too() -> None:
+    """RFC 8414: the well-known part stands before the path of the issuer."""
+    url, published = "https://login.example.com/realms/acme", OLD.public_jwk
+
+    async def fetch(address: str) -> Any:
+        if (
+            address
+            == "https://login.example.com/.well-known/oauth-authorization-server/realms/acme"
+        ):
+            return {"issuer": url, "jwks_uri": f"{url}/jwks"}
+        if address == f"{url}/jwks":
+            return {"keys": [published]}
+        raise KeysUnavailable(f"{address} answered with status 404")
+
+    assert await SigningKeys(url, fetch=fetch).key("old", "RS256") is not None
+
+
 async def test_an_issuer_without_keys_lets_nobody_in() -> None:
     """An empty set is a fault of the issuer and does not replace what is known."""
     issuer = Issuer()

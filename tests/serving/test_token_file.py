@@ -197,6 +197,21 @@ async def test_a_broken_file_changes_nothing_and_is_logged(
         office.file.create("bob", ["caller"])
 
 
+def test_a_file_that_names_the_owner_or_an_id_twice_is_refused(office: Office) -> None:
+    """Whoever edits it cannot make a token that shares the owner's sessions."""
+    office.file.create("alice", ["caller"])
+    content = json.loads(office.file.path.read_text())
+    content["tokens"][0]["name"] = "owner"
+    office.file.path.write_text(json.dumps(content))
+    with pytest.raises(UsageError, match="the server's owner"):
+        office.file.records()
+    content["tokens"][0]["name"] = "alice"
+    content["tokens"] *= 2
+    office.file.path.write_text(json.dumps(content))
+    with pytest.raises(UsageError, match="one token id twice"):
+        office.file.records()
+
+
 async def test_a_file_that_is_gone_or_open_to_others_changes_nothing(
     office: Office, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -218,6 +233,8 @@ async def test_a_file_that_is_gone_or_open_to_others_changes_nothing(
     [
         ("", ["caller"], []),
         ("issuer:alice", ["caller"], []),
+        ("owner", ["caller"], []),
+        ("local", ["caller"], []),
         ("a b", ["caller"], []),
         ("alice", [], []),
         ("alice", ["root"], []),

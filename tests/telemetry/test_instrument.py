@@ -285,8 +285,8 @@ def test_sessions_in_several_threads_share_a_bus() -> None:
     def work(number: int) -> None:
         async def run() -> None:
             executor = Executor(Session(f"s{number}", bus=bus), [look])
-            for _ in range(20):
-                await executor.call("look", call_id="same")
+            for each in range(20):
+                await executor.call("look", call_id=f"same_{each}")
 
         asyncio.run(run())
 

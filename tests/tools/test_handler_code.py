@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from toolcrib.context import AgentContext
 from toolcrib.tools.handler_code import code_of
+from toolcrib.toolsets import BaseTool, Toolset
 
 MODULE = """
 LIMIT = {limit}
@@ -193,3 +195,50 @@ def test_the_digest_is_the_same_in_every_process(tmp_path: Path) -> None:
         digests.add(ran.stdout)
 
     assert len(digests) == 1
+
+
+def test_a_module_of_the_application_may_have_the_name_of_one_of_pythons(folder: Path) -> None:
+    """What counts as Python's own code is decided by where it is, not by its name."""
+    known: list[str] = []
+    for operator in "+-":
+        names: dict[str, Any] = {"__name__": "calendar", "__file__": str(folder / "calendar.py")}
+        source = MODULE.format(limit=1, operator=operator)
+        (folder / "calendar.py").write_text(source)
+        exec(compile(source, names["__file__"], "exec"), names)
+        known.append(code_of(names["handler"]).digest)
+
+    assert known[0] != known[1]
+
+
+class Desk(BaseTool):
+    """A tool as a class."""
+
+    name = "desk"
+    description = "Pay."
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    async def call(self, ctx: Any, amount: int) -> str:
+        return f"{self.root} {amount}"
+
+
+class OtherDesk(Desk):
+    async def call(self, ctx: Any, amount: int) -> str:
+        return f"{self.root} {amount} twice"
+
+
+def test_the_code_of_a_tool_class_counts_in_a_toolset() -> None:
+    """The toolset wraps the method; the class and its settings are in the identity all the same."""
+    digests = [
+        next(iter(getattr(toolset, "_executor").tools.values())).ref.digest  # noqa: B009
+        for toolset in (
+            Toolset(AgentContext(), [Desk("a")]),
+            Toolset(AgentContext(), [Desk("a")]),
+            Toolset(AgentContext(), [Desk("b")]),
+            Toolset(AgentContext(), [OtherDesk("a")]),
+        )
+    ]
+
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 3

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from toolcrib.prompt.prompt import RenderedPrompt
     from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
-    from toolcrib.tools.identity import Place, ToolRef
+    from toolcrib.tools.identity import BindTo, Place, ToolRef
     from toolcrib.tools.tool import Tool
 
 
@@ -60,6 +60,8 @@ class Governance:
     """Who runs tools in places other than this process."""
     caller: Caller | None = None
     """On whose behalf the model makes its calls."""
+    bind_to: BindTo = "code"
+    """Whether decisions are bound to the code of the tools, or to their version in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,7 @@ class PromptExecutor(Executor):
             approver=governance.approver,
             limits=governance.limits,
             runners=governance.runners,
+            bind_to=governance.bind_to,
         )
         self.governance = governance
         self._prompt = prompt

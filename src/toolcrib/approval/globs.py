@@ -14,6 +14,7 @@ import re
 import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import unquote
 
 from toolcrib.errors import InvalidPolicy
 
@@ -24,6 +25,10 @@ Stance = Literal["narrow", "wide"]
 """How an ambiguous value is treated. An allow rule must be certain of it (narrow); a deny or ask
 rule must not be evaded by it (wide)."""
 
+_UNSEEN = frozenset({"Cc", "Cf", "Cs"})
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+_FILE_URL = re.compile("file:(?://[^/]*(?=/))?", re.IGNORECASE)
+_OVER_PROC = re.compile(r"\A(?:/proc/(?:self|thread-self|[0-9]+)(?:/task/[0-9]+)?/root)+(?:/|\Z)")
 _WILDCARD = re.compile(r"\*\*/|\*\*|\*|\?")
 _PATH_REGEX = {"**/": "(?s:.*/)?", "**": "(?s:.*)", "*": "[^/]*", "?": "[^/]"}
 _NAME_REGEX = {"**/": "(?s:.*)/", "**": "(?s:.*)", "*": "(?s:.*)", "?": "(?s:.)"}
@@ -42,11 +47,16 @@ def name_matches(glob: str, name: str) -> bool:
 
 
 def path_matches(glob: str, value: str, stance: Stance) -> bool:
-    """Match a path: `*` and `?` stop at "/", `**` does not; the whole value must match."""
-    regex = _translate(glob, paths=True)
+    """Match a path: `*` and `?` stop at "/", `**` does not; the whole value must match.
+
+    A wide match goes by every text that a tool may take `value` for, in capitals or small letters,
+    and a folder whose whole content matches does so itself.
+    """
     if stance == "narrow":
-        return is_plain_path(value) and full_match(regex, value)
-    return any(full_match(regex, spelling) for spelling in _spellings(value))
+        return is_plain_path(value) and full_match(_translate(glob, paths=True), value)
+    globs = (glob, glob[:-3]) if glob.endswith("/**") and len(glob) > 3 else (glob,)
+    regex = "|".join(_translate(each, paths=True) for each in globs)
+    return any(full_match(f"(?i:{regex})", spelling) for spelling in _spellings(value))
 
 
 def regex_matches(regex: str, value: str, stance: Stance) -> bool:
@@ -55,12 +65,17 @@ def regex_matches(regex: str, value: str, stance: Stance) -> bool:
 
 
 def is_plain_path(value: str) -> bool:
-    """Whether `value` has exactly one reading as a path: no `..`, `//`, backslash or control
-    character, and valid Unicode.
+    """Whether `value` has exactly one reading as a path: no `..`, `//`, `~`, backslash, `file:`,
+    percent escape or blank at an end, no invisible character, and valid Unicode.
     """
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
+    if not value.isascii() or not value.isprintable():
+        kinds = {unicodedata.category(character) for character in value}
+        if kinds & _UNSEEN:
+            return False
+    is_odd = "\\" in value or value[:1] == "~" or value.strip() != value
+    if is_odd or _ESCAPE.search(value) or _FILE_URL.match(value):
         return False
-    return "\\" not in value and ".." not in value.split("/") and _normal(value) == value
+    return ".." not in value.split("/") and _normal(value) == value
 
 
 def full_match(regex: str, text: str) -> bool:
@@ -85,10 +100,48 @@ def check_regex(regex: str) -> None:
 
 
 def _spellings(value: str) -> set[str]:
-    """Return every text that a tool may take `value` for."""
+    """Return every text that a tool may take `value` for: as it is, and after each step by which
+    tools, libraries and the system arrive at a file.
+    """
     text = _as_unicode(value)
-    slashed = text.replace("\\", "/")
-    return {text, _normal(text), _normal(slashed), _normal(slashed.partition("\0")[0])}
+    spellings = {text}
+    for step in (_visible, str.strip, unquote, unquote, _without_scheme, _slashed, _cut, _at_home):
+        spellings.add(_normal(text))
+        text = step(text)
+        spellings.add(text)
+    spellings |= {_normal(text), _seen_from_root(_normal(text))}
+    return spellings
+
+
+def _visible(text: str) -> str:
+    """The text without what only steers its display, in its plain letters."""
+    if text.isascii():
+        return text
+    kept = (character for character in text if unicodedata.category(character) != "Cf")
+    return unicodedata.normalize("NFKC", "".join(kept))
+
+
+def _without_scheme(text: str) -> str:
+    url = _FILE_URL.match(text)
+    return text if url is None else text[url.end() :]
+
+
+def _slashed(text: str) -> str:
+    return text.replace("\\", "/")
+
+
+def _cut(text: str) -> str:
+    """The text as far as the system reads it."""
+    return text.partition("\0")[0]
+
+
+def _at_home(text: str) -> str:
+    return posixpath.expanduser(text) if text.startswith("~") else text
+
+
+def _seen_from_root(path: str) -> str:
+    """The path without a detour over a process's own view of the file system."""
+    return _OVER_PROC.sub("/", path, count=1)
 
 
 def _as_unicode(value: str) -> str:

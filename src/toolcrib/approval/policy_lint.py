@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from toolcrib.approval.globs import is_plain_path
-from toolcrib.approval.pattern import Glob, Not, Pattern
+from toolcrib.approval.globs import is_plain_path, name_matches
+from toolcrib.approval.pattern import Glob, Not, Pattern, segments
 from toolcrib.approval.policy import Policy
 from toolcrib.approval.rule import Rule
-from toolcrib.approval.tool_names import unknown_names
+from toolcrib.approval.tool_names import similar_name, unknown_names
+from toolcrib.errors import InvalidPolicy
+from toolcrib.tools.argument_names import ArgumentNames
+from toolcrib.tools.identity import Place
 
 _COMMANDS = frozenset({"command", "cmd", "sql", "script"})
 _BRACKETS = re.compile(r"[\[\]{}]")
@@ -23,6 +26,16 @@ class Caution:
     rule: str
     message: str
     line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolArguments:
+    """What a rule about the arguments of a tool is compared with."""
+
+    name: str
+    source: str
+    place: Place
+    names: ArgumentNames
 
 
 def cautions(policy: Policy) -> tuple[Caution, ...]:
@@ -41,6 +54,66 @@ def unknown_tools(policy: Policy, known: Collection[str]) -> tuple[Caution, ...]
         for rule in rules_of_one_tool(policy)
         for unknown in unknown_names((rule.tool,), known)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownArgument:
+    """A rule about an argument that its tool does not have.
+
+    It is an error where the rule denies or asks and the tool takes no other arguments: then it
+    protects nothing. Else it is a warning: the rule allows less than it seems to, or the argument
+    is not declared but could be sent.
+    """
+
+    tool: str
+    caution: Caution
+    is_error: bool
+
+
+def unknown_arguments(
+    policy: Policy, tools: Iterable[ToolArguments]
+) -> tuple[UnknownArgument, ...]:
+    """The rules that name one of `tools` in full, and an argument that it does not have."""
+    return tuple(
+        unknown
+        for tool in tools
+        for rule in policy.rules
+        if _is_about(rule, tool)
+        for pointer in rule.arguments
+        if (unknown := _unknown_argument(rule, pointer, tool)) is not None
+    )
+
+
+def check_arguments(policy: Policy, tools: Iterable[ToolArguments]) -> None:
+    """Raise `InvalidPolicy` for a rule that protects nothing, because its argument is unknown."""
+    for unknown in unknown_arguments(policy, tools):
+        if unknown.is_error:
+            rule = next(rule for rule in policy.rules if rule.id == unknown.caution.rule)
+            raise InvalidPolicy(
+                f'rule "{rule.id}": {unknown.caution.message}', file=rule.file, line=rule.line
+            )
+
+
+def _is_about(rule: Rule, tool: ToolArguments) -> bool:
+    return (
+        rule.names_one_tool
+        and rule.tool == tool.name
+        and name_matches(rule.source, tool.source)
+        and rule.place in (None, tool.place)
+        # What a provider runs takes its arguments from a model that never saw a schema of ours.
+        and tool.place != "provider"
+    )
+
+
+def _unknown_argument(rule: Rule, pointer: str, tool: ToolArguments) -> UnknownArgument | None:
+    stop = tool.names.first_unknown(segments(pointer))
+    if stop is None:
+        return None
+    similar = similar_name(stop.name, stop.known)
+    hint = f"; did you mean {similar!r}?" if similar is not None else ""
+    message = f"{tool.name!r} has no argument at {pointer}{hint}"
+    is_error = stop.is_certain and rule.effect != "allow"
+    return UnknownArgument(tool.name, Caution(rule.id, message, rule.line), is_error)
 
 
 def rules_of_one_tool(policy: Policy) -> Iterator[Rule]:

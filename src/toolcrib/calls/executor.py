@@ -16,7 +16,7 @@ from toolcrib.calls.nested_calls import CallBinding, begin_turn, go_on_with_turn
 from toolcrib.calls.outcome import DEFAULT_LIMITS, CallRequest, Limits, Outcome, run_all
 from toolcrib.calls.path import LazyGate, Path
 from toolcrib.calls.resume import Resumption
-from toolcrib.calls.tool_table import ToolTable
+from toolcrib.calls.tool_table import ToolTable, check_rules
 from toolcrib.calls.validate import RawArguments, encode_arguments, validate
 from toolcrib.errors import CallEnded, CallFailed, UsageError
 from toolcrib.ledger.events import ToolsChanged, idempotency_key
@@ -41,6 +41,10 @@ class Executor:
     Belongs to one event loop. `tools` may be of any style; `runners` run calls in places other
     than this process; without an `approver`, calls that need one wait. Decisions are bound to the
     code of the handlers; a host that gives other code another version may bind them to that.
+
+    Raises `InvalidPolicy` for a rule that denies, or asks about, an argument that its tool does not
+    have, unless the policy was compared with the tools before. A tool that is added later does not
+    run then.
     """
 
     def __init__(
@@ -54,11 +58,14 @@ class Executor:
         runners: Mapping[Place, Runner] | None = None,
         limits: Limits | None = None,
         bind_to: BindTo = "code",
+        is_policy_checked: bool = False,
     ) -> None:
         self.session = session
         self._calls = calls_of(session)
         self.limits = limits or DEFAULT_LIMITS
         self._table = ToolTable(tools, bind_to=bind_to)
+        if policy is not None and not is_policy_checked:
+            check_rules(policy, self._table.tools.values())
         self._hooks = hooks
         self._chains: dict[str, HookChain] = {}
         if hooks is not None:

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from copy import deepcopy
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, assert_never
 
 from pydantic_core import from_json, to_json
@@ -30,14 +29,17 @@ from toolcrib.calls.request import (
     CHANGED,
     IN_DOUBT,
     LISTED,
+    changes_since,
     check_decided,
     is_about_doubt,
     request_for,
+    superseded,
 )
+from toolcrib.calls.tool_table import blind_verdict
 from toolcrib.calls.validate import check_depth, take
 from toolcrib.errors import CallEnded, InvalidDecision
 from toolcrib.failures import Failure
-from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested, ApprovalSuperseded
+from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
 from toolcrib.store.store import (
     ApprovalFiled,
     ApprovalUsed,
@@ -46,7 +48,6 @@ from toolcrib.store.store import (
     ask_store,
     every,
 )
-from toolcrib.tools.identity import changes_between
 from toolcrib.tools.provider_tools import kind_of, provider_of
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.call import Call
     from toolcrib.session.session import Session
     from toolcrib.store.store import FiledApproval
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +77,7 @@ class Gate:
         self._policy = policy
         self._approver = approver
         self._listed_elsewhere = listed_elsewhere
+        self._blind: dict[PreparedTool, Verdict | None] = {}
 
     async def decide(self, call: Call) -> None:
         """Return when the call may run (or has been answered); else end or suspend it."""
@@ -95,6 +98,10 @@ class Gate:
         """What policy and session say about a frozen call."""
         policy = self._policy
         verdict = policy.judge(subject) if policy is not None else default_verdict(subject)
+        if policy is not None and call.tool not in self._blind:
+            self._blind[call.tool] = blind_verdict(policy, call.tool)
+        if policy is not None and (blind := self._blind[call.tool]) is not None:
+            return blind
         # Session and tool can turn an allow into a question; they never soften a deny.
         if verdict.effect == "allow" and self._is_listed(call):
             return LISTED
@@ -231,24 +238,8 @@ class Gate:
             ),
         )
         if earlier is not None:
-            await self._record_superseded(call, request, earlier)
+            await session.record(superseded(request, earlier))
         return request
-
-    async def _record_superseded(
-        self, call: Call, request: ApprovalRequest, earlier: FiledApproval
-    ) -> None:
-        session = self._session
-        await session.record(
-            ApprovalSuperseded(
-                session_id=session.session_id,
-                at=session.clock(),
-                call_id=call.call_id,
-                approval_id=earlier.request.approval_id,
-                superseded_by=request.approval_id,
-                void=earlier.decided,
-                changes=request.changes,
-            )
-        )
 
     async def _settle(self, call: Call, request: ApprovalRequest) -> None:
         """Ask whoever can answer now; without a clear answer the call does not run."""
@@ -443,9 +434,7 @@ class Gate:
             if earlier != subject and grant.covers(
                 earlier, session_id=session.session_id, now=now, call_id=call.call_id
             ):
-                given = datetime.fromtimestamp(grant.created_at, UTC).strftime("%Y-%m-%d %H:%M")
-                mention = f"a grant by {grant.created_by.name} of {given} covered the earlier tool"
-                return (mention, *changes_between(grant.tool_parts, call.tool.identity.parts))
+                return changes_since(grant, call.tool)
         return ()
 
     def _grants_of(self, tool_id: str) -> list[Grant]:

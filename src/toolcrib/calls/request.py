@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
@@ -17,9 +18,14 @@ from toolcrib.approval.rule import Verdict
 from toolcrib.calls.digest import digest
 from toolcrib.calls.redaction import scrub, shown_arguments
 from toolcrib.errors import CallEnded, InvalidDecision
+from toolcrib.ledger.events import ApprovalSuperseded
+from toolcrib.tools.identity import changes_between
 
 if TYPE_CHECKING:
+    from toolcrib.approval.grant import Grant
     from toolcrib.calls.call import Call
+    from toolcrib.store.store import FiledApproval
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +82,26 @@ def request_for(
         caller=call.caller or NOBODY,
         approvers=verdict.approvers,
     )
+
+
+def superseded(request: ApprovalRequest, earlier: FiledApproval) -> ApprovalSuperseded:
+    """The event that a request took the place of an earlier one, whose decision is void."""
+    return ApprovalSuperseded(
+        session_id=request.session_id,
+        at=request.created_at,
+        call_id=request.call_id,
+        approval_id=earlier.request.approval_id,
+        superseded_by=request.approval_id,
+        void=earlier.decided,
+        changes=request.changes,
+    )
+
+
+def changes_since(grant: Grant, tool: PreparedTool) -> tuple[str, ...]:
+    """What changed in a tool since a grant covered it, after a word about the grant."""
+    time = datetime.fromtimestamp(grant.created_at, UTC).strftime("%Y-%m-%d %H:%M")
+    mention = f"a grant by {grant.created_by.name} of {time} covered the earlier tool"
+    return (mention, *changes_between(grant.tool_parts, tool.identity.parts))
 
 
 def is_about_doubt(request: ApprovalRequest) -> bool:

@@ -7,11 +7,49 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import CallEnded, DuplicateTool
+from toolcrib.tools.argument_names import ArgumentNames
 from toolcrib.tools.prepared_tool import Declaration, PreparedTool, prepare, registered_as
 
 if TYPE_CHECKING:
+    from toolcrib.approval.policy import Policy
+    from toolcrib.approval.policy_lint import ToolArguments
+    from toolcrib.approval.rule import Verdict
     from toolcrib.calls.call import Call
     from toolcrib.tools.identity import BindTo
+
+
+def check_rules(policy: Policy, tools: Iterable[PreparedTool]) -> None:
+    """Raise `InvalidPolicy` for a rule about an argument that its tool does not have.
+
+    Not for tools whose schema somebody else wrote, who could stop the host with a change of it:
+    those alone do not run.
+    """
+    from toolcrib.approval.policy_lint import check_arguments
+
+    check_arguments(policy, [arguments_of(tool) for tool in tools if not tool.tool.is_foreign])
+
+
+def blind_verdict(policy: Policy, tool: PreparedTool) -> Verdict | None:
+    """A denial of every call of a tool that a rule cannot see, because the tool does not have the
+    rule's argument.
+    """
+    from toolcrib.approval.policy_lint import unknown_arguments
+    from toolcrib.approval.rule import Verdict
+
+    for unknown in unknown_arguments(policy, [arguments_of(tool)]):
+        if unknown.is_error:
+            reason = f"The policy does not fit the tool: {unknown.caution.message}."
+            return Verdict("deny", unknown.caution.rule, reason)
+    return None
+
+
+def arguments_of(tool: PreparedTool) -> ToolArguments:
+    """The arguments of a tool, for rules to be compared with."""
+    from toolcrib.approval.policy_lint import ToolArguments
+
+    params, ref = tool.params, tool.ref
+    names = params.names or ArgumentNames(params.schema, {})
+    return ToolArguments(ref.name, ref.source, ref.place, names)
 
 
 class ToolTable:

@@ -57,6 +57,10 @@ class EventScreen:
                 self._note(f"{data['tool']}: {_cut(data['chunk'].rstrip())}", "dim")
             case "tool.withheld" | "tool.unavailable":
                 self._note(f"{data['tool']['name']} is unavailable: {data['reason']}", "yellow")
+            case "session.tools_changed":
+                old = [*data["gone"], *(change["old"] for change in data["changed"])]
+                names = ", ".join(tool["name"] for tool in old)
+                self._note(f"tools gone or changed since the last time: {names}", "yellow")
             case _:
                 pass
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from toolcrib.approval.caller import Caller
 from toolcrib.approval.policy import Policy
 from toolcrib.approval.policy_file import load_policy
-from toolcrib.approval.policy_lint import Caution, cautions, unknown_tools
+from toolcrib.approval.policy_lint import (
+    Caution,
+    ToolArguments,
+    cautions,
+    unknown_arguments,
+    unknown_tools,
+)
 from toolcrib.approval.rule import Effect, Subject
 from toolcrib.cli.arguments import read_arguments
 from toolcrib.cli.output import fail, show, show_json, show_note
@@ -18,6 +24,7 @@ from toolcrib.cli.runtime_options import TOOL_OPTIONS, RuntimeOptions, takes_run
 from toolcrib.cli.service import TokenFile, Url, open_hosted_service
 from toolcrib.cli.tools import session_of
 from toolcrib.errors import InvalidPolicy
+from toolcrib.tools.argument_names import ArgumentNames
 from toolcrib.tools.identity import Place, ToolRef
 
 app = typer.Typer(help="Check policy files and explain what they decide.", no_args_is_help=True)
@@ -40,14 +47,22 @@ def check(
 ) -> None:
     """Say whether FILE is a valid policy, and warn about rules that may surprise.
 
-    With tools, of this machine or of a server, a rule for a tool that is not there is an error.
+    With tools, of this machine or of a server, a rule for a tool that is not there is an error, and
+    so is one that denies or asks about an argument that its tool does not have.
 
     Example: toolcrib policy check policy.yaml --host-tools host-tools.yaml
     """
     policy = _load(file)
     warnings = cautions(policy)
     has_tools = options.has_tools or url is not None
-    errors = unknown_tools(policy, _tool_names(options, url, token_file)) if has_tools else ()
+    errors: tuple[Caution, ...] = ()
+    if has_tools:
+        listed = _listed_tools(options, url, token_file)
+        known = {tool["name"] for tool in listed["tools"]} | set(listed["unavailable"])
+        unknown = unknown_arguments(policy, map(_arguments_of, listed["tools"]))
+        errors = unknown_tools(policy, known)
+        errors += tuple(each.caution for each in unknown if each.is_error)
+        warnings += tuple(each.caution for each in unknown if not each.is_error)
     for caution in errors:
         show_note(_caution_text(file, caution, "error"), "red")
     for caution in warnings:
@@ -62,10 +77,15 @@ def check(
         raise typer.Exit(1)
 
 
-def _tool_names(options: RuntimeOptions, url: str | None, token_file: Path | None) -> set[str]:
+def _listed_tools(options: RuntimeOptions, url: str | None, token_file: Path | None) -> Any:
     with open_hosted_service(options, url, token_file) as service, session_of(service) as session:
-        listed = service.ask("tools.list", {"session_id": session})
-    return {tool["name"] for tool in listed["tools"]} | set(listed["unavailable"])
+        return service.ask("tools.list", {"session_id": session})
+
+
+def _arguments_of(tool: dict[str, Any]) -> ToolArguments:
+    spellings = {name: tuple(keys) for name, keys in tool["argument_names"].items()}
+    names = ArgumentNames(tool["parameters"], spellings)
+    return ToolArguments(tool["name"], tool["source"], tool["place"], names)
 
 
 @app.command()

@@ -19,6 +19,7 @@ import typer
 
 from toolcrib.cli.output import fail, missing_packages, require_extra, show_note
 from toolcrib.errors import InvalidTool, Refused, StoreError, UsageError
+from toolcrib.tools.identity import BindTo
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
@@ -206,6 +207,14 @@ IdleSeconds = Annotated[
 ReloadOption = Annotated[
     bool, typer.Option("--reload", help="Reload the files of --host-tools when they change.")
 ]
+BindToOption = Annotated[
+    BindTo,
+    typer.Option(
+        "--bind-to",
+        help="What approvals and grants are bound to besides a tool's declaration and options: its "
+        "code, or its version when other code always gets another version.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +238,7 @@ class RuntimeOptions:
     max_bytes_per_day: int | None = None
     idle_seconds: float | None = None
     reload: bool = False
+    bind_to: BindTo = "code"
     approve_own_calls: bool = False
     approver: Approver | None = None
     """Who decides while a call waits; None leaves the request in the store."""
@@ -264,6 +274,7 @@ _OPTIONS: Final[Mapping[str, tuple[Any, object]]] = {
     "max_bytes_per_day": (MaxBytes, None),
     "idle_seconds": (IdleSeconds, None),
     "reload": (ReloadOption, False),
+    "bind_to": (BindToOption, "code"),
     "approve_own_calls": (ApproveOwnCalls, False),
 }
 """The type and the default of each shared option."""
@@ -397,6 +408,7 @@ def _runtime(
         instructions=options.instructions,
         approver=options.approver,
         approve_own_calls=options.approve_own_calls,
+        bind_to=options.bind_to,
         egress=EgressPolicy.of(options.allow_egress or ()),
         callers_choose=_caller_choices(options),
         principal_limits=_principal_limits(options),

@@ -34,6 +34,7 @@ from toolcrib.transports.mcp.options import McpOptions
     "allow_egress",
     *CALLER_OPTIONS,
     "reload",
+    "bind_to",
     "approve_own_calls",
 )
 @takes_access_options()
@@ -76,7 +77,7 @@ def _serve_stdio(options: RuntimeOptions) -> None:
     run_hosted(options, lambda runtime: serve_stdio(runtime, pipes))
 
 
-@takes_runtime_options(*HOST_OPTIONS, *CALLER_OPTIONS, "reload", "approve_own_calls")
+@takes_runtime_options(*HOST_OPTIONS, *CALLER_OPTIONS, "reload", "bind_to", "approve_own_calls")
 def mcp(
     options: RuntimeOptions,
     session: Annotated[
@@ -98,7 +99,7 @@ def mcp(
     run_hosted(options, lambda runtime: McpServer(runtime, mcp_options).serve_stdio(pipes))
 
 
-@takes_runtime_options(*HOST_OPTIONS, "adapter", *CALLER_OPTIONS, "reload")
+@takes_runtime_options(*HOST_OPTIONS, "adapter", *CALLER_OPTIONS, "reload", "bind_to")
 def acp(options: RuntimeOptions) -> None:
     """Serve an editor that speaks the Agent Client Protocol, on stdin and stdout.
 

@@ -15,6 +15,7 @@ from toolcrib.ledger.events import (
     PayloadsDeleted,
     SessionOpened,
     SessionRestored,
+    SessionToolsChanged,
     SettingsSaved,
     ToolEmitted,
     ToolInvoked,
@@ -40,6 +41,7 @@ from toolcrib.ledger.prompt_events import (
 ALL_EVENTS: tuple[type[Event], ...] = (
     SessionOpened,
     SessionRestored,
+    SessionToolsChanged,
     SettingsSaved,
     PayloadsDeleted,
     TurnStarted,

@@ -61,6 +61,25 @@ class SettingsSaved(Event):
     digest: str
 
 
+@dataclass(frozen=True, slots=True)
+class ToolChange:
+    """A tool as it was and as it is."""
+
+    old: ToolRef
+    new: ToolRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionToolsChanged(Event):
+    """The session was opened again, and tools that it had are gone or are not what they were. Their
+    open calls are asked about again, or cannot go on.
+    """
+
+    kind: ClassVar[str] = "session.tools_changed"
+    gone: tuple[ToolRef, ...] = ()
+    changed: tuple[ToolChange, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayloadsDeleted(Event):
     """The payloads of records up to a number were deleted; their digests stay."""

@@ -13,6 +13,7 @@ from toolcrib.runtime.messages import CallResult, ToolFacts, Tools
 if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
     from toolcrib.runtime.live_session import LiveSession
+    from toolcrib.tools.argument_names import Spellings
     from toolcrib.tools.prepared_tool import PreparedTool
 
 
@@ -72,6 +73,8 @@ def tool_facts(live: LiveSession, prepared: PreparedTool) -> ToolFacts:
     """The description of a tool that a client gets."""
     tool, ref = prepared.tool, prepared.ref
     parameters: dict[str, Any] = dict(prepared.declaration.parameters)
+    names = prepared.params.names
+    spellings: Spellings = {} if names is None else names.spellings
     return ToolFacts(
         name=ref.name,
         description=prepared.declaration.description,
@@ -89,4 +92,5 @@ def tool_facts(live: LiveSession, prepared: PreparedTool) -> ToolFacts:
         deprecated=tool.deprecated,
         uses=list(tool.uses),
         output_schema=None if tool.output_schema is None else dict(tool.output_schema),
+        argument_names={name: list(keys) for name, keys in spellings.items()},
     )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.session.session import Session
     from toolcrib.store.store import Store
+    from toolcrib.tools.identity import BindTo
 
 WhenBusy = Literal["reject", "enqueue", "interrupt"]
 """What becomes of a prompt while its session answers another one."""
@@ -44,6 +45,9 @@ class RuntimeConfig:
     approver: Approver | None = None
     approve_own_calls: bool = False
     """Whether approvers may approve the calls that they asked for themselves. The owner may."""
+    bind_to: BindTo = "code"
+    """Whether decisions are bound to the code of the tools, or to their version in its place, for
+    a host that gives every deployment of other code another version."""
     hooks: Hooks | None = None
     expected_tools: Sequence[str] = ()
     """Names and globs of tools that come later, such as those of clients. Hooks, rules and denials
@@ -77,6 +81,8 @@ class RuntimeConfig:
         for name in ("max_sessions", "event_backlog", "max_payload_bytes"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be 1 or more")
+        if self.bind_to not in ("code", "version"):
+            raise UsageError(f"bind_to must be 'code' or 'version', not {self.bind_to!r}")
         if self.idle_seconds is not None and self.idle_seconds <= 0:
             raise UsageError("idle_seconds must be more than 0, or None")
         if self.drain_seconds < 0:

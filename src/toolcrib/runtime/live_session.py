@@ -176,6 +176,8 @@ class LiveSession:
             approver=config.approver,
             limits=config.limits,
             runners={"client": self.client},
+            bind_to=config.bind_to,
+            is_policy_checked=True,
         )
         tools.follow(self.executor)
         self._calls: set[asyncio.Task[Any]] = set()
@@ -253,6 +255,7 @@ class LiveSession:
             limits=config.limits,
             runners={"client": self.client},
             caller=caller,
+            bind_to=config.bind_to,
         )
 
     def follow(self, after: int, backlog: int) -> EventReader:

@@ -214,6 +214,8 @@ class ToolFacts:
     """The tools that it may call."""
     output_schema: dict[str, Any] | None = None
     """The JSON Schema of its result, if it declares one."""
+    argument_names: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """The keys in the schema by each other name that an argument goes by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

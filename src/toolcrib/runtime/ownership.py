@@ -56,14 +56,19 @@ def namespace_of(name: str) -> str:
     return f"p-{sha256(name.encode(errors='surrogatepass')).hexdigest()[:24]}"
 
 
-def check_new_id(session_id: str | None, who: Principal) -> None:
-    """Raise `Refused` (invalid) for an id that `who` may not choose. Ids of its own namespace are
-    taken by nobody else, so that a conflict says nothing about the sessions of others.
+def may_choose(session_id: str, who: Principal) -> bool:
+    """Whether a principal may give a session this id. Ids of its own namespace are taken by nobody
+    else, so that a conflict says nothing about the sessions of others.
     """
-    if session_id is None or "admin" in who.roles:
-        return
+    if "admin" in who.roles:
+        return True
     namespace, _, rest = session_id.rpartition(":")
-    if namespace != namespace_of(who.name) or not rest:
+    return namespace == namespace_of(who.name) and bool(rest)
+
+
+def check_new_id(session_id: str | None, who: Principal) -> None:
+    """Raise `Refused` (invalid) for an id that `who` may not choose."""
+    if session_id is not None and not may_choose(session_id, who):
         raise Refused(
             "invalid",
             f"a session id that you choose begins with {namespace_of(who.name) + ':'!r} and has no "

@@ -7,6 +7,7 @@ import logging
 import time
 from typing import Any
 
+from toolcrib.calls.tool_table import check_rules
 from toolcrib.errors import LeaseLost, Refused, SessionNotFound, UsageError
 from toolcrib.host_tools.registry import HostToolRegistry
 from toolcrib.runtime.config import RuntimeConfig
@@ -19,6 +20,7 @@ from toolcrib.runtime.quotas import Quotas
 from toolcrib.runtime.service import Service
 from toolcrib.runtime.sessions import LiveSessions
 from toolcrib.store.memory import MemoryStore
+from toolcrib.tools.prepared_tool import prepare
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +60,8 @@ class Runtime:
             raise UsageError("the runtime was started already; create another one")
         names = NameCheck(self.config)
         names.at_start(self.registry.names())
+        if self.config.policy is not None:
+            check_rules(self.config.policy, map(prepare, self.registry.list_tools()))
         self._loop = asyncio.get_running_loop()
         self._sessions = LiveSessions(
             self.config, self.store, self.registry, names, self.quotas, time.monotonic

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import TypeAdapter
 
@@ -15,17 +15,21 @@ from toolcrib.ledger.events import (
     PayloadsDeleted,
     SessionOpened,
     SessionRestored,
+    SessionToolsChanged,
     SettingsSaved,
+    ToolChange,
     ToolInvoked,
 )
 from toolcrib.ledger.record import Record, deletion_end, events
 from toolcrib.runtime.messages import CreateSession, ResumeSession
 from toolcrib.store.ledger_writer import entry_of
 from toolcrib.store.store import Artifact, ArtifactKept, Effect, ask_store
+from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
     from toolcrib.session.session import Session
     from toolcrib.store.store import Store
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,33 @@ def setup_json(params: CreateSession, cwd: str) -> dict[str, Any]:
     return _adapter().dump_python(
         SessionSetup(cwd, dict(params.metadata), params.allowed_tools, params.denied_tools),
         mode="json",
+    )
+
+
+_TOOLS: Final = "tools"
+
+
+def note_tools(session: Session, tools: Mapping[str, PreparedTool]) -> None:
+    """Keep which tools a session has, to say which are others when it is opened again. Those of its
+    client are left out: a client declares them each time.
+    """
+    refs = [tool.ref for tool in tools.values() if tool.ref.place != "client"]
+    session.set_host_setting(_TOOLS, [list(astuple(ref)) for ref in refs])
+
+
+def tool_changes(session: Session, tools: Mapping[str, PreparedTool]) -> SessionToolsChanged | None:
+    """What became of the tools that a session had when it was last open; None when nothing did."""
+    before = [ToolRef(*facts) for facts in session.host_setting(_TOOLS) or ()]
+    gone = tuple(ref for ref in before if ref.name not in tools)
+    changed = tuple(
+        ToolChange(ref, tools[ref.name].ref)
+        for ref in before
+        if ref.name in tools and tools[ref.name].ref != ref
+    )
+    if not gone and not changed:
+        return None
+    return SessionToolsChanged(
+        session_id=session.session_id, at=session.clock(), gone=gone, changed=changed
     )
 
 

@@ -31,9 +31,11 @@ from toolcrib.runtime.mounted_servers import MountedServers
 from toolcrib.runtime.ownership import check_change, check_new_id, may_see, no_session
 from toolcrib.runtime.session_setup import (
     copy_history,
+    note_tools,
     reopen_params,
     setup_json,
     setup_of,
+    tool_changes,
     tool_filter,
 )
 from toolcrib.session.session import Session
@@ -262,6 +264,7 @@ class LiveSessions:
 
     async def _close(self, session_id: str) -> None:
         live = self._live.pop(session_id)
+        note_tools(live.session, live.executor.tools)
         self._open_of[live.opened_by.name] -= 1
         if not self._open_of[live.opened_by.name]:
             del self._open_of[live.opened_by.name]
@@ -402,6 +405,7 @@ class LiveSessions:
         session = await self._session(params, who)
         try:
             live = self._live_session(session, params, who, is_new=is_new)
+            await _report_tool_changes(live)
             await ask_store(session.store, session.save_settings)
         except BaseException:
             await self._undo_open(session, is_new=is_new)
@@ -470,6 +474,21 @@ class LiveSessions:
         live = self._live.get(session_id)
         if live is not None:
             self._servers.refresh(live)
+
+
+async def _report_tool_changes(live: LiveSession) -> None:
+    """Say which tools of a session that is opened again are gone or are not what they were."""
+    session, tools = live.session, live.executor.tools
+    changes = tool_changes(session, tools)
+    if changes is not None:
+        names = [ref.name for ref in changes.gone] + [each.new.name for each in changes.changed]
+        logger.warning(
+            "session %s was opened again; its tools gone or changed: %s",
+            session.session_id,
+            ", ".join(names),
+        )
+        await session.record(changes)
+    note_tools(session, tools)
 
 
 async def _open_session(store: Store, session_id: str | None, **options: Any) -> Session:

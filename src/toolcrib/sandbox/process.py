@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from toolcrib.errors import SandboxFailed
 from toolcrib.sandbox.command import CommandResult, KilledBy
-from toolcrib.sandbox.usage import DiskUsage, memory_in_use
+from toolcrib.sandbox.process_tree import memory_in_use
+from toolcrib.sandbox.work_directory import DiskUsage
 
 if TYPE_CHECKING:
     from pathlib import PurePosixPath

@@ -1,4 +1,4 @@
-"""The processes of one command: started together, killed together.
+"""The processes of one command: started together, killed together, measured together.
 
 `ProcessTree.kill` is where a sandboxed process is killed. A backend starts one process, and every
 process of the command descends from it. Killing happens through descriptors of processes
@@ -11,9 +11,10 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -138,3 +139,62 @@ async def wait_readable(descriptor: int) -> None:
 def _set(ready: asyncio.Future[None]) -> None:
     if not ready.done():
         ready.set_result(None)
+
+
+MAX_PROCESSES: Final = 4096
+"""The most processes that are looked at; only a command without that limit has more."""
+_RESIDENT: Final = ("RssAnon:", "RssShmem:")
+_PROC: Final = Path("/proc")
+
+
+def memory_in_use(pid: int, limit: int) -> int:
+    """The bytes of memory of a process and its descendants.
+
+    Exact above `limit`, where shared pages count once; below it an upper estimate.
+    """
+    pids = list(descendants(pid))
+    estimate = sum(_kilobytes(pid, "status", _RESIDENT) for pid in pids) * 1024
+    if estimate <= limit:
+        return estimate
+    # Exact, and many times as slow.
+    return sum(_kilobytes(pid, "smaps_rollup", ("Pss:",)) for pid in pids) * 1024
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """A process and its living descendants, up to `MAX_PROCESSES`."""
+    waiting = [pid]
+    for _ in range(MAX_PROCESSES):
+        if not waiting:
+            return
+        parent = waiting.pop()
+        yield parent
+        for thread in _threads(parent):
+            with suppress(OSError):
+                waiting += map(int, (thread / "children").read_text().split())
+
+
+def _threads(pid: int) -> list[Path]:
+    try:
+        return list((_PROC / str(pid) / "task").iterdir())
+    except OSError:
+        return []
+
+
+def _kilobytes(pid: int, file: str, names: tuple[str, ...]) -> int:
+    try:
+        lines = (_PROC / str(pid) / file).read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith(names))
+
+
+def unlinked_files(pid: int, device: int) -> Iterator[os.stat_result]:
+    """The files of a device that a process or its descendants have open and that have no name."""
+    for each in descendants(pid):
+        folder = _PROC / str(each) / "fd"
+        with suppress(OSError):
+            for name in os.listdir(folder):
+                with suppress(OSError):
+                    facts = os.stat(folder / name)
+                    if facts.st_nlink == 0 and facts.st_dev == device:
+                        yield facts

@@ -13,6 +13,7 @@ import os
 import secrets
 import stat
 import tempfile
+import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from typing import Final
 
 from toolcrib.errors import UsageError
 from toolcrib.sandbox.command import is_mountable
+from toolcrib.sandbox.process_tree import unlinked_files
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -311,3 +313,50 @@ def _names(name: str) -> list[str]:
             f"{name!r} is not a path below the work directory; write it like 'a/b.csv'"
         )
     return names
+
+
+RECOUNT_SECONDS: Final = 2.0
+"""How long the size of a work directory may be an estimate."""
+
+
+class DiskUsage:
+    """The space that a command uses in its work directory.
+
+    Counting takes as long as there are files, so it is done seldom: between two counts the usage
+    is the last count and what has gone from the file system since. That is exact while nothing
+    else writes to the file system, and too much when something does; a count settles it.
+    """
+
+    def __init__(self, work: WorkDirectory, pid: int) -> None:
+        self._work = work
+        self._pid = pid
+        self._counted = 0
+        self._free_then: int | None = None
+        self._recount_at = 0.0
+        self._estimate_until = 0.0
+
+    def exceeds(self, limit: int) -> bool:
+        """Whether the command uses more than `limit`."""
+        now, free = time.monotonic(), _free_bytes(self._work.path)
+        if self._free_then is not None and now < self._recount_at:
+            estimate = self._counted + self._free_then - free
+            if estimate <= limit or now < self._estimate_until:
+                return False
+        self._counted = self._work.used_bytes() + self._unlinked_bytes()
+        self._free_then = free
+        seconds = time.monotonic() - now
+        # A busy file system must not keep a processor busy with counting.
+        self._estimate_until = now + 2 * seconds
+        self._recount_at = now + max(RECOUNT_SECONDS, 10 * seconds)
+        return self._counted > limit
+
+    def _unlinked_bytes(self) -> int:
+        """The space of files that are open and have no name any more."""
+        device = os.stat(self._work.path).st_dev
+        files = unlinked_files(self._pid, device)
+        return sum({facts.st_ino: facts.st_blocks * 512 for facts in files}.values())
+
+
+def _free_bytes(path: Path) -> int:
+    facts = os.statvfs(path)
+    return facts.f_bfree * facts.f_frsize

@@ -29,6 +29,7 @@ _DEFAULT_ALGORITHMS: Final = frozenset(("RS256", "PS256", "ES256", "ES384", "EdD
 _TOKEN_TYPES: Final = frozenset(("jwt", "at+jwt", "application/at+jwt"))
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,62}")
 _MAX_NAME: Final = 200
+_LAST_EXPIRY: Final = 253_402_300_800  # the year 10000, which no clock shows
 _MAX_GROUPS: Final = 1_000
 _MAX_REMEMBERED: Final = 4_096
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
@@ -169,7 +170,7 @@ class OidcLogins:
     async def _key(self, issuer: OidcIssuer, header: Mapping[str, Any]) -> SigningKey:
         credential = f"a JWT of {issuer.label}"
         algorithm, key_id = header.get("alg"), header.get("kid")
-        if algorithm not in issuer.algorithms:
+        if not isinstance(algorithm, str) or algorithm not in issuer.algorithms:
             raise LoginFailed(
                 "invalid", "the token is signed in a way not allowed here", credential
             )
@@ -178,7 +179,7 @@ class OidcLogins:
         if key_id is not None and not isinstance(key_id, str):
             raise LoginFailed("invalid", "the token's key id is malformed", credential)
         try:
-            key = await self._keys[issuer.url].key(key_id, cast("str", algorithm))
+            key = await self._keys[issuer.url].key(key_id, algorithm)
         except KeysUnavailable as error:
             raise LoginFailed(
                 "unavailable",
@@ -216,7 +217,7 @@ class OidcLogins:
         except jwt.ImmatureSignatureError:
             text = "the token is not valid yet; check the clocks of this server and the issuer"
             raise LoginFailed("invalid", text, credential) from None
-        except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
+        except (jwt.PyJWTError, ArithmeticError, ValueError, TypeError, RecursionError) as error:
             text = f"the token is not valid ({type(error).__name__})"
             raise LoginFailed("invalid", text, credential) from None
 
@@ -227,8 +228,11 @@ def _login(issuer: OidcIssuer, claims: Mapping[str, Any]) -> Login:
         text = f"the token has no claim {issuer.name_claim!r} that names anybody"
         raise LoginFailed("invalid", text, f"a JWT of {issuer.label}")
     full_name = f"{issuer.label}:{name}"
+    expires_at: Any = claims["exp"]
+    if type(expires_at) not in (int, float) or not 0 < expires_at < _LAST_EXPIRY:
+        raise LoginFailed("invalid", "the token's expiry is no time", full_name)
     party = claims.get("azp", claims.get("client_id"))
-    if issuer.authorized_parties and party not in issuer.authorized_parties:
+    if issuer.authorized_parties and party not in tuple(issuer.authorized_parties):
         raise LoginFailed(
             "invalid", "the token was issued to a client not accepted here", full_name
         )
@@ -246,7 +250,7 @@ def _login(issuer: OidcIssuer, claims: Mapping[str, Any]) -> Login:
     return Login(
         Principal(full_name, roles, groups=groups),
         f"a JWT of {full_name}",
-        float(claims["exp"]) + issuer.clock_skew_seconds,
+        float(expires_at) + issuer.clock_skew_seconds,
     )
 
 
@@ -268,11 +272,16 @@ def _groups(claims: Mapping[str, Any], path: str) -> frozenset[str]:
         for part in path.split("."):
             value = cast("dict[str, Any]", value).get(part) if isinstance(value, Mapping) else None
     if isinstance(value, str):
-        return frozenset((value,))
+        value = [value]
     if not isinstance(value, list):
         return frozenset()
-    named = [group for group in cast("list[Any]", value) if isinstance(group, str) and group]
-    return frozenset(named[:_MAX_GROUPS])
+    # Groups end up in records and logs, so what would steer a terminal is left out.
+    groups = [
+        group
+        for group in cast("list[Any]", value)
+        if isinstance(group, str) and group.isprintable() and 0 < len(group) <= _MAX_NAME
+    ]
+    return frozenset(groups[:_MAX_GROUPS])
 
 
 def checked_public_url(url: str) -> str:

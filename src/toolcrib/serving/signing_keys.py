@@ -136,8 +136,8 @@ class SigningKeys:
             _log.info("%s has %d signing keys", self._issuer_url, len(keys))
         self._fetched_at = self._tried_at
 
-    async def _fetch_keys(self) -> tuple[SigningKey, ...]:
-        url = f"{self._issuer_url.rstrip('/')}/.well-known/openid-configuration"
+    async def _discover(self, url: str) -> str:
+        """The address of the key set, by one discovery document."""
         configuration = _object(await self._fetch(url), url)
         # Another issuer's document would bring other keys (OpenID Connect Discovery, 4.3).
         if configuration.get("issuer") != self._issuer_url:
@@ -145,6 +145,17 @@ class SigningKeys:
         jwks_url = configuration.get("jwks_uri")
         if not isinstance(jwks_url, str) or not is_safe_url(jwks_url):
             raise KeysUnavailable(f"{url} has no https address of a key set (jwks_uri)")
+        return jwks_url
+
+    async def _fetch_keys(self) -> tuple[SigningKey, ...]:
+        openid, oauth = _discovery_urls(self._issuer_url)
+        try:
+            jwks_url = await self._discover(openid)
+        except KeysUnavailable as error:
+            try:
+                jwks_url = await self._discover(oauth)
+            except KeysUnavailable:
+                raise error from None
         listed = _object(await self._fetch(jwks_url), jwks_url).get("keys")
         if not isinstance(listed, list):
             raise KeysUnavailable(f"{jwks_url} is not a key set")
@@ -154,6 +165,17 @@ class SigningKeys:
         if not keys:
             raise KeysUnavailable(f"{jwks_url} has no key that signs")
         return keys
+
+
+def _discovery_urls(issuer_url: str) -> tuple[str, str]:
+    """Where an issuer publishes its metadata: by OpenID Connect Discovery, and by RFC 8414."""
+    parts = urlsplit(issuer_url)
+    path = parts.path.rstrip("/")
+    root = f"{parts.scheme}://{parts.netloc}"
+    return (
+        f"{root}{path}/.well-known/openid-configuration",
+        f"{root}/.well-known/oauth-authorization-server{path}",
+    )
 
 
 def is_safe_url(url: str) -> bool:

@@ -24,7 +24,7 @@ from pydantic.dataclasses import dataclass as validated_dataclass
 
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import UsageError
-from toolcrib.runtime.principal import OWNER, Principal, Role
+from toolcrib.runtime.principal import OWNER, RESERVED_NAMES, Principal, Role
 
 _log = logging.getLogger(__name__)
 
@@ -243,6 +243,10 @@ class TokenFile:
             ) from None
         if len({record.id for record in content.tokens}) < len(content.tokens):
             raise UsageError(f"{self.path} names one token id twice; remove one of the two")
+        if taken := RESERVED_NAMES.intersection(record.name for record in content.tokens):
+            raise UsageError(
+                f"{self.path} has a token of {min(taken)!r}, who is the server's owner"
+            )
         return content.tokens
 
     def create(
@@ -254,7 +258,11 @@ class TokenFile:
         lifetime_seconds: float | None = None,
         may_approve_own: bool = False,
     ) -> IssuedToken:
-        """Add a token for a principal. Raises `UsageError` for a malformed name, role or group."""
+        """Add a token for a principal. Raises `UsageError` for a malformed name, role or group, and
+        for a name that stands for this machine's owner: its sessions would be shared.
+        """
+        if name in RESERVED_NAMES:
+            raise UsageError(f"the name {name!r} is that of the owner of a server; choose another")
         now = self._clock()
         fields: dict[str, Any] = {
             "name": name,

@@ -9,6 +9,7 @@ module imports.
 from __future__ import annotations
 
 import functools
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -30,7 +31,8 @@ CREDENTIAL: Final = re.compile("auth|cookie|cred|key|pass|secret|token", re.IGNO
 """In the names of values that are secret: they are rotated, and are not put into any digest."""
 
 _MAX_DEPTH: Final = 32
-_LIBRARY: Final = frozenset({"toolcrib", *sys.stdlib_module_names})
+_LIBRARIES: Final = (os.path.dirname(os.path.dirname(__file__)), os.path.dirname(os.__file__))
+"""Where this package and Python's library are. A new release of either is no change of a tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +115,15 @@ class _CodeWalk:
     def _function(self, function: FunctionType, depth: int) -> None:
         # Not by its module: a script is `__main__` in one process and has a name in another.
         self._feed("function", function.__qualname__)
-        self._code(function.__code__)
         self._values(function.__defaults__ or (), depth)
         self._named(function.__kwdefaults__ or {}, depth)
-        source = _source_digest(function.__globals__)
-        if source is not None:
-            self._feed("source", source)
-        else:
-            self._globals(function, depth)
+        if not _is_library(function.__globals__):
+            self._code(function.__code__)
+            source = _source_digest(function.__globals__)
+            if source is not None:
+                self._feed("source", source)
+            else:
+                self._globals(function, depth)
         for name, cell in zip(
             function.__code__.co_freevars, function.__closure__ or (), strict=True
         ):
@@ -148,11 +151,10 @@ class _CodeWalk:
     def _class(self, cls: type[Any], depth: int) -> None:
         self._feed("class", cls.__qualname__)
         for base in cls.__mro__:
-            module = base.__module__
-            # A new release of this library or of Python is no change of the tool.
-            if base is not cls and module.partition(".")[0] in _LIBRARY:
+            scope = _scope_of(base)
+            if _is_library(scope):
                 continue
-            source = _source_digest(getattr(sys.modules.get(module), "__dict__", {}))
+            source = _source_digest(scope)
             if source is not None:
                 self._feed("source", source)
             else:
@@ -230,6 +232,24 @@ def _feed(hasher: Any, *texts: str) -> None:
         data = text.encode(errors="surrogatepass")
         hasher.update(b"%d:" % len(data))
         hasher.update(data)
+
+
+def _scope_of(cls: type[Any]) -> dict[str, Any]:
+    """The namespace of the module that defines a class. Its functions know that best: a reload
+    leaves the old class without a module.
+    """
+    for member in vars(cls).values():
+        if isinstance(member, FunctionType) and member.__module__ == cls.__module__:
+            return member.__globals__
+    return getattr(sys.modules.get(cls.__module__), "__dict__", {})
+
+
+def _is_library(scope: dict[str, Any]) -> bool:
+    # By the file: a module of the application may have the name of one of Python's.
+    file = scope.get("__file__")
+    if not isinstance(file, str) or "site-packages" in file or "dist-packages" in file:
+        return False
+    return any(file.startswith(f"{folder}{os.sep}") for folder in _LIBRARIES)
 
 
 def _is_code(value: object) -> bool:

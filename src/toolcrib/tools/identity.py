@@ -140,6 +140,8 @@ def identity_of(
     tool: Tool[Any, Any], schema: Mapping[str, Any], *, bind_to: BindTo = "code"
 ) -> ToolIdentity:
     """Return the identity of a tool whose arguments have this schema."""
+    if bind_to not in ("code", "version"):
+        raise UsageError(f"bind_to must be 'code' or 'version', not {bind_to!r}")
     is_whole = True
     parts = dict(_declared(tool, schema))
     parts.update(_configured(tool, bind_to))

@@ -67,7 +67,9 @@ def prepare(tool: object, *, bind_to: BindTo = "code") -> PreparedTool:
     tool that is prepared already is returned unchanged.
     """
     if isinstance(tool, PreparedTool):
-        return tool if tool.identity.bind_to == bind_to else prepare(tool.tool, bind_to=bind_to)
+        if tool.identity.bind_to == bind_to:
+            return tool
+        return _bound_by(tool, identity_of(tool.tool, tool.params.schema, bind_to=bind_to))
     from toolcrib.tools.params import build_params
     from toolcrib.tools.redaction import redactor_of
 
@@ -98,7 +100,10 @@ def registered_as(prepared: PreparedTool, registration: int) -> PreparedTool:
     """Return the tool with a digest of its own, for a handler that cannot be told from an earlier
     one by what is known of it: nobody can say that it does the same.
     """
-    identity = prepared.identity.numbered(registration)
+    return _bound_by(prepared, prepared.identity.numbered(registration))
+
+
+def _bound_by(prepared: PreparedTool, identity: ToolIdentity) -> PreparedTool:
     ref, ref_json, digest_prefix = _references(prepared.tool, identity)
     return replace(
         prepared, ref=ref, ref_json=ref_json, identity=identity, digest_prefix=digest_prefix

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
     from toolcrib.calls.validate import RawArguments
     from toolcrib.session.session import Session
+    from toolcrib.tools.identity import BindTo
     from toolcrib.toolsets.agent_bridge.calls import AgentCalls
     from toolcrib.toolsets.agent_bridge.tools import AgentTools
 
@@ -64,6 +65,7 @@ class Toolset(BaseToolset):
         skip_unavailable: bool = True,
         policy: Policy | None = None,
         approver: Approver | None = None,
+        bind_to: BindTo = "code",
         id: str | None = None,
         max_retries: int | None = None,
     ) -> None:
@@ -84,6 +86,7 @@ class Toolset(BaseToolset):
             "policy": policy,
             "approver": approver,
             "limits": Limits(timeout=timeout),
+            "bind_to": bind_to,
         }
         self._executor = RunExecutor(
             ctx.session,

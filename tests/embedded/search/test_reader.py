@@ -21,7 +21,7 @@ from toolcrib.embedded.search.documents import MAX_CHARACTERS, read_document
 from toolcrib.embedded.search.reader import DocumentReader, ReaderLimits
 from toolcrib.errors import UnreadableDocument
 from toolcrib.sandbox import detection
-from toolcrib.sandbox.usage import descendants
+from toolcrib.sandbox.process_tree import descendants
 
 MEBIBYTE = 1024 * 1024
 BACKENDS = ("bubblewrap", "sandlock", "rlimits")

@@ -117,6 +117,8 @@ class SessionUpdates:
             case "approval.decided":
                 decided = object_in(event.data, "decided")
                 self._permissions.settled(text_in(decided, "approval_id"))
+            case "approval.superseded":
+                self._permissions.settled(text_in(event.data, "approval_id"))
             case "tool.invoked":
                 self._permissions.ended(self._session_id, text_in(event.data, "call_id"))
             case "tools.changed":

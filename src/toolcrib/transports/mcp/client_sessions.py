@@ -17,7 +17,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolcrib.errors import Refused
 from toolcrib.mcp_client.sdk_internals import connection_of
 from toolcrib.runtime.approval_messages import ListApprovals
-from toolcrib.runtime.ownership import namespace_of
+from toolcrib.runtime.ownership import may_choose, namespace_of
 from toolcrib.runtime.principal import OWNER
 from toolcrib.serving.auth import principal_of
 
@@ -160,6 +160,9 @@ class ClientSessions:
             await ask("session.resume", again, who)
         except Refused as refused:
             if refused.kind == "not_found":
+                if not may_choose(session_id, who):
+                    # The same answer for a session of somebody else and for none.
+                    raise
                 await ask("session.create", {"session_id": session_id, **params}, who)
             elif refused.kind == "conflict" and not is_named:
                 # Another process has the session open, and will keep it.

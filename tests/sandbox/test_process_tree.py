@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from toolcrib.sandbox.usage import descendants, memory_in_use
+from toolcrib.sandbox.process_tree import descendants, memory_in_use
 
 MEBIBYTE = 1024 * 1024
 FAMILY = """
