@@ -14,6 +14,7 @@ from tests.helpers.child_process import child_process
 from tests.store.facts import delete_payloads, open_call, request, write
 from toolcrib.cli.app import app
 from toolcrib.store import SqliteStore
+from toolcrib.store.anchors import AnchorFile, AnchorKey, Anchors
 from toolcrib.store.store import ApprovalFiled, CallOpened
 
 
@@ -202,6 +203,77 @@ class TestVerify:
         crib.write_bytes(data[: len(data) // 2])
 
         assert invoke("audit", "verify", "--store", crib).exit_code == 1
+
+
+class TestAnchors:
+    """What was anchored and signed cannot be undone unnoticed."""
+
+    @pytest.fixture
+    def anchors(self, crib: Path, tmp_path: Path) -> Path:
+        """A file of one anchor of every session, signed with `key`."""
+        assert invoke("audit", "keygen", tmp_path / "key").exit_code == 0
+        with SqliteStore(crib) as store:
+            file = AnchorFile(tmp_path / "anchors")
+            Anchors(store, file, AnchorKey.load(tmp_path / "key"), lambda: 1.0).send_changes()
+        return tmp_path / "anchors"
+
+    def verify(self, crib: Path, anchors: Path) -> Result:
+        key = anchors.parent / "key.pub"
+        return invoke("audit", "verify", "--store", crib, "--anchors", anchors, "--public-key", key)
+
+    def test_what_goes_on_from_an_anchor_is_whole(self, crib: Path, anchors: Path) -> None:
+        """New records, sessions and deletions on record are no fault."""
+        with SqliteStore(crib) as store:
+            write(store, store.acquire("one"), 2)
+            write(store, store.acquire("new"), 1)
+
+        assert self.verify(crib, anchors).exit_code == 0
+
+    def test_a_dropped_session_is_found(self, crib: Path, anchors: Path) -> None:
+        """Though nothing in the store speaks of it any more."""
+        with SqliteStore(crib) as store:
+            store.delete_session("two")
+        assert invoke("audit", "verify", "--store", crib).exit_code == 0
+
+        done = self.verify(crib, anchors)
+
+        assert done.exit_code == 1
+        assert "two: this session is not in the store" in done.stderr
+
+    def test_a_forged_anchor_is_found(self, crib: Path, anchors: Path) -> None:
+        """An anchor without the session that was dropped is not signed."""
+        with SqliteStore(crib) as store:
+            store.delete_session("two")
+        (line,) = anchors.read_text().splitlines()
+        facts = json.loads(line)
+        facts["heads"] = [head for head in facts["heads"] if not head.startswith("two")]
+        anchors.write_text(json.dumps(facts) + "\n")
+
+        done = self.verify(crib, anchors)
+
+        assert done.exit_code == 1
+        assert "anchor 1 was changed, or signed with another key" in done.stderr
+
+    def test_a_head_is_signed(self, crib: Path, tmp_path: Path) -> None:
+        """One session's head as an anchor, for whoever keeps them by hand."""
+        invoke("audit", "keygen", tmp_path / "key")
+        head = ("audit", "head", "--store", crib, "--session", "one")
+        done = invoke(*head, "--sign", tmp_path / "key")
+        (tmp_path / "anchors").write_text(done.stdout)
+
+        assert self.verify(crib, tmp_path / "anchors").exit_code == 0
+        (tmp_path / "key").chmod(0o644)
+        refused = invoke(*head, "--sign", tmp_path / "key")
+        assert (refused.exit_code, "chmod 600" in refused.stderr) == (1, True)
+
+    def test_without_the_key_it_is_said_that_nothing_was_checked(
+        self, crib: Path, anchors: Path
+    ) -> None:
+        """An unchecked signature proves nothing."""
+        done = invoke("audit", "verify", "--store", crib, "--anchors", anchors)
+
+        assert done.exit_code == 0
+        assert "signatures of anchors are not checked" in done.stderr
 
 
 class TestTail:

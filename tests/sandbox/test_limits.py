@@ -101,9 +101,11 @@ async def test_no_right_of_root_is_left(backend: BackendName) -> None:
 MEMORY_FILE = """
 import mmap, os, sys
 if sys.argv[1] == "memfd":
-    target = os.memfd_create("hidden")
-    for _ in range(1000):
-        os.write(target, b"x" * (1 << 20))
+    # Several, because the limit of one file holds for them too.
+    for _ in range(10):
+        target = os.memfd_create("hidden")
+        for _ in range(100):
+            os.write(target, b"x" * (1 << 20))
 else:
     shared = mmap.mmap(-1, 1000 << 20)
     for at in range(0, 1000 << 20, 4096):

@@ -183,6 +183,27 @@ async def test_trailers_count_too() -> None:
 
 
 @pytest.mark.parametrize(
+    "start",
+    [b"0\r\nX-Endless: ", b"1;extension="],
+    ids=["trailer", "extension"],
+)
+async def test_what_follows_a_head_without_an_end_is_cut_early(start: bytes) -> None:
+    """A trailer or an extension of a chunk that never ends is read only up to the limit."""
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with serving() as server:
+        client = await server.connect(head + start)
+        sent = 0
+        try:
+            while sent < 50_000_000:
+                client.writer.write(b"a" * 65_536)
+                sent += 65_536
+                await client.writer.drain()
+        except ConnectionError:
+            pass
+        assert sent < 20_000_000
+
+
+@pytest.mark.parametrize(
     "head", [b"Content-Length: 1000000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n"]
 )
 async def test_a_slow_body_is_closed(head: bytes) -> None:
@@ -194,6 +215,15 @@ async def test_a_slow_body_is_closed(head: bytes) -> None:
             client.writer.write(b"1\r\na\r\n")
             await asyncio.wait([rest], timeout=0.05)
         assert rest.result().startswith(b"HTTP/1.1 408 ")
+
+
+async def test_a_large_body_in_one_piece_is_no_head() -> None:
+    """Only the head counts, also when a body comes with it."""
+    body = b"a" * 200_000
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n"
+    async with serving() as server:
+        client = await server.connect(head + body)
+        assert (await client.answer()).startswith(b"HTTP/1.1 200 ")
 
 
 async def test_a_steady_body_is_taken() -> None:
@@ -226,6 +256,22 @@ async def test_many_requests_at_once_are_refused() -> None:
     async with serving() as server:
         client = await server.connect(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 5_000)
         assert (await client.rest()).count(b"HTTP/1.1 200 ") < 100
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [(b"X-Large: " + b"a" * 70_000 + b"\r\n\r\n", b"431"), (b"X-Slow: ", b"408")],
+    ids=["large", "slow"],
+)
+async def test_handshakes_of_sockets_are_bounded_too(more: bytes, status: bytes) -> None:
+    """The head of a WebSocket's handshake is a head like any other."""
+    head = (
+        b"GET /v1/ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    )
+    async with serving(**SHORT) as server:
+        client = await server.connect(head + more)
+        assert (await client.rest()).startswith(b"HTTP/1.1 " + status)
 
 
 async def test_refusals_say_what_was_wrong() -> None:

@@ -84,28 +84,58 @@ def host_tools(folder: Path) -> Path:
     return file
 
 
+@asynccontextmanager
+async def served(folder: Path, program: str = MAIN) -> AsyncGenerator[dict[str, Any]]:
+    """A server in a process of its own; the options of a client of its owner."""
+    arguments = ["serve", "--http", "--port", "0", "--host-tools", str(host_tools(folder))]
+    async with started("-c", program, *arguments, ready="http://", folder=str(folder)) as line:
+        url = next(word for word in line.split() if word.startswith("http://")).rstrip(".,")
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        yield {"base_url": url, "headers": headers, "timeout": PATIENCE}
+
+
+def address_of(options: dict[str, Any]) -> tuple[str, str]:
+    host, port = options["base_url"].removeprefix("http://").split(":")
+    return host, port
+
+
+@pytest.mark.wire
+async def test_few_descriptors_are_not_used_up_by_strangers(tmp_path: Path) -> None:
+    """Finding 7: with 128 descriptors and 160 silent strangers, the owner's kept connection
+    answers, a new one does too, and everything works again when the strangers have left.
+    """
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128)); {MAIN}"
+    async with served(tmp_path, limited) as options, httpx2.AsyncClient(**options) as kept:
+        assert (await kept.get("/v1/capabilities")).status_code == 200
+        host, port = address_of(options)
+        strangers = [await asyncio.open_connection(host, int(port)) for _ in range(160)]
+        for _ in range(3):
+            assert (await kept.get("/v1/capabilities")).status_code == 200
+            async with httpx2.AsyncClient(**options) as newcomer:
+                assert (await newcomer.get("/v1/capabilities")).status_code == 200
+        for _, writer in strangers:
+            writer.close()
+        created = await kept.post("/v1/sessions", json={"session_id": "s"})
+        assert created.status_code == 201
+
+
 @pytest.mark.load
 async def test_strangers_do_not_slow_a_caller(tmp_path: Path) -> None:
     """Finding 7: a thousand silent connections, endless headers and slow bodies for a minute. The
     95th percentile of an authenticated caller stays below twice its quiet value, and a new
     connection of that caller is answered too.
     """
-    arguments = ["serve", "--http", "--port", "0", "--host-tools", str(host_tools(tmp_path))]
-    async with started("-c", MAIN, *arguments, ready="http://", folder=str(tmp_path)) as line:
-        url = next(word for word in line.split() if word.startswith("http://")).rstrip(".,")
-        host, port = url.removeprefix("http://").split(":")
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        options: dict[str, Any] = {"base_url": url, "headers": headers, "timeout": PATIENCE}
-        async with httpx2.AsyncClient(**options) as client:
-            created = await client.post("/v1/sessions", json={"session_id": "s"})
-            assert created.status_code == 201, created.text
-            await latencies(client, 2.0)
-            quiet = await latencies(client, QUIET_SECONDS)
-            async with started(str(HERE / "strangers.py"), host, port, ready="attacking"):
-                attacked = await latencies(client, ATTACK_SECONDS)
-                async with httpx2.AsyncClient(**options) as newcomer:
-                    assert (await newcomer.get("/v1/capabilities")).status_code == 200
-            # Before and after, so that the rest of the machine weighs on both alike.
-            quiet += await latencies(client, QUIET_SECONDS)
+    async with served(tmp_path) as options, httpx2.AsyncClient(**options) as client:
+        created = await client.post("/v1/sessions", json={"session_id": "s"})
+        assert created.status_code == 201, created.text
+        await latencies(client, 2.0)
+        quiet = await latencies(client, QUIET_SECONDS)
+        strangers = str(HERE / "strangers.py"), *address_of(options)
+        async with started(*strangers, ready="attacking"):
+            attacked = await latencies(client, ATTACK_SECONDS)
+            async with httpx2.AsyncClient(**options) as newcomer:
+                assert (await newcomer.get("/v1/capabilities")).status_code == 200
+        # Before and after, so that the rest of the machine weighs on both alike.
+        quiet += await latencies(client, QUIET_SECONDS)
     print(f"p95 of a caller: {p95(quiet):.2f} ms quiet, {p95(attacked):.2f} ms under attack")
     assert p95(attacked) < 2 * p95(quiet)

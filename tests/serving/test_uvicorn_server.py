@@ -33,7 +33,6 @@ PROTOCOL_METHODS = (
 )
 HTTP_METHODS = (
     "on_message_begin",
-    "on_url",
     "on_header",
     "on_headers_complete",
     "on_body",
@@ -61,7 +60,8 @@ def test_uvicorn_still_has_the_methods_that_bound_requests() -> None:
 
     assert missing == [], f"HttpToolsProtocol of uvicorn {uvicorn.__version__} lacks {missing}"
     source = inspect.getsource(HttpToolsProtocol)
-    for part in ("self.cycle", "self.flow", "self.pipeline", "self.client", "self.scope"):
+    for name in ("cycle", "flow", "pipeline", "client", "scope", "headers", "url"):
+        part = f"self.{name}"
         assert f"{part} = " in source or f"{part}: " in source, f"there is no {part} any more"
     assert "self.send_400_response(" in source, "a broken request is answered elsewhere now"
     assert callable(getattr(WebSocketsSansIOProtocol, "handle_connect", None))

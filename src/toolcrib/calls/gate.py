@@ -36,7 +36,7 @@ from toolcrib.calls.request import (
     superseded,
 )
 from toolcrib.calls.tool_table import blind_verdict
-from toolcrib.calls.validate import check_depth, take
+from toolcrib.calls.validate import take
 from toolcrib.errors import CallEnded, InvalidDecision
 from toolcrib.failures import Failure
 from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
@@ -374,7 +374,6 @@ class Gate:
             edited = restore_secrets(edited, shown)
         call.arguments = to_json(edited)
         call.freeze()
-        check_depth(call)
         take(call, call.arguments, after=" after they were edited")
         call.freeze()
         call.was_edited = True

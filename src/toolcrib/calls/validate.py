@@ -57,17 +57,7 @@ def validate(call: Call, max_bytes: int) -> None:
             "invalid_arguments",
             f"The arguments of `{call.name}` are {size} bytes; at most {max_bytes} are taken.",
         )
-    check_depth(call)
     take(call, call.arguments)
-
-
-def check_depth(call: Call) -> None:
-    """End a call whose arguments are so deep that what holds them could not be read back."""
-    if is_deeper(call.arguments, MAX_DEPTH):
-        raise CallEnded(
-            "invalid_arguments",
-            f"The arguments of `{call.name}` are nested more than {MAX_DEPTH} deep.",
-        )
 
 
 def take(call: Call, submitted: bytes, *, after: str = "") -> None:
@@ -75,6 +65,7 @@ def take(call: Call, submitted: bytes, *, after: str = "") -> None:
 
     Ends the call, naming every fault by JSON pointer, when they are not valid.
     """
+    _check_depth(call, submitted)
     try:
         call.params = params = call.tool.parse(submitted)
     except Exception as error:
@@ -83,7 +74,17 @@ def take(call: Call, submitted: bytes, *, after: str = "") -> None:
         call.arguments = call.tool.dump(params)
     except Exception as error:
         raise _unwritable(call, error) from None
+    _check_depth(call, call.arguments)
     call.submitted = submitted
+
+
+def _check_depth(call: Call, arguments: bytes) -> None:
+    """End a call whose arguments are so deep that what holds them could not be read back."""
+    if is_deeper(arguments, MAX_DEPTH):
+        raise CallEnded(
+            "invalid_arguments",
+            f"The arguments of `{call.name}` are nested more than {MAX_DEPTH} deep.",
+        )
 
 
 def take_again(call: Call) -> None:

@@ -20,7 +20,7 @@ from toolcrib.cli.store_options import (
     open_store,
     time_text,
 )
-from toolcrib.errors import LedgerBroken, SessionNotFound
+from toolcrib.errors import LedgerBroken, SessionNotFound, UsageError
 from toolcrib.ledger.record import Head, Record
 
 if TYPE_CHECKING:
@@ -33,16 +33,47 @@ LOOK_SECONDS: Final = 0.5
 
 
 @app.command()
-def head(store: StoreFile, session: OneSession, json: Json = False) -> None:
+def keygen(
+    out: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The private key; the public one is FILE.pub.")
+    ],
+) -> None:
+    """Make an Ed25519 key that signs heads. Keep FILE secret and FILE.pub where heads are checked.
+
+    Example: toolcrib audit keygen anchor.key
+    """
+    from toolcrib.store.anchors import AnchorKey
+
+    try:
+        show(AnchorKey.create(out).fingerprint)
+    except (UsageError, OSError) as error:
+        fail(str(error))
+
+
+@app.command()
+def head(
+    store: StoreFile,
+    session: OneSession,
+    sign: Annotated[
+        Path | None,
+        typer.Option("--sign", metavar="KEY", help="Print an anchor, signed with this key."),
+    ] = None,
+    json: Json = False,
+) -> None:
     """Print where a ledger ends, to be kept elsewhere: session, number and hash.
 
     Example: toolcrib audit head --store crib.sqlite3 --session ses_1 >> heads.txt
     """
+    from toolcrib.store.anchors import FIRST, Anchor, AnchorKey
+
     with open_store(store) as crib:
         head = crib.head(session)
+        key = None if sign is None else AnchorKey.load(sign)
     if head is None:
         fail(f"the ledger of session {session} is empty; there is nothing to prove")
-    if json:
+    if key is not None:
+        show(Anchor(1, time.time(), FIRST, (head,)).signed(key).line())
+    elif json:
         show_json(head)
     else:
         show(str(head))
@@ -61,18 +92,36 @@ def verify_command(
             "--head-file", exists=True, dir_okay=False, help="A file with one head a line."
         ),
     ] = None,
+    anchors: Annotated[
+        Path | None,
+        typer.Option(
+            "--anchors", exists=True, dir_okay=False, help="A file with one anchor a line."
+        ),
+    ] = None,
+    public_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--public-key",
+            exists=True,
+            dir_okay=False,
+            help="The key that signed the anchors.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Check hash chains, of all sessions or of one; status 1 names the first record that is wrong.
 
     Artifacts and settings are checked with the records that name them. A chain alone shows edits,
     deletions and insertions. That no end was cut off, and that the whole was not made anew, shows
-    only against a head that was kept elsewhere.
+    only against a head or a signed anchor that was kept elsewhere.
 
     Example: toolcrib audit verify --store crib.sqlite3 --head-file heads.txt
+
+    Example: toolcrib audit verify --store crib.sqlite3 --anchors anchors --public-key key.pub
     """
     with open_store(store) as crib:
-        heads = [head for head in _heads(head_line, file) if session in (None, head.session_id)]
+        kept = [*_heads(head_line, file), *_anchored(anchors, public_key)]
+        heads = [head for head in kept if session in (None, head.session_id)]
         known = [session] if session else _session_ids(crib)
         ids = dict.fromkeys([*known, *(head.session_id for head in heads)])
         results = [_checked(crib, session_id, heads) for session_id in ids]
@@ -144,6 +193,21 @@ def _heads(head_line: str | None, file: Path | None) -> list[Head]:
     if head_line is not None:
         lines.append(head_line)
     return [Head.parse(line) for line in lines if line.strip()]
+
+
+def _anchored(anchors: Path | None, public_key: Path | None) -> list[Head]:
+    """The heads of all anchors in a file, each checked by its signature and its place."""
+    from toolcrib.store.anchors import PublicKey, read_anchors
+
+    if anchors is None:
+        if public_key is not None:
+            raise typer.BadParameter("--public-key checks anchors; give --anchors too")
+        return []
+    key = None if public_key is None else PublicKey(public_key)
+    if key is None:
+        show_note("no --public-key: signatures of anchors are not checked", "yellow")
+    lines = anchors.read_text("utf-8").splitlines()
+    return [head for anchor in read_anchors(lines, key) for head in anchor.heads]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.principal import Role
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.serving.access import AccessOptions
+    from toolcrib.serving.connections import ListenerLimits
     from toolcrib.serving.listener import TlsFiles
     from toolcrib.serving.oidc import OidcIssuer
     from toolcrib.transports.mcp.server import McpServer
@@ -169,6 +170,28 @@ _ACCESS_OPTIONS: Final[dict[str, tuple[Any, object]]] = {
         ],
         None,
     ),
+    "max_connections": (
+        Annotated[
+            int | None,
+            _option(
+                "--max-connections",
+                metavar="NUMBER",
+                text="Open connections; by default what the limit on open files leaves.",
+            ),
+        ],
+        None,
+    ),
+    "max_connections_per_peer": (
+        Annotated[
+            int,
+            _option(
+                "--max-connections-per-peer",
+                metavar="NUMBER",
+                text="Open connections from one address that is not this machine or a proxy.",
+            ),
+        ],
+        512,
+    ),
 }
 """The type and the default of each option."""
 
@@ -193,6 +216,8 @@ class ServerOptions:
     oidc_name_claim: str = "sub"
     oidc_role: Sequence[str] | None = None
     oidc_scope: Sequence[str] | None = None
+    max_connections: int | None = None
+    max_connections_per_peer: int = 512
 
     def access(self) -> AccessOptions:
         """Who may use the server. Raises `UsageError`."""
@@ -209,6 +234,14 @@ class ServerOptions:
             "allowed_hosts": self._hosts(),
             "allowed_origins": self.allow_origin or None,
         }
+
+    def limits(self) -> ListenerLimits:
+        """What one client may take of the server. Raises `UsageError`."""
+        from toolcrib.serving.connections import ListenerLimits
+
+        return ListenerLimits(
+            connections=self.max_connections, connections_per_peer=self.max_connections_per_peer
+        )
 
     def tls(self) -> TlsFiles | None:
         """The certificate and its key. Raises `UsageError` when one is without the other."""
@@ -346,6 +379,7 @@ def serve_over_http(
                 runtime,
                 server.host,
                 server.port,
+                limits=server.limits(),
                 tls=tls,
                 on_ready=lambda url: _announce(url, server),
                 mcp=_mcp(runtime, approval),

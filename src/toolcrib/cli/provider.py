@@ -224,7 +224,15 @@ async def _serve(
         )
 
     async with embedded:
-        await serve_provider(embedded, server.host, server.port, tls=tls, on_ready=tell, **access)
+        await serve_provider(
+            embedded,
+            server.host,
+            server.port,
+            limits=server.limits(),
+            tls=tls,
+            on_ready=tell,
+            **access,
+        )
 
 
 def _secret(server: ServerOptions) -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.ownership import CallerChoices
     from toolcrib.runtime.quotas import PrincipalLimits
     from toolcrib.runtime.runtime import Runtime
+    from toolcrib.store.anchors import AnchorOptions, AnchorTarget
 
 
 @asynccontextmanager
@@ -204,6 +205,29 @@ IdleSeconds = Annotated[
         help="Let go of a session that nobody has used for so long; it comes back when needed.",
     ),
 ]
+AnchorFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--anchor-file",
+        metavar="FILE",
+        help="Append the heads of all ledgers to this file, on another disk or machine.",
+    ),
+]
+AnchorUrl = Annotated[
+    str | None,
+    typer.Option("--anchor-url", metavar="URL", help="POST the heads of all ledgers there."),
+]
+AnchorEvery = Annotated[
+    str, typer.Option("--anchor-every", metavar="DURATION", help="How often heads are sent.")
+]
+SigningKeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--signing-key",
+        metavar="FILE",
+        help="The Ed25519 key that signs the heads; `toolcrib audit keygen` makes one.",
+    ),
+]
 ReloadOption = Annotated[
     bool, typer.Option("--reload", help="Reload the files of --host-tools when they change.")
 ]
@@ -237,6 +261,10 @@ class RuntimeOptions:
     max_open_sessions: int | None = None
     max_bytes_per_day: int | None = None
     idle_seconds: float | None = None
+    anchor_file: Path | None = None
+    anchor_url: str | None = None
+    anchor_every: str = "60s"
+    signing_key: Path | None = None
     reload: bool = False
     bind_to: BindTo = "code"
     approve_own_calls: bool = False
@@ -273,6 +301,10 @@ _OPTIONS: Final[Mapping[str, tuple[Any, object]]] = {
     "max_open_sessions": (MaxOpenSessions, None),
     "max_bytes_per_day": (MaxBytes, None),
     "idle_seconds": (IdleSeconds, None),
+    "anchor_file": (AnchorFileOption, None),
+    "anchor_url": (AnchorUrl, None),
+    "anchor_every": (AnchorEvery, "60s"),
+    "signing_key": (SigningKeyFile, None),
     "reload": (ReloadOption, False),
     "bind_to": (BindToOption, "code"),
     "approve_own_calls": (ApproveOwnCalls, False),
@@ -293,6 +325,8 @@ CALLER_OPTIONS: Final = (
     "idle_seconds",
 )
 """The options about what callers may choose and take."""
+ANCHOR_OPTIONS: Final = ("anchor_file", "anchor_url", "anchor_every", "signing_key")
+"""The options about where the heads of ledgers are kept."""
 
 
 def takes_runtime_options(
@@ -412,6 +446,7 @@ def _runtime(
         egress=EgressPolicy.of(options.allow_egress or ()),
         callers_choose=_caller_choices(options),
         principal_limits=_principal_limits(options),
+        anchors=_anchors(options),
         # Last, so that no error after it leaves it open.
         store=None if options.store is None else SqliteStore(options.store),
     )
@@ -439,6 +474,25 @@ def _principal_limits(options: RuntimeOptions) -> PrincipalLimits:
         "payload_bytes_per_day": options.max_bytes_per_day,
     }
     return PrincipalLimits(**{name: most for name, most in limits.items() if most is not None})
+
+
+def _anchors(options: RuntimeOptions) -> AnchorOptions | None:
+    from toolcrib.approval.duration import read_duration
+    from toolcrib.store.anchors import AnchorFile, AnchorHook, AnchorKey, AnchorOptions
+
+    targets: list[AnchorTarget] = []
+    if options.anchor_file is not None:
+        targets.append(AnchorFile(options.anchor_file))
+    if options.anchor_url is not None:
+        targets.append(AnchorHook(options.anchor_url))
+    if not targets:
+        if options.signing_key is not None:
+            raise UsageError("--signing-key signs nothing without --anchor-file or --anchor-url")
+        return None
+    key = None if options.signing_key is None else AnchorKey.load(options.signing_key)
+    return AnchorOptions(
+        targets=targets, key=key, every_seconds=read_duration(options.anchor_every)
+    )
 
 
 def _adapter(place: str) -> Any:

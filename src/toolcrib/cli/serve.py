@@ -18,6 +18,7 @@ from toolcrib.cli.http_options import (
 )
 from toolcrib.cli.output import require_extra
 from toolcrib.cli.runtime_options import (
+    ANCHOR_OPTIONS,
     CALLER_OPTIONS,
     HOST_OPTIONS,
     RuntimeOptions,
@@ -33,6 +34,7 @@ from toolcrib.transports.mcp.options import McpOptions
     "instructions",
     "allow_egress",
     *CALLER_OPTIONS,
+    *ANCHOR_OPTIONS,
     "reload",
     "bind_to",
     "approve_own_calls",

@@ -23,7 +23,11 @@ class BackendTool:
 
 @dataclass(frozen=True, slots=True)
 class BackendMessage:
-    """A message of the conversation. Images are `data:` or web addresses."""
+    """A message of the conversation.
+
+    Images are `data:` addresses for a backend with `reads_images`: the provider fetches those that
+    a request names. Any other backend gets the addresses of the request and must not open them.
+    """
 
     role: MessageRole
     text: str

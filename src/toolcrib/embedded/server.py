@@ -67,11 +67,14 @@ async def serve_provider(
     port: int = DEFAULT_PORT,
     *,
     on_ready: Callable[[str], None] | None = None,
+    limits: ListenerLimits | None = None,
     tls: TlsFiles | None = None,
     **access_options: Unpack[AccessOptions],
 ) -> None:
     """Serve a started provider until SIGINT or SIGTERM. `on_ready` gets the base URL."""
-    server = ProviderServer(provider, host=host, port=port, tls=tls, **access_options)
+    server = ProviderServer(
+        provider, host=host, port=port, limits=limits, tls=tls, **access_options
+    )
     await server.until_stopped(on_ready)
 
 

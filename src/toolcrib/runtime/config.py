@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.session.session import Session
+    from toolcrib.store.anchors import AnchorOptions
     from toolcrib.store.store import Store
     from toolcrib.tools.identity import BindTo
 
@@ -74,6 +75,8 @@ class RuntimeConfig:
     """
     drain_seconds: float = 10.0
     """How long closing waits for running operations."""
+    anchors: AnchorOptions | None = None
+    """Where the heads of all ledgers are sent, signed, while the runtime runs."""
     on_session: Callable[[Session], None] | None = None
     """Called with every session that is opened, to subscribe or to add reducers."""
 

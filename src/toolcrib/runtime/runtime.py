@@ -42,6 +42,8 @@ class Runtime:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Future[None] | None = None
+        self._anchoring: asyncio.Future[None] | None = None
+        self._is_closed = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         """The tasks of `ask`; the event loop keeps only weak references."""
         self._in_flight = 0
@@ -75,6 +77,15 @@ class Runtime:
                 _sweep(self._sessions, self.config.idle_seconds / 4)
             )
 
+        if self.config.anchors is not None:
+            from toolcrib.store.anchors import anchors_of, send_anchors
+
+            all_anchors = anchors_of(self.store, self.config.anchors, time.time)
+            every_seconds = self.config.anchors.every_seconds
+            self._anchoring = asyncio.ensure_future(
+                send_anchors(all_anchors, every_seconds, self._is_closed)
+            )
+
     async def close(self) -> None:
         """Refuse new operations, let running ones end within the drain time, cancel the rest, and
         close every session. Cancelling the wait does not cancel the closing.
@@ -95,6 +106,10 @@ class Runtime:
         await sessions.close_all()
         # Cancelled operations have yet to report so to their clients.
         await self._wait_until_idle(STOP_SECONDS)
+        if self._anchoring is not None:
+            # It sends what changed once more, now that every session is closed.
+            self._is_closed.set()
+            await self._anchoring
         if self._owns_store:
             self.store.close()
 

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -34,11 +34,14 @@ class _GuardedProtocol(asyncio.Protocol):
     table: ConnectionTable
     transport: asyncio.Transport
     _stall_timer: asyncio.TimerHandle | None = None
+    _is_known = False
 
     @property
     def is_authenticated(self) -> bool:
         """Whether a request on the connection has been authenticated."""
-        return "toolcrib.principal" in (getattr(self, "scope", None) or ())
+        if not self._is_known:
+            self._is_known = "toolcrib.principal" in (getattr(self, "scope", None) or ())
+        return self._is_known
 
     @property
     def unsent_bytes(self) -> int:
@@ -97,7 +100,8 @@ class GuardedHttpProtocol(_GuardedProtocol, HttpToolsProtocol):
     _is_in_head = True
     _is_at_end = False
     """Whether the last bytes ended a request: what follows is another one's."""
-    _head_bytes = _field_bytes = _field_count = 0
+    _head_bytes = _rest_bytes = 0
+    """What has come of the head, and of what follows it."""
     _head_until: float | None = None
     _body_since: float | None = None
     _body_bytes = 0
@@ -116,35 +120,39 @@ class GuardedHttpProtocol(_GuardedProtocol, HttpToolsProtocol):
         if self._is_refused:
             return
         self._is_at_end = False
+        if self._is_in_head:
+            self._head_bytes += len(data)
+        else:
+            self._rest_bytes += len(data)
         super().data_received(data)
-        if not self._is_in_head or self._is_at_end:
+        if self._is_at_end:
             return
-        self._head_bytes += len(data)
-        if self._head_bytes > self.limits.header_bytes:
+        if not self._is_in_head:
+            self._check_framing()
+        elif self._head_bytes > self.limits.header_bytes:
             self._refuse(431)
         elif self._head_until is None:
             self._head_until = self.loop.time() + self.limits.header_seconds
 
     def on_message_begin(self) -> None:
-        self._field_bytes = self._field_count = 0
+        # The scope of the last request goes; whether it was authenticated stays.
+        self._is_known = self._is_known or self.is_authenticated
         super().on_message_begin()
 
-    def on_url(self, url: bytes) -> None:
-        self._count(len(url))
-        super().on_url(url)
-
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._field_count += 1
-        self._count(len(name) + len(value) + 4)
+        if len(self.headers) >= self.limits.header_count:
+            self._stop(431)
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        # The bytes so far may be those of a body too, so the exact sum is taken where it matters.
+        if self._head_bytes > self.limits.header_bytes:
+            self._check_head()
         self._is_in_head, self._head_until, self._head_bytes = False, None, 0
-        self._body_since, self._body_bytes = self.loop.time(), 0
+        self._body_since, self._body_bytes, self._rest_bytes = self.loop.time(), 0, 0
         super().on_headers_complete()
         if len(self.pipeline) > _MAX_PIPELINED:
-            self._refusal_status = 503
-            raise ValueError("too many requests at once")
+            self._stop(503)
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
@@ -178,14 +186,20 @@ class GuardedHttpProtocol(_GuardedProtocol, HttpToolsProtocol):
             return _REST_SECONDS
         return self.limits.body_seconds + self._body_bytes / self.limits.body_bytes_per_second
 
-    def _count(self, size: int) -> None:
-        self._field_bytes += size
-        if (
-            self._field_count > self.limits.header_count
-            or self._field_bytes > self.limits.header_bytes
-        ):
-            self._refusal_status = 431
-            raise ValueError("the headers are too large")
+    def _check_head(self) -> None:
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > self.limits.header_bytes:
+            self._stop(431)
+
+    def _check_framing(self) -> None:
+        """Bound what comes with a body and is none of it: sizes of chunks, and trailers."""
+        if self._rest_bytes > self.limits.header_bytes + _FRAMING_FACTOR * self._body_bytes:
+            self._refuse(431)
+
+    def _stop(self, status: int) -> NoReturn:
+        """Have the parser stop, which is then answered with this status."""
+        self._refusal_status = status
+        raise ValueError("the request exceeds a limit")
 
     def _refuse(self, status: int) -> None:
         """Answer with a status unless another answer is under way, and close the connection."""
@@ -225,6 +239,7 @@ _REFUSALS: Final = {
     503: _refusal(503, "the server has too many connections; try again later"),
 }
 _MAX_PIPELINED: Final = 32
+_FRAMING_FACTOR: Final = 10
 _REST_SECONDS: Final = 2.0
 _ENFORCE_SECONDS: Final = 0.5
 

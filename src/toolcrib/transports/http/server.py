@@ -60,10 +60,13 @@ async def serve_http(
     port: int = DEFAULT_PORT,
     *,
     on_ready: Callable[[str], None] | None = None,
+    limits: ListenerLimits | None = None,
     mcp: McpServer | None = None,
     tls: TlsFiles | None = None,
     **access_options: Unpack[AccessOptions],
 ) -> None:
     """Serve a started runtime until SIGINT or SIGTERM, then drain. `on_ready` gets the URL."""
-    server = HttpServer(runtime, host=host, port=port, mcp=mcp, tls=tls, **access_options)
+    server = HttpServer(
+        runtime, host=host, port=port, limits=limits, mcp=mcp, tls=tls, **access_options
+    )
     await server.until_stopped(on_ready)
