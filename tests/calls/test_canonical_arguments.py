@@ -5,7 +5,8 @@ import enum
 import pathlib
 import uuid
 from dataclasses import InitVar, dataclass, field
-from typing import Annotated, Any
+from decimal import Decimal
+from typing import Annotated, Any, cast
 
 import pytest
 from pydantic import (
@@ -94,6 +95,7 @@ async def verdict_on(declared: Any, bench: Bench, arguments: Any, rule: Policy) 
     return "ran" if outcome.ok else kind_of(outcome)
 
 
+NOTHING: Any = None
 SHADOW = "/etc/shadow"
 
 
@@ -323,6 +325,54 @@ class TestTransformations:
             "pair": [1, "x"],
         }
         assert prepare(bench.of(Many)).parse(b'{"mood": "good"}') == bench.ran[0]
+
+    @pytest.mark.parametrize("amount", ["150", "150.10", "150.00000000000000000000000001"])
+    async def test_a_decimal_does_not_slip_under_a_limit(self, amount: str) -> None:
+        """It is judged as the number that it is, whether it was sent as a text or as a number."""
+
+        @dataclass
+        class Payment:
+            amount: Decimal
+
+        for raw in (f'{{"amount": {amount}}}', f'{{"amount": "{amount}"}}'):
+            bench = Bench()
+            rule = policy("deny", "/amount", Between(min=100))
+            assert await verdict_on(bench.of(Payment), bench, raw, rule) == "not_permitted"
+
+    async def test_a_default_of_another_type_is_shown_as_it_is(self) -> None:
+        """Nothing checks defaults; the handler gets them as they are, and so does the record."""
+        bench = Bench()
+
+        @tool(name="act")
+        async def act(limit: float = 1, name: str = NOTHING, day: Aliased = NOTHING) -> str:
+            """Act."""
+            return await bench.run((limit, name, day))
+
+        await bench.call(act, {})
+
+        assert bench.recorded == {"limit": 1, "name": None, "day": None}
+
+    async def test_an_object_of_another_class_is_shown_as_what_it_is(self) -> None:
+        """A validator or a default may give another class than the field says."""
+
+        class Other(BaseModel):
+            other: str = Field(alias="real", serialization_alias="lie")
+
+        class Shifty(BaseModel):
+            inner: Annotated[Aliased, AfterValidator(lambda _: Other(real="x"))]
+            many: Annotated[list[Aliased], AfterValidator(lambda _: [Other(real="y")])]
+            default: Aliased = cast("Any", Other(real="z"))
+            made: Aliased = Field(default_factory=lambda: cast("Any", Other(real="w")))
+
+        bench = Bench()
+        await bench.call(bench.of(Shifty), {"inner": {"file": "a"}, "many": []})
+
+        assert bench.recorded == {
+            "inner": {"real": "x"},
+            "many": [{"real": "y"}],
+            "default": {"real": "z"},
+            "made": {"real": "w"},
+        }
 
     async def test_a_serializer_hides_nothing(self) -> None:
         """A type's own serializers may mask, rename or leave out; what runs is judged all the

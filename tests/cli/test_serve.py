@@ -362,3 +362,21 @@ async def test_serving_with_a_certificate(folder: Path) -> None:
     assert served.url.startswith("https://")
     assert done.returncode == 0, done.stderr
     assert "shout" in done.stdout
+
+
+async def test_a_look_at_the_tools_of_a_server_leaves_no_session(folder: Path) -> None:
+    """Newcomers 14: listing and showing tools leave nothing in the server's store; a call stays on
+    record, and the list says whose and when.
+    """
+    async with serving(*MODULE, cwd=folder) as served:
+        await ask(served, folder, "tools", "list")
+        await ask(served, folder, "tools", "show", "add")
+        looked = json.loads((await ask(served, folder, "sessions", "list", "--json")).stdout)
+        await ask(served, folder, "tools", "call", "add", "a=2", "b=3")
+        called = json.loads((await ask(served, folder, "sessions", "list", "--json")).stdout)
+        listed = await ask(served, folder, "sessions", "list")
+
+    assert looked == []
+    assert [each["owner"] for each in called] == ["owner"]
+    assert called[0]["last_event_at"] >= called[0]["created_at"] > 0
+    assert "owner=owner" in listed.stdout

@@ -123,7 +123,7 @@ async def test_a_retry_takes_up_the_call_that_was_approved(era: Era, tmp_path: P
     approved it, the same call again gives its result.
     """
     async with served() as (runtime, url):
-        headers = {**bearer(CALLERS), "toolcrib-session": "inspected"}
+        headers = {**bearer(CALLERS), "toolcrib-session": "caller:inspected"}
         inspector = over_http(tmp_path, url, **headers)
         waiting = await inspector.call(era, "guarded", name="Ada")
         [pending] = (await runtime.ask("approvals.list", {})).approvals

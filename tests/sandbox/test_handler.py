@@ -1,7 +1,9 @@
 """A host tool whose definition says `sandbox`: the same tool, in a process of its own."""
 
 import asyncio
+import importlib
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -191,6 +193,26 @@ async def test_without_a_sandbox_it_does_not_run(monkeypatch: pytest.MonkeyPatch
     assert (await weaker.call("tried", arguments)).value == 3
     [emitted] = recorder.of(ToolEmitted)
     assert emitted.data == {"backend": "rlimits"}
+
+
+async def test_a_source_that_was_edited_does_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding 3: the process would load the file as it is now, which nobody has approved."""
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    source = "def act(input, context):\n    return {answer!r}\n"
+    (tmp_path / "edited_handler.py").write_text(source.format(answer="before"))
+    tool = confined(importlib.import_module("edited_handler").act)
+    executor = Executor(Session("s"), [tool])
+    assert (await executor.call("tried", {})).value == "before"
+
+    (tmp_path / "edited_handler.py").write_text(source.format(answer="after"))
+    edited = await executor.call("tried", {})
+
+    assert edited.failure is not None
+    assert edited.failure.kind == "unavailable"
+    assert "has changed since it was loaded" in edited.text
+    monkeypatch.delitem(sys.modules, "edited_handler")
 
 
 def no_factory(context: Any) -> Callable[..., Any]:

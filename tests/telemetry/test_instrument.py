@@ -20,6 +20,7 @@ from tests.calls.payments import Says
 from tests.telemetry.memory_collector import Collected, attributes, labels
 from toolcrib import (
     Approve,
+    Caller,
     EventBus,
     Executor,
     RuntimeConfig,
@@ -178,6 +179,20 @@ async def test_closing_in_the_middle_leaves_nothing_open() -> None:
     assert collected.names == ["execute_tool stop"]
     assert collected.counts("toolcrib.call.active") == {labels(tool="stop"): 0}
     assert collected.durations() == {}
+
+
+async def test_the_span_of_a_call_names_who_asked() -> None:
+    """The principal and its groups are on the span; the process itself has no name there."""
+    session, collected = Session(), Collected()
+    collected.watch(session.bus)
+    executor = Executor(session, [look])
+    await executor.call("look", caller=Caller("ann", groups=frozenset({"ops", "dev"})))
+    await executor.call("look")
+
+    asked, unasked = (attributes(span) for span in collected.spans)
+    assert asked["toolcrib.principal"] == "ann"
+    assert asked["toolcrib.principal.groups"] == "dev,ops"
+    assert "toolcrib.principal" not in unasked
 
 
 async def test_a_bus_is_instrumented_once() -> None:

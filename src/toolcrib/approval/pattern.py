@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, assert_never, cast
 
@@ -227,7 +228,7 @@ def matches(pattern: Pattern, value: object, stance: Stance) -> bool:
         case OneOf():
             return any(_is_same(option, value) for option in pattern.one_of)
         case Between():
-            return _is_within(pattern, value)
+            return _is_within(pattern, value if stance == "narrow" else _as_number(value))
         case Not(pattern=inner):
             # Doubt changes sides under a negation: what a deny may not miss, an allow may not use.
             if stance == "wide":
@@ -253,11 +254,22 @@ def _can_judge(pattern: Pattern, value: object) -> bool:
 
 
 def _is_within(pattern: Between, value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return False
     is_low = pattern.min is not None and not value >= pattern.min
     is_high = pattern.max is not None and not value <= pattern.max
     return not is_low and not is_high
+
+
+def _as_number(value: object) -> object:
+    """The number that a text spells: a decimal with more digits than a number has is a text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        number = Decimal(value)
+    except ArithmeticError:
+        return value
+    return value if number.is_nan() else number
 
 
 def _is_number(value: object) -> bool:

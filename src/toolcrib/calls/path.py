@@ -93,7 +93,7 @@ class Path:
             self._execution.check_place(call)
         # 2. validate
         cost = tool.params.cost
-        if cost is None or cost.is_small(call.arguments):
+        if cost is None or cost.is_quick(call.arguments):
             validate(call, self._limits.max_arguments_bytes)
         else:
             await asyncio.to_thread(validate, call, self._limits.max_arguments_bytes)

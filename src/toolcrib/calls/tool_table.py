@@ -26,7 +26,9 @@ def check_rules(policy: Policy, tools: Iterable[PreparedTool]) -> None:
     """
     from toolcrib.approval.policy_lint import check_arguments
 
-    check_arguments(policy, [arguments_of(tool) for tool in tools if not tool.tool.is_foreign])
+    for tool in tools:
+        if not tool.tool.is_foreign:
+            check_arguments(policy, _ruled_arguments(policy, tool))
 
 
 def blind_verdict(policy: Policy, tool: PreparedTool) -> Verdict | None:
@@ -36,20 +38,22 @@ def blind_verdict(policy: Policy, tool: PreparedTool) -> Verdict | None:
     from toolcrib.approval.policy_lint import unknown_arguments
     from toolcrib.approval.rule import Verdict
 
-    for unknown in unknown_arguments(policy, [arguments_of(tool)]):
+    for unknown in unknown_arguments(policy, _ruled_arguments(policy, tool)):
         if unknown.is_error:
             reason = f"The policy does not fit the tool: {unknown.caution.message}."
             return Verdict("deny", unknown.caution.rule, reason)
     return None
 
 
-def arguments_of(tool: PreparedTool) -> ToolArguments:
-    """The arguments of a tool, for rules to be compared with."""
+def _ruled_arguments(policy: Policy, tool: PreparedTool) -> list[ToolArguments]:
+    """The arguments of a tool for rules to be compared with, if any rule is about them."""
     from toolcrib.approval.policy_lint import ToolArguments
 
     params, ref = tool.params, tool.ref
+    if not any(rule.arguments and rule.tool == ref.name for rule in policy.rules):
+        return []
     names = params.names or ArgumentNames(params.schema, {})
-    return ToolArguments(ref.name, ref.source, ref.place, names)
+    return [ToolArguments(ref.name, ref.source, ref.place, names)]
 
 
 class ToolTable:

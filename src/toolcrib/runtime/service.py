@@ -182,11 +182,17 @@ class Service:
             return call_operations.call_result(outcome)
 
         scope = who.name, f"tools.call {params.session_id}", params.idempotency_key
-        with self._quotas.call(who):
+        quota = self._quotas.of(who)
+        if quota is not None:
+            quota.begin_call()
+        try:
             if params.call_id is None:
                 # The key is the id of the call: the ledger has it, and what came of the call.
                 return await self._keys.share(*scope, keyed, call)
             return await self._keys.run(scope, params, call, call, session_id=params.session_id)
+        finally:
+            if quota is not None:
+                quota.end_call()
 
     async def cancel_call(self, params: OneCall, who: Principal) -> Cancelled:
         """Cancel a running call, or withdraw a waiting one."""
@@ -321,10 +327,15 @@ class Service:
         return Revoked(was_standing=was_standing)
 
     async def list_events(self, params: ListEvents, who: Principal) -> Events:
-        """The recorded events after a sequence number."""
+        """The recorded events after a sequence number: fewer than `limit` when they are large."""
         await self._sessions.seen(params.session_id, who)
         records = await ask_store(
-            self._store, self._sessions.records, params.session_id, params.after, params.limit
+            self._store,
+            self._sessions.records,
+            params.session_id,
+            params.after,
+            params.limit,
+            self._config.max_payload_bytes,
         )
         envelopes = [asdict(envelope_of(record)) for record in records]
         return Events(events=envelopes, last_seq=records[-1].seq if records else params.after)

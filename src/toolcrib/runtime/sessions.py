@@ -58,7 +58,6 @@ logger = logging.getLogger(__name__)
 class RestingSession:
     """A session that was let go while it was idle, with what it needs to come back as it was."""
 
-    owner: str | None
     who: Principal
     params: ResumeSession
 
@@ -117,9 +116,7 @@ class LiveSessions:
             resting = self._resting.get(session_id)
             may_wake = info.owner == who.name or who.may("admin") or session_id in self._shared
             if resting is None or not may_wake:
-                raise Refused(
-                    "not_found", f"session {session_id[:128]!r} is not open here; resume it"
-                )
+                raise _not_open(session_id)
             await self.resume(resting.params, resting.who)
         return self.get(session_id, who, to_change=to_change)
 
@@ -228,10 +225,11 @@ class LiveSessions:
 
     async def close(self, session_id: str, who: Principal) -> None:
         """Close a live session; its ledger stays in the store."""
-        resting = self._resting.get(session_id)
-        if resting is not None and may_see(who, resting.owner):
-            check_change(who, resting.owner)
-            del self._resting[session_id]
+        if session_id not in self._live:
+            info = await self.seen(session_id, who)
+            self._check_change(who, session_id, info.owner)
+            if self._resting.pop(session_id, None) is None:
+                raise _not_open(session_id)
             return
         self.get(session_id, who)
         await self._close(session_id)
@@ -253,7 +251,7 @@ class LiveSessions:
 
     async def _let_go(self, live: LiveSession) -> None:
         session_id = live.session.session_id
-        resting = RestingSession(live.session.owner, live.opened_by, live.reopen_params)
+        resting = RestingSession(live.opened_by, live.reopen_params)
         self._resting[session_id] = resting
         if len(self._resting) > self._config.max_sessions:
             del self._resting[next(iter(self._resting))]
@@ -352,12 +350,30 @@ class LiveSessions:
         info = await self.seen(session_id, who)
         return await ask_store(self._store, self._facts, info)
 
-    def records(self, session_id: str, after: int = 0, most: int | None = None) -> list[Record]:
-        """The records of a session after a sequence number. May read from disk."""
+    def records(
+        self,
+        session_id: str,
+        after: int = 0,
+        most: int | None = None,
+        most_bytes: int | None = None,
+    ) -> list[Record]:
+        """The records of a session after a sequence number, at least one if there is any. May read
+        from disk.
+        """
         live = self._live.get(session_id)
         if live is not None:
-            return list(live.session.records(after, limit=most))
-        return list(self._store.records(session_id, after=after, limit=most))
+            records = live.session.records(after, limit=most)
+        else:
+            records = self._store.records(session_id, after=after, limit=most)
+        if most_bytes is None:
+            return list(records)
+        page: list[Record] = []
+        for record in records:
+            most_bytes -= len(record.payload or b"")
+            if page and most_bytes < 0:
+                break
+            page.append(record)
+        return page
 
     def _facts(self, info: SessionInfo) -> SessionFacts:
         live, setup = self._live.get(info.session_id), setup_of(info.settings)
@@ -489,6 +505,10 @@ async def _report_tool_changes(live: LiveSession) -> None:
         )
         await session.record(changes)
     note_tools(session, tools)
+
+
+def _not_open(session_id: str) -> Refused:
+    return Refused("not_found", f"session {session_id[:128]!r} is not open here; resume it")
 
 
 async def _open_session(store: Store, session_id: str | None, **options: Any) -> Session:

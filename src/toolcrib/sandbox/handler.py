@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import importlib.util
 import json
@@ -12,10 +13,11 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.errors import InvalidTool, ModelRetry, SandboxedToolFailed, ToolTimeout
+from toolcrib.errors import CallEnded, InvalidTool, ModelRetry, SandboxedToolFailed, ToolTimeout
 from toolcrib.sandbox.command import Command
 from toolcrib.sandbox.detection import find_sandbox
 from toolcrib.sandbox.python import find_python, library_folders
@@ -54,6 +56,14 @@ def target_of(handler: Callable[..., Any], tool: str) -> HandlerTarget:
             "process can import it; move it to the top level of a module"
         )
     return HandlerTarget(module, function, {**_outside(module), **_outside("toolcrib")})
+
+
+def _digest_of(file: str | None) -> str | None:
+    """The digest of the file that the process loads the function from; None without one."""
+    try:
+        return None if file is None else sha256(Path(file).read_bytes()).hexdigest()
+    except OSError:
+        return None
 
 
 def _at(module: str, function: str) -> object:
@@ -110,6 +120,8 @@ class SandboxedHandler:
         self._tool = tool
         self._target = target_of(handler, tool)
         self._handler = handler
+        self._file = getattr(sys.modules.get(self._target.module), "__file__", None)
+        self._source = _digest_of(self._file)
         self.__doc__ = handler.__doc__
 
     def handler_identity(self) -> HandlerIdentity:
@@ -117,7 +129,15 @@ class SandboxedHandler:
         return HandlerIdentity({"sandbox": True, "sandbox_options": self.options}, self._handler)
 
     async def __call__(self, input: dict[str, Any], context: ToolContext) -> Any:
-        """Run the function in a sandboxed process and return its result."""
+        """Run the function in a sandboxed process and return its result. Raises `CallEnded`
+        (unavailable) when its source was edited: the process would load what nobody has seen.
+        """
+        if await asyncio.to_thread(_digest_of, self._file) != self._source:
+            raise CallEnded(
+                "unavailable",
+                f"The source of `{self._tool}` has changed since it was loaded; the host has to "
+                "load it again.",
+            )
         sandbox = await find_sandbox(allow_unconfined=self.options.allow_unconfined)
         if context.binding is not None:
             context.emit(f"tool.{self._tool}.confined", {"backend": sandbox.backend})

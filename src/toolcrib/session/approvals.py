@@ -293,6 +293,11 @@ def _check_open(filed: FiledApproval) -> None:
     approval_id, decided = filed.request.approval_id, filed.decided
     if decided is not None and isinstance(decided.decision, Expire):
         raise InvalidDecision(f"request {approval_id} expired; the model has to call again")
+    if decided is None:
+        raise InvalidDecision(
+            f"request {approval_id} is closed: its call ended, or the tool changed and a new "
+            "request took its place; list what waits with `pending()`"
+        )
     raise InvalidDecision(f"request {approval_id} is decided already; a decision is final")
 
 

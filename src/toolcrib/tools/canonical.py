@@ -9,8 +9,10 @@ other way back to JSON.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass
+from decimal import Decimal
 from functools import lru_cache, partial
 from typing import Any, Final, cast
 
@@ -18,6 +20,8 @@ from pydantic import BaseModel, Secret, SecretBytes, SecretStr, TypeAdapter
 from pydantic_core import (
     CoreConfig,
     CoreSchema,
+    PydanticSerializationError,
+    SchemaError,
     SchemaSerializer,
     core_schema,
     from_json,
@@ -32,8 +36,8 @@ Dump = Callable[[Any], bytes]
 
 Node = dict[str, Any]
 
+_KINDS: Final = {"str": str, "int": int, "float": float, "bool": bool, "none": type(None)}
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
-_PLAIN: Final = frozenset({"str", "int", "float", "bool", "none"})
 _STRUCTURES: Final = frozenset({"model", "dataclass", "typed-dict", "definition-ref"})
 _FREE: Final = frozenset({"function-after", "function-wrap", "function-plain"})
 """Nodes whose value comes out of a function, so that it may be anything."""
@@ -82,13 +86,13 @@ def canonical_of(tool: str, schema: CoreSchema) -> Canonical:
     if _is_plain_object(node):
         # Most functions: their params are a dict that JSON can hold as it is.
         return canonical
-    reader = _Faithful(tool, canonical)
+    reader = _Faithful(tool, canonical, is_free=_has(node, _is_free))
     write = _serializer(reader.read(node, {})).to_json
     if reader.saw_json:
-        canonical.dump = lambda params: write(params, warnings=False, round_trip=True)
+        canonical.dump = lambda params: write(params, warnings="error", round_trip=True)
     else:
         # On the path of every call: a keyword costs a tenth of the whole, a partial a third.
-        canonical.dump = lambda params: write(params, warnings=False)
+        canonical.dump = lambda params: write(params, warnings="error")
     return canonical
 
 
@@ -122,7 +126,7 @@ def _is_plain(node: Node) -> bool:
             parts = (node.get("keys_schema"), node.get("values_schema"))
             return all(part is None or _is_plain(part) for part in parts)
         case kind:
-            return kind in _PLAIN
+            return kind in _KINDS
 
 
 class _Faithful:
@@ -130,11 +134,13 @@ class _Faithful:
     JSON Schema shows.
     """
 
-    def __init__(self, tool: str, canonical: Canonical) -> None:
+    def __init__(self, tool: str, canonical: Canonical, *, is_free: bool) -> None:
         self._tool = tool
         self._canonical = canonical
         self.saw_json = False
         """Whether there is JSON within the JSON, which has to become text again."""
+        self._is_free = is_free
+        """Whether functions give values, so that not every object is of the class of its field."""
 
     def read(self, node: Node, config: Mapping[str, Any]) -> Node:
         """Return the copy of a node; `config` is that of the nearest type around it."""
@@ -157,6 +163,10 @@ class _Faithful:
         copy.pop("serialization", None)
         serialization = self._serialization(node, config)
         if serialization is not None:
+            copy["serialization"] = serialization
+        elif node["type"] == "default" and not _is_of_its_type(node.get("default"), copy["schema"]):
+            write_default = partial(_write_default, node.get("default"))
+            serialization = core_schema.wrap_serializer_function_ser_schema(write_default)
             copy["serialization"] = serialization
         return copy
 
@@ -197,8 +207,13 @@ class _Faithful:
         """Return how the values of a node are written, where that is not by the node's own type."""
         if node["type"] in ("set", "frozenset"):
             return core_schema.wrap_serializer_function_ser_schema(_write_in_order)
+        if node["type"] == "decimal":
+            return core_schema.plain_serializer_function_ser_schema(_write)
+        if self._is_free and node["type"] in ("model", "dataclass"):
+            check = partial(_write_exactly, node["cls"])
+            return core_schema.wrap_serializer_function_ser_schema(check)
         own: Node | None = node.get("serialization")
-        if _has_structure(node):
+        if _has(node, _is_structure):
             if own is None or not _is_of_pydantic(own):
                 return None
             return {key: self._part(key, part, config) for key, part in own.items()}
@@ -242,16 +257,26 @@ def _writing_config(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _has_structure(node: Any) -> bool:
-    """Whether objects of known fields, which know their keys, are part of the values of a node."""
+def _has(node: Any, is_meant: Callable[[Node], bool]) -> bool:
+    """Whether a node, or one within it, is meant."""
     if isinstance(node, list):
-        return any(_has_structure(part) for part in cast("list[Any]", node))
+        return any(_has(part, is_meant) for part in cast("list[Any]", node))
     if not isinstance(node, dict):
         return False
     parts = cast("Node", node)
-    return parts.get("type") in _STRUCTURES or any(
-        _has_structure(part) for key, part in parts.items() if key not in _OPAQUE
+    is_node = isinstance(parts.get("type"), str)
+    return (is_node and is_meant(parts)) or any(
+        _has(part, is_meant) for key, part in parts.items() if not is_node or key not in _OPAQUE
     )
+
+
+def _is_structure(node: Node) -> bool:
+    """Whether a node describes objects of known fields, which know their keys."""
+    return node["type"] in _STRUCTURES
+
+
+def _is_free(node: Node) -> bool:
+    return node["type"] in _FREE or "default_factory" in node
 
 
 def _is_of_pydantic(serialization: Node) -> bool:
@@ -269,7 +294,40 @@ def _write_by(serializer: SchemaSerializer, value: Any, *, is_first: bool) -> An
             return _write(value)
         except ValueError:
             pass
-    return serializer.to_python(value, mode="json", round_trip=True, warnings=False)
+    return serializer.to_python(value, mode="json", round_trip=True, warnings="error")
+
+
+def _write_default(default: Any, value: Any, write: Callable[[Any], Any]) -> Any:
+    is_default = type(value) is type(default) and value == default
+    return _write(value) if is_default else write(value)
+
+
+def _write_exactly(cls: type[Any], value: Any, write: Callable[[Any], Any]) -> Any:
+    # The serializer of a model writes an object of another class as {}.
+    return write(value) if type(value) is cls else _write(value)
+
+
+def _is_of_its_type(default: Any, written: Node) -> bool:
+    """Whether a default has the type of its field. Nothing else checks it: `limit: float = 1`."""
+    kind = written["type"]
+    if isinstance(default, BaseModel) or is_dataclass(default):
+        return False
+    if type(default) is _KINDS.get(kind) or (default is None and kind in ("nullable", "any")):
+        return True
+    try:
+        _serializer(written).to_json(default, warnings="error")
+    except PydanticSerializationError:
+        return False
+    except SchemaError:
+        # It refers to a type around it, which it cannot be the default of.
+        return True
+    return True
+
+
+def _number(value: Decimal) -> float | str:
+    """A decimal as a number, so that rules can compare it, or as text where that would round it."""
+    number = float(value)
+    return number if math.isfinite(number) and Decimal(repr(number)) == value else str(value)
 
 
 def _write(value: Any) -> Any:
@@ -277,6 +335,8 @@ def _write(value: Any) -> Any:
     if type(value) in _SCALARS:
         return value
     match value:
+        case Decimal():
+            return _number(value)
         case SecretStr() | SecretBytes() | Secret():
             return _write(cast("Any", value).get_secret_value())
         case dict():

@@ -33,6 +33,7 @@ MAX_EXPLAINED: Final = 5_000
 BACKTRACK_LIMIT: Final = 10_000
 PATTERN_BYTES: Final = 2_000_000
 
+_QUICK_EVALUATIONS: Final = 20_000
 _MAX_PAIRS: Final = 100_000
 _LISTED: Final = ("allOf", "anyOf", "oneOf")
 _SINGLE: Final = ("not", "if", "then", "else")
@@ -77,13 +78,17 @@ class SchemaCost:
             )
         self._spread = _Spread(self).of(self._root, ())
 
-    def is_small(self, raw: bytes | str) -> bool:
-        """Whether any data in this JSON text is cheap to check."""
+    def is_small(self, raw: bytes | str, evaluations: int = MAX_EVALUATIONS) -> bool:
+        """Whether any data in this JSON text takes at most so many evaluations."""
         if self._spread is None:
             return False
         marks: Any = (b",", b"[", b"{") if isinstance(raw, bytes) else (",", "[", "{")
         values = 1 + sum(raw.count(mark) for mark in marks)
-        return self._spread * values + (len(raw) >> 4) <= MAX_EVALUATIONS
+        return self._spread * values + (len(raw) >> 4) <= evaluations
+
+    def is_quick(self, raw: bytes | str) -> bool:
+        """Whether this JSON text may be checked, and its defaults filled in, in the event loop."""
+        return self.is_small(raw, _QUICK_EVALUATIONS)
 
     def estimate(self, data: Any) -> int:
         """An upper bound of the evaluations that a check of this data takes. Raises

@@ -17,6 +17,7 @@ from toolcrib.errors import InvalidState
 from toolcrib.toolkits.apply_patch import apply_patch_tool
 from toolcrib.toolkits.memory import memory_tool
 from toolcrib.tools.mcp import McpConfig, ToolFilter, mcp_tool
+from toolcrib.tools.prepared_tool import prepare
 
 ANSWER = response(message("Fine."))
 
@@ -134,6 +135,27 @@ def test_an_approval_for_one_server_is_not_sent_for_another(changed: Any) -> Non
     assert len(provider.requests) == 1
 
 
+def test_a_token_of_the_same_account_may_be_refreshed() -> None:
+    """Tokens expire while people think: with an account, decisions are bound to that."""
+    session = Session()
+    old, new = (server(authorization=token, account="ann") for token in ("token-1", "token-2"))
+    with bench(response(question(1)), ANSWER) as (adapter, provider):
+        adapter.evaluate(ask(hosted=[old]), session=session)
+        approve(session, "mcpr_1")
+        done = adapter.resume(ask(hosted=[new]), session=session)
+
+    assert done.status == "completed"
+    assert provider.bodies[1]["tools"][0]["authorization"] == "token-2"
+    assert "account" not in provider.bodies[1]["tools"][0]
+    for other in (
+        server(authorization="token-2", account="bob"),
+        server(authorization="token-2"),
+        server(account="ann"),
+        server(authorization="token-2", account="ann", headers={"X-A": "1"}),
+    ):
+        assert prepare(other).ref.digest != prepare(old).ref.digest
+
+
 def test_credentials_are_in_no_record() -> None:
     """The parts of an identity are kept with requests and grants; what is secret is not in them."""
     session = Session()
@@ -157,8 +179,6 @@ def test_credentials_are_in_no_record() -> None:
 
 def test_toolkits_are_bound_to_their_root(tmp_path: Path) -> None:
     """Memory and patches under another directory are other tools."""
-    from toolcrib.tools.prepared_tool import prepare
-
     for make in (apply_patch_tool, memory_tool):
         first, second = prepare(make(tmp_path / "a")), prepare(make(tmp_path / "b"))
         assert first.ref.digest != second.ref.digest

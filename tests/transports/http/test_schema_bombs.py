@@ -19,7 +19,7 @@ MEGABYTES = 100
 
 def session_with(schema: dict[str, Any]) -> dict[str, Any]:
     tool = {"name": "theirs", "description": "A tool", "parameters": schema}
-    return {"session_id": "bomb", "client_tools": [tool]}
+    return {"client_tools": [tool]}
 
 
 def megabytes() -> float:
@@ -63,9 +63,10 @@ async def test_a_schema_below_the_bound_freezes_nobody(depth: int) -> None:
             "/v1/sessions", json=session_with(bomb(depth)), headers=at.as_(CALLERS)
         )
         assert created.status_code == 201
+        session_id = created.json()["session_id"]
         before = megabytes()
         post = at.client.post(
-            "/v1/sessions/bomb/tools/theirs/call",
+            f"/v1/sessions/{session_id}/tools/theirs/call",
             json={"arguments": {"x": 5}},
             headers=at.as_(CALLERS),
         )

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from toolcrib.embedded.faults import missing
 from toolcrib.embedded.search.documents import chunks_of
@@ -32,7 +33,8 @@ class VectorStoreFiles:
     """Adds files to stores and indexes them in background tasks.
 
     A file is `in_progress` until its task ends. The task changes the status only if it still is,
-    so a file that was removed or cancelled meanwhile stays so.
+    so a file that was removed or cancelled meanwhile stays so. The files of one owner are read and
+    indexed one after another: whoever adds many holds up nobody else.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class VectorStoreFiles:
         self._reader = reader
         self._clock = clock
         self._reading: set[asyncio.Task[None]] = set()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def check(self, file_id: str, access: ResourceAccess) -> None:
         """Raises `ApiFault` when there is no such file."""
@@ -155,9 +158,12 @@ class VectorStoreFiles:
 
     async def _read(self, file: VectorStoreFile) -> None:
         try:
-            document = await self._document(file)
-            chunks = await asyncio.to_thread(list, chunks_of(document.text, file.chunking))
-            await self._index.add(file.store_id, file.file_id, chunks)
+            owner = (await self._uploads.record(file.file_id)).owner
+            turn = self._turns.setdefault(owner, asyncio.Lock())
+            async with turn:
+                document = await self._document(file)
+                chunks = await asyncio.to_thread(list, chunks_of(document.text, file.chunking))
+                await self._index.add(file.store_id, file.file_id, chunks)
         except (UnreadableDocument, ApiFault) as error:
             await self._settle(file, "failed", 0, str(error))
         except Exception:

@@ -59,6 +59,7 @@ async def reported_progress(
     session = await runtime.service.get_session(
         OneSession(session_id=client.session_id), client.who
     )
+    await runtime.service.wake(client.session_id, client.who)
     reader = runtime.service.follow(client.session_id, session.last_seq)
     reporting = asyncio.ensure_future(_report(reader, ctx, call_id))
     try:
@@ -138,7 +139,8 @@ class PendingCalls:
         request = OneSession(session_id=filed.session_id)
         try:
             facts = await self._runtime.service.get_session(request, client.who)
-            owner = facts.metadata.get("transport"), facts.metadata.get("principal")
+            # The owner is the store's word; the metadata could be anybody's.
+            owner = facts.metadata.get("transport"), facts.owner
             if facts.state != "closed" or owner != ("mcp", client.who.name):
                 return None
             again = {"session_id": filed.session_id, "capabilities": list(client.capabilities)}
