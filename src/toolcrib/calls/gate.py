@@ -30,6 +30,7 @@ from toolcrib.calls.request import (
     IN_DOUBT,
     LISTED,
     changes_since,
+    check_approvers,
     check_decided,
     is_about_doubt,
     request_for,
@@ -355,6 +356,7 @@ class Gate:
                 # The policy may have changed since the question, and edited arguments are new to
                 # it: a deny rule beats any yes.
                 self.refuse_denied(call, is_doubt=is_doubt)
+                check_approvers(self.judge(call, subject_of(call)), decided)
                 _approve(call)
             case Deny(reason=reason):
                 raise CallEnded("in_doubt" if is_doubt else "denied", reason)
@@ -393,7 +395,10 @@ class Gate:
         session = self._session
         if request.deadline is not None and session.clock() >= request.deadline:
             return None
-        grant = await self._take_grant(call, subject_of(call), request.approvers)
+        subject = subject_of(call)
+        # Those of the rules now, too: they may have changed since the question.
+        approvers = (*request.approvers, *self.judge(call, subject).approvers)
+        grant = await self._take_grant(call, subject, approvers)
         if grant is None:
             return None
         actor = Actor("grant", grant.grant_id)

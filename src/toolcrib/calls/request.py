@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
 
-from toolcrib.approval.authority import check_votes
+from toolcrib.approval.authority import check_votes, is_met, quorum_text
 from toolcrib.approval.caller import NOBODY
 from toolcrib.approval.decision import ApprovalRequest, Approve, Decided
 from toolcrib.approval.edit import check_edit
@@ -124,6 +124,20 @@ def check_decided(request: ApprovalRequest, decided: Decided) -> None:
         check_edit(request, edited)
     except InvalidDecision as error:
         raise CallEnded("invalid_arguments", f"The call was not run: {error}.") from None
+
+
+def check_approvers(verdict: Verdict, decided: Decided) -> None:
+    """End a call for which the rules demand approvers that it does not have: its arguments were
+    edited since they were judged, or the rules have changed.
+    """
+    if decided.actor.kind == "grant" or not verdict.approvers:
+        return
+    if not is_met(verdict.approvers, decided.votes):
+        needs = " and ".join(map(quorum_text, verdict.approvers))
+        raise CallEnded(
+            "not_permitted",
+            f"The call was not run: with these arguments it needs the approval of {needs}.",
+        )
 
 
 def _metadata(call: Call) -> dict[str, Any] | None:
