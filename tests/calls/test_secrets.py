@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from pydantic import SecretStr
+from pydantic import SecretStr, StringConstraints
 
 from tests.calls.runs import Run, invoked, run
+from tests.store.facts import TOOL
 from toolcrib import (
     ApprovalRequired,
     Approve,
@@ -27,6 +28,7 @@ from toolcrib import (
 )
 from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.ledger.events import ToolInvoked
+from toolcrib.store import OpenCall
 from toolcrib.testing import Recorder, run_in_virtual_time
 from toolcrib.tools import redaction
 
@@ -441,3 +443,29 @@ async def test_a_scrubber_is_made_once_for_a_call(monkeypatch: pytest.MonkeyPatc
 
     # Those that `redact` makes for the arguments themselves are not counted twice.
     assert len([secrets for secrets in made if secrets == [TOKEN]]) <= 4
+
+
+async def test_a_secret_that_validation_changes_is_hidden_in_both_forms() -> None:
+    """Neither what was sent nor what the handler got is shown."""
+
+    @tool
+    async def login(
+        ctx: ToolContext, token: Annotated[str, Secret(), StringConstraints(to_lower=True)]
+    ) -> str:
+        """Log in."""
+        ctx.output(f"{token} was TOK-LIVE-ABC")
+        return token
+
+    session = Session()
+    outcome = await Executor(session, [login]).call("login", {"token": "TOK-LIVE-ABC"})
+
+    assert outcome.ok
+    seen = repr([record.payload for record in session.records()])
+    assert "tok-live" not in seen.lower()
+
+
+async def test_an_open_call_shows_no_arguments() -> None:
+    """Whoever logs one logs no secret."""
+    call = OpenCall("c", TOOL, b'{"token":"hush"}', "d", "started", 1.0, submitted=b'"hush"')
+
+    assert "hush" not in repr(call)

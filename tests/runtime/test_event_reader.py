@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.runtime.host_runtime import call, host_tool, kinds, new_session, refu
 from toolcrib import Session
 from toolcrib.ledger.events import ToolOutput
 from toolcrib.ledger.prompt_events import TextDelta
+from toolcrib.ledger.record import Record
 from toolcrib.runtime.event_reader import GAP, Envelope, EventReader
 from toolcrib.store.store import Store
 
@@ -200,3 +202,59 @@ async def test_a_closed_reader_leaves_nothing_behind() -> None:
 
         assert not session.bus.subscribers
         assert [each.kind async for each in reader] == ["session.opened"]
+
+
+@pytest.mark.parametrize("is_live", [False, True], ids=["history", "live"])
+async def test_a_slow_reader_holds_few_large_events(
+    is_live: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding 24: what a client has not read yet stays in the ledger. A reader holds a page of it
+    by bytes, and all events come in order whatever their size.
+    """
+    session = Session()
+    reader = EventReader(session, 0, backlog=1_000)
+    events = aiter(reader)
+    if is_live:
+        note(session, "first")
+        assert [event.seq for event in await take(events, 1)] == [1]
+    taken = 0
+    records = session.records
+
+    def counted(*args: Any, **options: Any) -> Iterator[Record]:
+        nonlocal taken
+        for record in records(*args, **options):
+            taken += 1
+            yield record
+
+    monkeypatch.setattr(session, "records", counted)
+    for _ in range(40):
+        note(session, "x" * 300_000)
+    first = await take(events, 1)
+    assert taken <= 5
+    rest = await take(events, 39)
+    numbers = [event.seq for event in (*first, *rest)]
+    assert numbers == list(range(numbers[0], numbers[0] + 40))
+    reader.close()
+    await session.close()
+
+
+async def test_a_page_of_large_events_is_short(store: Store) -> None:
+    """What one answer holds is bounded in bytes; the rest comes with the next request."""
+    sessions: list[Session] = []
+    options: dict[str, Any] = {"max_payload_bytes": 100_000, "on_session": sessions.append}
+    async with serving(store=store, **options) as runtime:
+        session_id = await new_session(runtime)
+        for _ in range(10):
+            note(sessions[0], "x" * 40_000)
+        seen, pages = 0, list[int]()
+        while True:
+            asked = {"session_id": session_id, "after": seen}
+            page = await runtime.ask("events.list", asked)
+            if not page.events:
+                break
+            seen = page.last_seq
+            pages.append(len(page.events))
+        last = (await runtime.ask("session.get", {"session_id": session_id})).last_seq
+
+    assert seen == last
+    assert max(pages[1:]) <= 3

@@ -375,3 +375,14 @@ async def test_a_waiting_call_under_a_key_is_taken_up_after_a_restart(sqlite_pat
 
     assert (waiting.status, result.status, result.value) == ("waiting", "completed", 3)
     assert result.call_id == waiting.call_id
+
+
+async def test_calls_of_a_fork_have_ids_of_their_own() -> None:
+    """Security 12: the ids that a fork begins with are not given to its own calls."""
+    async with serving(host_tool("add")) as runtime:
+        session_id = await new_session(runtime)
+        earlier = [await call(runtime, session_id, "add", a=1, b=n) for n in range(3)]
+        fork = await runtime.ask("session.fork", {"session_id": session_id})
+        later = [await call(runtime, fork.session_id, "add", a=1, b=n) for n in range(3)]
+
+    assert not {each.call_id for each in earlier} & {each.call_id for each in later}

@@ -15,6 +15,7 @@ from toolcrib.calls.hooks import HookChain, Hooks
 from toolcrib.calls.nested_calls import CallBinding, begin_turn, go_on_with_turn
 from toolcrib.calls.outcome import DEFAULT_LIMITS, CallRequest, Limits, Outcome, run_all
 from toolcrib.calls.path import LazyGate, Path
+from toolcrib.calls.recorded_call import recorded_outcome, request_digest
 from toolcrib.calls.resume import Resumption
 from toolcrib.calls.tool_table import ToolTable, check_rules
 from toolcrib.calls.validate import RawArguments, encode_arguments, validate
@@ -109,8 +110,6 @@ class Executor:
         deadline: float | None,
     ) -> Outcome:
         """Make the call of this id, unless it was made before."""
-        from toolcrib.calls.recorded_call import recorded_outcome, request_digest
-
         raw = encode_arguments(arguments)
         request = request_digest(name, raw)
         claimed = self._calls.claimed

@@ -52,7 +52,9 @@ def _scrubber(call: Call) -> Scrubber:
         while part is not None:
             redactor = part.prepared.redactor if part.prepared else None
             if redactor is not None:
-                secrets += redactor.secrets_json(part.arguments)
+                # As they were sent, too: validation may have changed a secret.
+                for arguments in {part.arguments, part.submitted}:
+                    secrets += redactor.secrets_json(arguments)
                 names |= redactor.names
             part = part.enclosing
         known = call.scrubber = (call.arguments, Scrubber(secrets, names))

@@ -324,7 +324,9 @@ class ListEvents(OperationParams):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Events:
-    """Recorded events in order; the next request continues after `last_seq`."""
+    """Recorded events in order; the next request continues after `last_seq`. There are no more when
+    there are none: a page of large events has fewer than were asked for.
+    """
 
     events: list[dict[str, Any]]
     last_seq: int

@@ -327,10 +327,15 @@ class Service:
         return Revoked(was_standing=was_standing)
 
     async def list_events(self, params: ListEvents, who: Principal) -> Events:
-        """The recorded events after a sequence number."""
+        """The recorded events after a sequence number: fewer than `limit` when they are large."""
         await self._sessions.seen(params.session_id, who)
         records = await ask_store(
-            self._store, self._sessions.records, params.session_id, params.after, params.limit
+            self._store,
+            self._sessions.records,
+            params.session_id,
+            params.after,
+            params.limit,
+            self._config.max_payload_bytes,
         )
         envelopes = [asdict(envelope_of(record)) for record in records]
         return Events(events=envelopes, last_seq=records[-1].seq if records else params.after)

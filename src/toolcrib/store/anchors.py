@@ -14,7 +14,7 @@ import urllib.request
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -218,7 +218,8 @@ class AnchorFile:
 class AnchorHook:
     """Anchors as POST requests to an address of the host's choice."""
 
-    url: str
+    url: str = field(repr=False)
+    """It may hold a token, so it is shown nowhere."""
 
     def last(self) -> Anchor | None:
         return None

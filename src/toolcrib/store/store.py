@@ -37,7 +37,7 @@ class OpenCall:
 
     call_id: str
     tool: ToolRef
-    arguments: bytes
+    arguments: bytes = field(repr=False)
     digest: str
     state: OpenCallState
     created_at: float
@@ -50,7 +50,7 @@ class OpenCall:
     was_edited: bool = False
     decided: Decided | None = None
     """The decision that was taken and has not been acted on yet."""
-    submitted: bytes | None = None
+    submitted: bytes | None = field(default=None, repr=False)
     """The JSON that the frozen arguments were made from, where it is another."""
     caller: Caller = NOBODY
     """Who asked for the call."""

@@ -100,17 +100,26 @@ def _parts(path: str, value: object, *, is_hidden: bool) -> Iterator[tuple[str, 
             yield from _sequence(path, cast("Iterable[object]", value), is_hidden=is_hidden)
         case _ if is_dataclass(value):
             yield path, part_of(type(value).__qualname__)
-            for field in fields(value):
-                item = getattr(value, field.name)
-                if not is_default(field, item):
-                    yield from _parts(
-                        f"{path}.{field.name}", item, is_hidden=is_hidden or not field.repr
-                    )
+            yield from _fields(path, value, is_hidden=is_hidden)
         case _ if callable(value):
             code = code_of(value)
             yield path, Part(code.name, f"{code.digest} {code.values}")
         case _:
             yield path, part_of(f"{type(value).__module__}.{type(value).__qualname__}")
+
+
+def _fields(path: str, value: Any, *, is_hidden: bool) -> Iterator[tuple[str, Part]]:
+    # An account stands for its credentials, which are refreshed.
+    has_account = getattr(value, "account", None) is not None
+    replaced: tuple[str, ...] = getattr(value, "credentials", ()) if has_account else ()
+    for field in fields(value):
+        item, inner = getattr(value, field.name), f"{path}.{field.name}"
+        if field.name in replaced:
+            names = cast("Mapping[str, str]", item) if isinstance(item, Mapping) else ()
+            shown = _list(sorted(names)) if names else "set" if item else "not set"
+            yield inner, part_of(shown, "credential")
+        elif not is_default(field, item):
+            yield from _parts(inner, item, is_hidden=is_hidden or not field.repr)
 
 
 def _sequence(path: str, value: Iterable[object], *, is_hidden: bool) -> Iterator[tuple[str, Part]]:

@@ -16,7 +16,16 @@ from toolcrib.approval.grant import NewGrant
 from toolcrib.errors import InvalidState
 from toolcrib.toolkits.apply_patch import apply_patch_tool
 from toolcrib.toolkits.memory import memory_tool
+from toolcrib.tools.code_interpreter import (
+    AutoContainer,
+    CodeInterpreterConfig,
+    Container,
+    ExistingContainer,
+    NetworkPolicy,
+    code_interpreter_tool,
+)
 from toolcrib.tools.mcp import McpConfig, ToolFilter, mcp_tool
+from toolcrib.tools.prepared_tool import prepare
 
 ANSWER = response(message("Fine."))
 
@@ -113,6 +122,27 @@ def test_a_grant_for_one_server_does_not_cover_another_of_its_label() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
+        AutoContainer(),
+        AutoContainer(network_policy=NetworkPolicy(("evil.example",))),
+        ExistingContainer("c1", memory_limit="4g"),
+    ],
+)
+def test_a_turn_does_not_go_on_with_other_options_of_a_hosted_tool(changed: Container) -> None:
+    """An existing container may be renewed; what the provider may do with it stays the same."""
+    session = Session()
+    first = code_interpreter_tool(CodeInterpreterConfig(ExistingContainer("c1")))
+    other = code_interpreter_tool(CodeInterpreterConfig(changed))
+    with bench(response(question(1)), ANSWER) as (adapter, _):
+        adapter.evaluate(ask(hosted=[server(), first]), session=session)
+        approve(session, "mcpr_1")
+
+        with pytest.raises(InvalidState, match="not what it was"):
+            adapter.resume(ask(hosted=[server(), other]), session=session)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
         server("https://evil.example/mcp"),
         server(authorization="another-token"),
         server(headers={"X-Tenant": "other"}),
@@ -132,6 +162,27 @@ def test_an_approval_for_one_server_is_not_sent_for_another(changed: Any) -> Non
             adapter.resume(ask(hosted=[changed]), session=session)
 
     assert len(provider.requests) == 1
+
+
+def test_a_token_of_the_same_account_may_be_refreshed() -> None:
+    """Tokens expire while people think: with an account, decisions are bound to that."""
+    session = Session()
+    old, new = (server(authorization=token, account="ann") for token in ("token-1", "token-2"))
+    with bench(response(question(1)), ANSWER) as (adapter, provider):
+        adapter.evaluate(ask(hosted=[old]), session=session)
+        approve(session, "mcpr_1")
+        done = adapter.resume(ask(hosted=[new]), session=session)
+
+    assert done.status == "completed"
+    assert provider.bodies[1]["tools"][0]["authorization"] == "token-2"
+    assert "account" not in provider.bodies[1]["tools"][0]
+    for other in (
+        server(authorization="token-2", account="bob"),
+        server(authorization="token-2"),
+        server(account="ann"),
+        server(authorization="token-2", account="ann", headers={"X-A": "1"}),
+    ):
+        assert prepare(other).ref.digest != prepare(old).ref.digest
 
 
 def test_credentials_are_in_no_record() -> None:
@@ -157,8 +208,6 @@ def test_credentials_are_in_no_record() -> None:
 
 def test_toolkits_are_bound_to_their_root(tmp_path: Path) -> None:
     """Memory and patches under another directory are other tools."""
-    from toolcrib.tools.prepared_tool import prepare
-
     for make in (apply_patch_tool, memory_tool):
         first, second = prepare(make(tmp_path / "a")), prepare(make(tmp_path / "b"))
         assert first.ref.digest != second.ref.digest

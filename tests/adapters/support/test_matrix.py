@@ -17,7 +17,15 @@ from toolcrib.tools.web_search import DomainFilter, GeoHint, WebSearchConfig
 
 ROOT = Path(__file__).parents[3]
 # What decides where a tool's files are here, and nothing on a provider's side.
-LOCAL_FIELDS = {"root", "max_bytes", "max_total_bytes", "max_entries", "protected", "server_label"}
+LOCAL_FIELDS = {
+    "account",
+    "max_bytes",
+    "max_entries",
+    "max_total_bytes",
+    "protected",
+    "root",
+    "server_label",
+}
 
 
 def test_every_kind_has_a_cell_for_every_provider() -> None:

@@ -71,7 +71,7 @@ def _container(container: Container) -> dict[str, Any]:
 
 def _mcp(config: McpConfig) -> dict[str, Any]:
     """Approval counts as set unless it is 'never': the default asks, which must not be dropped."""
-    options = _changed(config, but=("server_label", "allowed_tools", "require_approval"))
+    options = _changed(config, but=("server_label", "account", "allowed_tools", "require_approval"))
     if config.require_approval != "never":
         options["require_approval"] = config.require_approval
     match config.allowed_tools:

@@ -55,6 +55,7 @@ class McpConfig:
     """
 
     kind: ClassVar[str] = "mcp"
+    credentials: ClassVar[tuple[str, ...]] = ("authorization", "headers")
     server_label: str
     """The name that the model knows the server by; unique in a prompt."""
     server_url: str | None = field(default=None, repr=False)
@@ -65,6 +66,9 @@ class McpConfig:
     authorization: str | None = field(default=None, repr=False)
     """An access token, without the word `Bearer`."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, hash=False)
+    account: str | None = None
+    """Whose credentials these are. With it, decisions are bound to the account in place of the
+    values of `authorization` and `headers`, so that a token may be refreshed while a call waits."""
     allowed_tools: tuple[str, ...] | ToolFilter | None = None
     """`None` allows all."""
     require_approval: RequireApproval = "always"
@@ -76,6 +80,7 @@ class McpConfig:
         self._check_place()
         check_text("McpConfig.description", self.description)
         check_token("McpConfig.authorization", self.authorization)
+        check_text("McpConfig.account", self.account)
         # A copy: headers changed after the check would not be those that were checked.
         headers = check_headers("McpConfig.headers", self.headers)
         object.__setattr__(self, "headers", headers)

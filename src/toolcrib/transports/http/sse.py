@@ -205,10 +205,15 @@ async def _send_rest(
     runtime: Runtime, stream: EventStream, streamed: StreamedOperation, seen: int
 ) -> None:
     """Send the records that were written while the reader was being closed."""
-    params = {"session_id": streamed.session_id, "after": seen, "limit": MAX_REMAINING}
-    rest = await runtime.ask("events.list", params, OWNER)
-    for envelope in rest.events:
-        await stream.envelope(Envelope(**envelope))
+    left = MAX_REMAINING
+    while left > 0:
+        params = {"session_id": streamed.session_id, "after": seen, "limit": left}
+        rest = await runtime.ask("events.list", params, OWNER)
+        if not rest.events:
+            return
+        for envelope in rest.events:
+            await stream.envelope(Envelope(**envelope))
+        left, seen = left - len(rest.events), rest.last_seq
 
 
 async def _send_all(stream: EventStream, reader: EventReader, heartbeat: float) -> int | None:
