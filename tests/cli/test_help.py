@@ -36,6 +36,7 @@ OTHERS = {
     "approvals answer",
     "approvals approve",
     "approvals deny",
+    "audit keygen",
     "demo",
     "grants revoke",
     "init",
