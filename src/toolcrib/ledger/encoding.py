@@ -76,7 +76,8 @@ def is_readable(encoded: bytes) -> bool:
 
 def is_deeper(encoded: bytes, depth: int) -> bool:
     """Whether JSON is nested deeper than `depth`. What is no JSON is not."""
-    if encoded.count(b"[") + encoded.count(b"{") <= depth:
+    # What is short is not, and need not be counted.
+    if len(encoded) <= 2 * depth or encoded.count(b"[") + encoded.count(b"{") <= depth:
         return False
     margin = DEEPEST - depth
     try:
