@@ -183,3 +183,31 @@ async def test_a_sandbox_that_cannot_be_made_runs_nothing(tmp_path: Path) -> Non
         await sandbox.run(command, work=work)
     with pytest.raises(SandboxFailed, match="gone"):
         await (await sandbox.open(command, work=work)).wait()
+
+
+@pytest.mark.parametrize("steps", range(8))
+async def test_a_start_that_is_cancelled_leaves_nothing_open(
+    sandbox: Sandbox, tmp_path: Path, steps: int
+) -> None:
+    """Whichever of its steps it has reached, no descriptor and no process is left."""
+    work = WorkDirectory.at(tmp_path / "work")
+    await sandbox.run(shell("true"), work=work)
+    before = set(os.listdir("/proc/self/fd"))
+    token = f"cancelled-{os.urandom(8).hex()}"
+
+    async def opened() -> None:
+        async with await sandbox.open(shell("read line", token, limits=FOREVER), work=work):
+            await asyncio.get_running_loop().create_future()
+
+    start = asyncio.create_task(opened())
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+    # Pipes are closed by the event loop in its next rounds.
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+    assert set(os.listdir("/proc/self/fd")) - before == set()
+    assert survivors(token) == []
