@@ -211,3 +211,24 @@ async def test_a_start_that_is_cancelled_leaves_nothing_open(
 
     assert set(os.listdir("/proc/self/fd")) - before == set()
     assert survivors(token) == []
+
+
+async def test_an_end_that_is_cancelled_closes_its_pipes(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Whoever leaves the block and is cancelled meanwhile leaves no pipe open and no process."""
+    work = WorkDirectory.at(tmp_path / "work")
+    token = f"left-{os.urandom(8).hex()}"
+    process = await sandbox.open(shell("read line", token, limits=FOREVER), work=work)
+
+    async def left() -> None:
+        async with process:
+            pass
+
+    leave = asyncio.create_task(left())
+    await asyncio.sleep(0)
+    leave.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leave
+
+    assert process.stdin.is_closing()
+    await process.wait()
+    assert survivors(token) == []

@@ -102,8 +102,12 @@ class Process:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        with suppress(ConnectionError):
-            await self.close()
+        try:
+            with suppress(ConnectionError):
+                await self.close()
+        finally:
+            # Also when waiting for its end is cancelled.
+            self.stdin.close()
 
 
 MEASURE_SECONDS: Final = 0.1
