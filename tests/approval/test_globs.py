@@ -134,9 +134,9 @@ def test_an_oddly_spelled_path_does_not_dodge_a_deny(value: str) -> None:
 
 def test_a_home_is_denied_under_its_short_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """`~` is a path of the user that the process runs as."""
-    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setenv("HOME", "/people/ada")
 
-    assert path_matches("/home/ada/.ssh/**", "~/.ssh/id_rsa", "wide")
+    assert path_matches("/people/ada/.ssh/**", "~/.ssh/id_rsa", "wide")
 
 
 @pytest.mark.parametrize("value", ["/etcetera", "/tmp/etc", "etc", "/proc/self/rooted/etc/passwd"])

@@ -38,6 +38,16 @@ def test_json_made_safe_is_still_the_same_json() -> None:
     assert json.loads(shown_json(value)) == value
 
 
+def test_what_changed_in_the_tool_is_shown() -> None:
+    """An approver who is asked again sees what is new, written out like everything else."""
+    asked = request({}, changes=("version: 1.0.0 -> 1.1.0", "description: a -> \x1b[2J"))
+
+    assert draw_panel(asked, 80).split("\n")[-3:-1] == [
+        "| changed  version: 1.0.0 -> 1.1.0",
+        "| changed  description: a -> \\u001b[2J",
+    ]
+
+
 def test_every_fact_is_shown() -> None:
     """Newcomers 8: the approver sees one sentence, the arguments, the tool, its source and place,
     who asks, the rule, the reason, the tool's own note, who else has to approve and the deadline.

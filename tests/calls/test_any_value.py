@@ -29,6 +29,8 @@ from toolcrib import (
 from toolcrib.calls.outcome import Outcome
 from toolcrib.errors import InvalidDecision, InvalidEvent, UsageError
 from toolcrib.ledger.encoding import MOST_DIGITS, is_readable
+from toolcrib.ledger.events import ToolEmitted
+from toolcrib.ledger.record import GENESIS, seal
 from toolcrib.runtime.event_reader import envelope_of
 from toolcrib.session.state import ResumableState
 from toolcrib.store import Store
@@ -226,6 +228,17 @@ class TestElsewhere:
             with suppress(UsageError, InvalidDecision):
                 await Executor(session, [take], approver=approver).call("take", {})
             check_readable(session)
+
+
+@settings(max_examples=200, deadline=None)
+@given(VALUES)
+def test_any_event_can_be_read_back(value: Any) -> None:
+    """Whatever gets past every check is spelt out and does not stop a ledger for good."""
+    emitted = ToolEmitted(
+        session_id="s", at=1.0, call_id="c", tool="t", type="tool.t.x", data=value
+    )
+
+    assert seal(emitted, 1, GENESIS).event.kind == emitted.kind
 
 
 @pytest.mark.parametrize("digits", [MOST_DIGITS - 1, MOST_DIGITS, MOST_DIGITS + 1, 3 * MOST_DIGITS])

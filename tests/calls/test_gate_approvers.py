@@ -150,6 +150,45 @@ class TestSeveralApprovers:
             assert outcome.ok
 
 
+LARGE = Policy(
+    (
+        Rule("ask", "pay", id="small"),
+        Rule(
+            "ask",
+            "pay",
+            id="large",
+            arguments={"/amount": Between(min=100)},
+            approvers=Quorum(groups=("finance",)),
+        ),
+    )
+)
+
+
+class TestEdits:
+    @pytest.mark.parametrize("authority", [Authority(), IN_FINANCE], ids=["other", "finance"])
+    async def test_an_edit_does_not_lead_past_the_approvers(self, authority: Authority) -> None:
+        """Who may approve small amounts does not make a large one of it."""
+        desk = await waiting(Desk(LARGE))
+
+        await approve(desk, "eve", {"amount": 100}, authority=authority)
+        (outcome,) = await desk.executor.resume()
+
+        is_finance = authority == IN_FINANCE
+        assert kind_of(outcome) == ("completed" if is_finance else "not_permitted")
+        assert len(desk.ran) == is_finance
+
+    async def test_a_rule_that_came_since_counts(self) -> None:
+        """A yes of one person is not enough by the time two have to give it."""
+        before = await waiting(Desk(requires_approval=True))
+        await approve(before, "ann")
+        desk = Desk(TWO, session=before.session, requires_approval=True)
+
+        (outcome,) = await desk.executor.resume()
+
+        assert kind_of(outcome) == "not_permitted"
+        assert desk.ran == before.ran == []
+
+
 class TestGroups:
     async def test_only_the_group_decides(self) -> None:
         """The request says who; others neither approve nor deny."""
@@ -165,19 +204,7 @@ class TestGroups:
 
     async def test_a_grant_from_outside_the_group_does_not_count(self) -> None:
         """A grant for small amounts by somebody else is no yes of finance to large ones."""
-        policy = Policy(
-            (
-                Rule("ask", "pay", id="small"),
-                Rule(
-                    "ask",
-                    "pay",
-                    id="large",
-                    arguments={"/amount": Between(min=100)},
-                    approvers=Quorum(groups=("finance",)),
-                ),
-            )
-        )
-        desk = await waiting(Desk(policy))
+        desk = await waiting(Desk(LARGE))
         await approve(desk, "eve", grant=NewGrant("session"), authority=Authority())
         await desk.executor.resume()
 

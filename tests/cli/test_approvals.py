@@ -92,6 +92,19 @@ class TestReading:
         shown = json.loads(invoke("approvals", "show", "a1", "--store", crib, "--json").stdout)
         assert (shown["state"], shown["decision"]) == ("decided", "approve")
 
+    def test_what_changed_in_the_tool_is_shown(self, sqlite_path: Path) -> None:
+        """Whoever decides again sees why: a line for each change."""
+        changes = ("version: 1.0.0 -> 1.1.0", "sandbox: on -> off")
+        asked = replace(request("a1"), changes=changes, supersedes="a0")
+        with SqliteStore(sqlite_path) as store:
+            write(store, store.acquire("s"), 1, [ApprovalFiled(asked)])
+
+        shown = invoke("approvals", "show", "a1", "--store", sqlite_path).stdout
+
+        assert [line.split(maxsplit=1)[1] for line in shown.splitlines() if "changed:" in line] == [
+            *changes
+        ]
+
     def test_an_unknown_request_fails(self, crib: Path) -> None:
         """A mistyped request is an error on stderr."""
         for command in ("show", "approve", "deny"):

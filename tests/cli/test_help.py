@@ -17,6 +17,7 @@ READS = {
     "audit verify",
     "doctor",
     "grants list",
+    "grants show",
     "model list",
     "policy check",
     "policy explain",
@@ -32,8 +33,10 @@ READS = {
 """Commands that print an answer."""
 OTHERS = {
     "acp",
+    "approvals answer",
     "approvals approve",
     "approvals deny",
+    "audit keygen",
     "demo",
     "grants revoke",
     "init",

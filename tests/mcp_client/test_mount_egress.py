@@ -97,8 +97,8 @@ async def test_the_owner_may_mount_a_local_server_and_a_caller_may_not() -> None
         config = client_server("peer", url=f"http://localhost:{web.port}/mcp")
         names: dict[str, bool] = {}
         for who in (OWNER, CALLER):
-            opened = await runtime.ask("session.create", {}, OWNER)
+            opened = await runtime.ask("session.create", {}, who)
             await runtime.service.mount_servers(opened.session_id, [config], who)
-            listed = await runtime.ask("tools.list", {"session_id": opened.session_id}, OWNER)
+            listed = await runtime.ask("tools.list", {"session_id": opened.session_id}, who)
             names[who.name] = any(tool.name == "peer_add" for tool in listed.tools)
     assert names == {"owner": True, "bob": False}

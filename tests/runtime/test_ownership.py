@@ -73,6 +73,16 @@ async def test_a_foreign_session_is_told_from_no_session_by_nothing(
     assert kept.state == ("open" if is_open else "closed")
 
 
+async def test_an_owner_is_told_that_its_session_is_closed() -> None:
+    """What is hidden from others is said to the owner: that the session is there and not open."""
+    async with serving(TOOL) as runtime:
+        own = await new_session(runtime, ALICE)
+        await runtime.ask("session.close", {"session_id": own}, ALICE)
+        for name in ("session.close", "tools.list", "tools.call"):
+            refused = await refusal(runtime, name, dict(on_session(own))[name], ALICE)
+            assert (refused.kind, "resume it" in refused.message) == ("not_found", True)
+
+
 async def test_a_foreign_session_is_neither_followed_nor_attached_to() -> None:
     """Finding 9: no events and no client tools of somebody else's session."""
     async with serving(TOOL) as runtime:

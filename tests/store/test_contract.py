@@ -463,6 +463,34 @@ class TestBoundedReads:
         assert ids == [["s0", "s1", "s2"], ["s3", "s4", "s5"], ["s6", "s7"]]
         assert third.cursor is None
 
+    def test_sessions_and_approvals_are_listed_by_owner_in_pages(self, store: Store) -> None:
+        """The store itself leaves out what belongs to others; who made a session owns it, whoever
+        writes it later.
+        """
+        owners = [None, "ann", "bob", "ann", "bob", "ann"]
+        for number, owner in enumerate(owners):
+            lease = store.acquire(f"s{number}", owner=owner)
+            filed = ApprovalFiled(request(f"a{number}", f"s{number}"))
+            write(store, lease, 1, [filed])
+            store.release(lease)
+        store.release(store.acquire("s1", owner="bob"))
+
+        first = store.sessions(owner="ann", limit=2)
+        rest = store.sessions(owner="ann", cursor=first.cursor, limit=2)
+        inbox = store.approvals(owner="ann", limit=2)
+        more = store.approvals(owner="ann", cursor=inbox.cursor, limit=2)
+
+        assert [info.session_id for info in (*first.items, *rest.items)] == ["s1", "s3", "s5"]
+        assert {info.owner for info in first.items} == {"ann"}
+        assert rest.cursor is None
+        assert [each.request.approval_id for each in (*inbox.items, *more.items)] == [
+            "a1",
+            "a3",
+            "a5",
+        ]
+        assert [info.owner for info in store.sessions().items] == owners
+        assert store.sessions(owner="eve").items == ()
+
     def test_a_full_last_page_is_the_end(self, store: Store) -> None:
         """Nobody is sent to a page that is empty."""
         for number in range(4):

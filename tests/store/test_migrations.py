@@ -1,16 +1,18 @@
 """Files of earlier versions: what was written then is read now."""
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.store.facts import FakeClock, write
+from tests.store.facts import FakeClock, open_call, write
 from toolcrib.errors import StoreError
 from toolcrib.ledger.events import SessionOpened
 from toolcrib.ledger.record import GENESIS, seal, verify
 from toolcrib.store import SqliteStore, sqlite_schema
+from toolcrib.store.codec import encode
 
 VERSION_1 = """
 CREATE TABLE sessions (
@@ -134,6 +136,24 @@ def test_a_file_of_version_1_is_migrated_when_it_is_opened(sqlite_path: Path) ->
     assert after is not None
     assert after.seq == 2
     assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION
+
+
+def test_an_open_call_of_version_1_keeps_its_asker(sqlite_path: Path) -> None:
+    """The principal moved into the caller; the session of such a file belongs to the process."""
+    make_version_1(sqlite_path)
+    fact = json.loads(encode(open_call()))
+    del fact["caller"]
+    fact |= {"principal": "ann", "transport": "http"}
+    with closing(sqlite3.connect(sqlite_path, isolation_level=None)) as connection:
+        connection.execute(
+            "INSERT INTO open_calls (session_id, call_id, fact) VALUES ('old', 'c1', ?)",
+            (json.dumps(fact).encode(),),
+        )
+
+    with SqliteStore(sqlite_path, clock=FakeClock()) as store:
+        (call,) = store.open_calls("old")
+        assert (call.caller.principal, call.caller.transport) == ("ann", "http")
+        assert store.session("old").owner is None
 
 
 def test_a_migrated_file_is_laid_out_like_a_new_one(sqlite_path: Path, tmp_path: Path) -> None:

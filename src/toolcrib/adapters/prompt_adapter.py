@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from pydantic_core import to_json
 
@@ -27,12 +27,15 @@ from toolcrib.ledger.events import Event
 from toolcrib.portal import Portal
 from toolcrib.session.session import Session
 from toolcrib.session.turns import call_here
+from toolcrib.tools.code_interpreter import ExistingContainer
+from toolcrib.tools.identity import identity_of
 
 if TYPE_CHECKING:
     from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.evaluation import Evaluation
     from toolcrib.prompt.prompt import Prompt, RenderedPrompt
     from toolcrib.session.bus import EventBus
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 O = TypeVar("O")  # noqa: E741
 
@@ -152,8 +155,20 @@ def render(prompt: Prompt[O], prepared: PreparedTools) -> PromptRequest[O]:
     hasher = sha256(to_json(message))
     for tool in map(prepared.get, rendered.declared):
         is_hosted = tool.ref.place == "provider"
-        hasher.update(to_json(tool.ref if is_hosted else tool.declaration))
+        hasher.update(to_json(_renewable(tool) if is_hosted else tool.declaration))
     return PromptRequest(rendered, message, hasher.hexdigest())
+
+
+def _renewable(tool: PreparedTool) -> str:
+    """The digest of a hosted tool, whichever existing container it uses: containers expire, and a
+    turn goes on in one that takes the place of another.
+    """
+    config: Any = getattr(tool.tool, "config", None)
+    if not isinstance(getattr(config, "container", None), ExistingContainer):
+        return tool.ref.digest
+    renewed = replace(config, container=replace(config.container, id="any"))
+    changes: dict[str, Any] = {"config": renewed}
+    return identity_of(replace(tool.tool, **changes), tool.params.schema).digest
 
 
 @contextmanager

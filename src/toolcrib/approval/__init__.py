@@ -14,12 +14,16 @@ if TYPE_CHECKING:
         Answer,
         ApprovalRequest,
         Approve,
+        Authority,
+        Ballot,
         Decided,
         Decision,
         Deny,
         Expire,
+        Quorum,
+        Vote,
     )
-    from toolcrib.approval.grant import Grant, NewGrant
+    from toolcrib.approval.grant import Grant, GrantPreview, NewGrant, PastCall, preview_grant
     from toolcrib.approval.pattern import Between, Equals, Glob, Not, OneOf, Pattern, Regex
     from toolcrib.approval.policy import Explanation, Policy, default_verdict
     from toolcrib.approval.policy_file import load_policy, parse_policy
@@ -33,6 +37,8 @@ __all__ = [
     "ApprovalRequest",
     "Approve",
     "Approver",
+    "Authority",
+    "Ballot",
     "Between",
     "CallbackApprover",
     "Caller",
@@ -45,21 +51,26 @@ __all__ = [
     "Explanation",
     "Glob",
     "Grant",
+    "GrantPreview",
     "NewGrant",
     "Not",
     "OneOf",
+    "PastCall",
     "Pattern",
     "Policy",
+    "Quorum",
     "Regex",
     "Reply",
     "Rule",
     "Subject",
     "TerminalApprover",
     "Verdict",
+    "Vote",
     "cautions",
     "default_verdict",
     "load_policy",
     "parse_policy",
+    "preview_grant",
 ]
 
 if not TYPE_CHECKING:
@@ -73,12 +84,22 @@ if not TYPE_CHECKING:
                 "Answer",
                 "ApprovalRequest",
                 "Approve",
+                "Authority",
+                "Ballot",
                 "Decided",
                 "Decision",
                 "Deny",
                 "Expire",
+                "Quorum",
+                "Vote",
             ),
-            "toolcrib.approval.grant": ("Grant", "NewGrant"),
+            "toolcrib.approval.grant": (
+                "Grant",
+                "GrantPreview",
+                "NewGrant",
+                "PastCall",
+                "preview_grant",
+            ),
             "toolcrib.approval.pattern": (
                 "Between",
                 "Equals",

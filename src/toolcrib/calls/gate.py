@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, assert_never
 from pydantic_core import from_json, to_json
 
 from toolcrib.approval.approvers import Approver, Reply, read_reply
-from toolcrib.approval.authority import check_votes, needed
+from toolcrib.approval.authority import needed
 from toolcrib.approval.caller import NOBODY
 from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Deny, Expire
-from toolcrib.approval.edit import changed_unseen, check_edit, restore_secrets
+from toolcrib.approval.edit import changed_unseen, restore_secrets
 from toolcrib.approval.globs import name_matches
 from toolcrib.approval.policy import Explanation, Policy, default_verdict
 from toolcrib.approval.rule import Subject, Verdict
@@ -30,6 +30,8 @@ from toolcrib.calls.request import (
     IN_DOUBT,
     LISTED,
     changes_since,
+    check_approvers,
+    check_decided,
     is_about_doubt,
     request_for,
     superseded,
@@ -326,8 +328,7 @@ class Gate:
         call.decided_by = decided.actor
         # Before it is used up: a decision on another call than this one lets nothing run.
         _check_digest(call, decided)
-        _check_edit(request, decided)
-        _check_votes(request, decided)
+        check_decided(request, decided)
         await session.record(
             ApprovalDecided(
                 session_id=session.session_id,
@@ -355,6 +356,7 @@ class Gate:
                 # The policy may have changed since the question, and edited arguments are new to
                 # it: a deny rule beats any yes.
                 self.refuse_denied(call, is_doubt=is_doubt)
+                check_approvers(self.judge(call, subject_of(call)), decided)
                 _approve(call)
             case Deny(reason=reason):
                 raise CallEnded("in_doubt" if is_doubt else "denied", reason)
@@ -393,7 +395,10 @@ class Gate:
         session = self._session
         if request.deadline is not None and session.clock() >= request.deadline:
             return None
-        grant = await self._take_grant(call, subject_of(call), request.approvers)
+        subject = subject_of(call)
+        # Those of the rules now, too: they may have changed since the question.
+        approvers = (*request.approvers, *self.judge(call, subject).approvers)
+        grant = await self._take_grant(call, subject, approvers)
         if grant is None:
             return None
         actor = Actor("grant", grant.grant_id)
@@ -465,25 +470,6 @@ def _approve(call: Call) -> None:
 def _check_digest(call: Call, decided: Decided) -> None:
     if decided.digest != digest(call):
         raise CallEnded("unavailable", f"`{call.name}` is not the call that was decided.")
-
-
-def _check_edit(request: ApprovalRequest, decided: Decided) -> None:
-    """End a call whose edit does not fit: other processes may file decisions unchecked."""
-    edited = decided.decision.arguments if isinstance(decided.decision, Approve) else None
-    if edited is None:
-        return
-    try:
-        check_edit(request, edited)
-    except InvalidDecision as error:
-        raise CallEnded("invalid_arguments", f"The call was not run: {error}.") from None
-
-
-def _check_votes(request: ApprovalRequest, decided: Decided) -> None:
-    """End a call that fewer people approved than have to: other processes may file anything."""
-    try:
-        check_votes(request, decided)
-    except InvalidDecision as error:
-        raise CallEnded("unavailable", f"The call was not run: {error}.") from None
 
 
 def _is_being_cancelled() -> bool:

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
 
+from toolcrib.approval.authority import check_votes, is_met, quorum_text
 from toolcrib.approval.caller import NOBODY
-from toolcrib.approval.decision import ApprovalRequest
+from toolcrib.approval.decision import ApprovalRequest, Approve, Decided
+from toolcrib.approval.edit import check_edit
 from toolcrib.approval.rule import Verdict
 from toolcrib.calls.digest import digest
 from toolcrib.calls.redaction import scrub, shown_arguments
+from toolcrib.errors import CallEnded, InvalidDecision
 from toolcrib.ledger.events import ApprovalSuperseded
 from toolcrib.tools.identity import changes_between
 
@@ -104,6 +107,37 @@ def changes_since(grant: Grant, tool: PreparedTool) -> tuple[str, ...]:
 def is_about_doubt(request: ApprovalRequest) -> bool:
     """Whether the question is if a call that may have run should run again."""
     return request.rule == IN_DOUBT.rule
+
+
+def check_decided(request: ApprovalRequest, decided: Decided) -> None:
+    """End a call whose edit does not fit, or that fewer people approved than have to: other
+    processes may file decisions unchecked.
+    """
+    try:
+        check_votes(request, decided)
+    except InvalidDecision as error:
+        raise CallEnded("unavailable", f"The call was not run: {error}.") from None
+    edited = decided.decision.arguments if isinstance(decided.decision, Approve) else None
+    if edited is None:
+        return
+    try:
+        check_edit(request, edited)
+    except InvalidDecision as error:
+        raise CallEnded("invalid_arguments", f"The call was not run: {error}.") from None
+
+
+def check_approvers(verdict: Verdict, decided: Decided) -> None:
+    """End a call for which the rules demand approvers that it does not have: its arguments were
+    edited since they were judged, or the rules have changed.
+    """
+    if decided.actor.kind == "grant" or not verdict.approvers:
+        return
+    if not is_met(verdict.approvers, decided.votes):
+        needs = " and ".join(map(quorum_text, verdict.approvers))
+        raise CallEnded(
+            "not_permitted",
+            f"The call was not run: with these arguments it needs the approval of {needs}.",
+        )
 
 
 def _metadata(call: Call) -> dict[str, Any] | None:

@@ -174,28 +174,16 @@ AllowEnv = Annotated[
         help="A variable that callers may set in their sessions; may be repeated.",
     ),
 ]
-MaxCalls = Annotated[
-    int | None,
-    typer.Option(
-        "--max-calls", metavar="N", min=1, help="Calls of one principal that may run at once."
-    ),
-]
-CallRate = Annotated[
-    int | None,
-    typer.Option(
-        "--max-calls-per-minute", metavar="N", min=1, help="Calls of one principal in a minute."
-    ),
-]
-MaxOpenSessions = Annotated[
-    int | None,
-    typer.Option("--max-open-sessions", metavar="N", min=1, help="Open sessions of one principal."),
-]
-MaxBytes = Annotated[
-    int | None,
-    typer.Option(
-        "--max-bytes-per-day", metavar="N", min=1, help="Bytes that one principal sends in a day."
-    ),
-]
+
+
+def _most(flag: str, what: str) -> Any:
+    return typer.Option(flag, metavar="N", min=1, help=f"{what} of one principal, at most.")
+
+
+MaxCalls = Annotated[int | None, _most("--max-calls", "Calls at once")]
+CallRate = Annotated[int | None, _most("--max-calls-per-minute", "Calls in a minute")]
+MaxOpenSessions = Annotated[int | None, _most("--max-open-sessions", "Open sessions")]
+MaxBytes = Annotated[int | None, _most("--max-bytes-per-day", "Bytes of requests in a day")]
 IdleSeconds = Annotated[
     float | None,
     typer.Option(

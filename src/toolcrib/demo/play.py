@@ -84,7 +84,7 @@ async def call_over_transports(
         return Reply(Deny("it was not approved in this demo"), actor)
 
     config = RuntimeConfig(
-        host_tool_registry=registry, policy=policy, approver=CallbackApprover(as_before)
+        host_tool_registry=registry, policy=policy, approver=CallbackApprover(as_before), cwd=cwd
     )
     secret = secrets.token_urlsafe(32)
     caller = Principal("demo", frozenset({"caller"}))
@@ -92,7 +92,7 @@ async def call_over_transports(
         tokens = Tokens([Token(secret, caller)])
         async with HttpServer(runtime, port=0, tokens=tokens) as server:
             headers = {"Authorization": f"Bearer {secret}"}
-            session = await runtime.ask("session.create", {"cwd": cwd})
+            session = await runtime.ask("session.create", {}, caller)
             over_http = await _over_http(server.url, headers, call, session.session_id)
             over_mcp = await _over_mcp(server.url, headers, call, session.session_id)
     return TransportValues(over_http, over_mcp)

@@ -29,16 +29,24 @@ MOST_DIGITS = 4300
 """How many digits a number may have for its parser."""
 
 _DIGITS = b"0123456789"
+_DEEPEST_FACTS = 150
 _ENVELOPE = frozenset({"session_id", "at", "call_id"})
 
 
 def encode_event(event: Event) -> bytes:
-    """An event's payload. What cannot be JSON is refused earlier, when a result is shaped."""
+    """An event's payload. What cannot be JSON is refused earlier, when a result is shaped; what
+    comes here all the same is spelt out, so that no event makes a ledger unreadable.
+    """
     try:
-        return _event_serializer(type(event)).to_json(event)
-    except PydanticSerializationError:
-        facts = {f.name: getattr(event, f.name) for f in fields(event) if f.name not in _ENVELOPE}
-        return encode_facts(facts)
+        payload = _event_serializer(type(event)).to_json(event)
+        if not is_readable(payload):
+            read_payload(payload)
+        return payload
+    except (PydanticSerializationError, ValueError, RecursionError):
+        # Either it could not be written, or what was written could not be read.
+        pass
+    facts = {f.name: getattr(event, f.name) for f in fields(event) if f.name not in _ENVELOPE}
+    return to_json(_encodable(facts), inf_nan_mode="strings")
 
 
 def encode_value(value: object) -> bytes:
@@ -68,7 +76,8 @@ def is_readable(encoded: bytes) -> bool:
 
 def is_deeper(encoded: bytes, depth: int) -> bool:
     """Whether JSON is nested deeper than `depth`. What is no JSON is not."""
-    if encoded.count(b"[") + encoded.count(b"{") <= depth:
+    # What is short is not, and need not be counted.
+    if len(encoded) <= 2 * depth or encoded.count(b"[") + encoded.count(b"{") <= depth:
         return False
     margin = DEEPEST - depth
     try:
@@ -132,20 +141,40 @@ def read_payload(payload: bytes) -> dict[str, Any]:
         return json.loads(payload)
 
 
-def _encodable(data: Any) -> Any:
-    """The facts with text that can be encoded: lone surrogates are spelt out."""
+def _encodable(data: Any, depth: int = 0) -> Any:
+    """The facts as JSON that can be read back: lone surrogates and huge numbers are spelt out, what
+    is too deep or no JSON is named.
+    """
+    if depth > _DEEPEST_FACTS:
+        return "(nested too deep)"
     match data:
+        case None | bool() | float():
+            return data
+        case int():
+            return data if abs(data) < 10**MOST_DIGITS else f"{data:#x}"
         case str():
             return data.encode(errors="backslashreplace").decode()
-        case list() | tuple():
-            return [_encodable(each) for each in cast("list[Any]", data)]
+        case list() | tuple() | set() | frozenset():
+            return [_encodable(each, depth + 1) for each in cast("list[Any]", data)]
         case dict():
             members = cast("dict[Any, Any]", data).items()
-            return {_encodable(key): _encodable(value) for key, value in members}
-        case _ if is_dataclass(data):
-            return {f.name: _encodable(getattr(data, f.name)) for f in fields(data)}
+            return {
+                str(_encodable(key, depth + 1)): _encodable(value, depth + 1)
+                for key, value in members
+            }
+        case _ if is_dataclass(data) and not isinstance(data, type):
+            return {f.name: _encodable(getattr(data, f.name), depth + 1) for f in fields(data)}
         case _:
-            return data
+            return _plain(data)
+
+
+def _plain(data: object) -> Any:
+    """What the encoder makes of a value of some other type; its name when that is no JSON."""
+    try:
+        encoded = to_json(data, inf_nan_mode="strings")
+        return from_json(encoded)
+    except (ValueError, RecursionError):
+        return f"({type(data).__name__})"
 
 
 # Told once which fields there are, the encoder takes half the time that it takes to find out.

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
     from toolcrib.runtime.event_reader import Envelope
     from toolcrib.runtime.operations import OPERATIONS, Operation
+    from toolcrib.runtime.ownership import CallerChoices
     from toolcrib.runtime.principal import OWNER, ROLES, Principal, Role
+    from toolcrib.runtime.quotas import PrincipalLimits
     from toolcrib.runtime.runtime import Runtime, create_runtime
     from toolcrib.runtime.service import PROTOCOL, Service, as_json
 
@@ -20,10 +22,12 @@ __all__ = [
     "OWNER",
     "PROTOCOL",
     "ROLES",
+    "CallerChoices",
     "EgressPolicy",
     "Envelope",
     "Operation",
     "Principal",
+    "PrincipalLimits",
     "Role",
     "Runtime",
     "RuntimeConfig",
@@ -41,7 +45,9 @@ if not TYPE_CHECKING:
             "toolcrib.runtime.config": ("RuntimeConfig", "WhenBusy"),
             "toolcrib.runtime.event_reader": ("Envelope",),
             "toolcrib.runtime.operations": ("OPERATIONS", "Operation"),
+            "toolcrib.runtime.ownership": ("CallerChoices",),
             "toolcrib.runtime.principal": ("OWNER", "Principal", "ROLES", "Role"),
+            "toolcrib.runtime.quotas": ("PrincipalLimits",),
             "toolcrib.runtime.runtime": ("Runtime", "create_runtime"),
             "toolcrib.runtime.service": ("PROTOCOL", "Service", "as_json"),
         },

@@ -49,6 +49,11 @@ def no_session(session_id: str) -> Refused:
     return Refused("not_found", f"there is no session {session_id[:128]!r}; create it")
 
 
+def not_open(session_id: str) -> Refused:
+    """The answer to the owner of a session that is in the store and not open in this process."""
+    return Refused("not_found", f"session {session_id[:128]!r} is not open here; resume it")
+
+
 def namespace_of(name: str) -> str:
     """What the session ids that a principal chooses begin with, before the colon."""
     if _PLAIN_NAME.fullmatch(name):

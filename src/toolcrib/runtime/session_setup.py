@@ -1,4 +1,4 @@
-"""What is stored with a session of a runtime, and what a fork of it begins with."""
+"""What is stored with a session of a runtime, what is told of it, and what a fork begins with."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import TypeAdapter
 
 from toolcrib.approval.globs import name_matches
+from toolcrib.errors import LeaseHeld, Refused, UsageError
 from toolcrib.ledger.events import (
     Event,
     PayloadsDeleted,
@@ -21,14 +22,15 @@ from toolcrib.ledger.events import (
     ToolInvoked,
 )
 from toolcrib.ledger.record import Record, deletion_end, events
-from toolcrib.runtime.messages import CreateSession, ResumeSession
+from toolcrib.runtime.messages import CreateSession, ResumeSession, SessionFacts
+from toolcrib.session.session import Session
 from toolcrib.store.ledger_writer import entry_of
-from toolcrib.store.store import Artifact, ArtifactKept, Effect, ask_store
+from toolcrib.store.store import Artifact, ArtifactKept, Effect, ask_store, every
 from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
-    from toolcrib.session.session import Session
-    from toolcrib.store.store import Store
+    from toolcrib.runtime.live_session import LiveSession
+    from toolcrib.store.store import SessionInfo, Store
     from toolcrib.tools.prepared_tool import PreparedTool
 
 
@@ -141,3 +143,37 @@ def _artifacts(store: Store, source_id: str, event: Event) -> tuple[Effect, ...]
     if text is None:
         return ()
     return (ArtifactKept(Artifact(event.artifact_id, event.call_id, text)),)
+
+
+def session_facts(store: Store, info: SessionInfo, live: LiveSession | None) -> SessionFacts:
+    """A session of the store as it is now. May read from disk."""
+    setup = setup_of(info.settings)
+    head = live.session.head() if live else info.head
+    newest = list(store.records(info.session_id, limit=1, newest_first=True))
+    pending = every(
+        lambda cursor: store.approvals(session_id=info.session_id, state="pending", cursor=cursor)
+    )
+    return SessionFacts(
+        session_id=info.session_id,
+        state="open" if live else "closed",
+        last_seq=head.seq if head else 0,
+        turn=live.session.last_turn if live else int(info.settings.get("turn", 0)),
+        is_busy=live.slot.is_busy if live else False,
+        pending_approvals=sum(1 for _ in pending),
+        cwd=live.session.cwd if live else setup.cwd,
+        metadata=dict(live.session.metadata) if live else setup.metadata,
+        unavailable_tools=dict(live.unavailable) if live else {},
+        owner=info.owner,
+        created_at=info.created_at,
+        last_event_at=newest[0].at if newest else None,
+    )
+
+
+async def open_session(store: Store, session_id: str | None, **options: Any) -> Session:
+    """Open a session of the store, new or old. Raises `Refused`."""
+    try:
+        return await Session.open(store, session_id, **options)
+    except LeaseHeld as error:
+        raise Refused("conflict", f"another process has the session open: {error}") from None
+    except UsageError as error:
+        raise Refused("invalid", str(error)) from None

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.errors import LeaseHeld, Refused, SessionNotFound, UsageError
+from toolcrib.errors import LeaseHeld, Refused, SessionNotFound
 from toolcrib.host_tools.session_tools import SessionTools
 from toolcrib.ledger.record import Record
 from toolcrib.runtime.client_tools import (
@@ -28,18 +28,20 @@ from toolcrib.runtime.messages import (
     Sessions,
 )
 from toolcrib.runtime.mounted_servers import MountedServers
-from toolcrib.runtime.ownership import check_change, check_new_id, may_see, no_session
+from toolcrib.runtime.ownership import check_change, check_new_id, may_see, no_session, not_open
 from toolcrib.runtime.session_setup import (
     copy_history,
     note_tools,
+    open_session,
     reopen_params,
+    session_facts,
     setup_json,
     setup_of,
     tool_changes,
     tool_filter,
 )
 from toolcrib.session.session import Session
-from toolcrib.store.store import ask_store, every
+from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
@@ -58,7 +60,6 @@ logger = logging.getLogger(__name__)
 class RestingSession:
     """A session that was let go while it was idle, with what it needs to come back as it was."""
 
-    owner: str | None
     who: Principal
     params: ResumeSession
 
@@ -117,9 +118,7 @@ class LiveSessions:
             resting = self._resting.get(session_id)
             may_wake = info.owner == who.name or who.may("admin") or session_id in self._shared
             if resting is None or not may_wake:
-                raise Refused(
-                    "not_found", f"session {session_id[:128]!r} is not open here; resume it"
-                )
+                raise not_open(session_id)
             await self.resume(resting.params, resting.who)
         return self.get(session_id, who, to_change=to_change)
 
@@ -203,7 +202,7 @@ class LiveSessions:
         params = CreateSession(
             session_id=new_id,
             cwd=setup.cwd,
-            environment=dict(source.session.environment) if source else {},
+            environment=self._environment_of(session_id),
             metadata={**setup.metadata, "forked_from": session_id},
             allowed_tools=setup.allowed_tools,
             denied_tools=setup.denied_tools,
@@ -214,6 +213,13 @@ class LiveSessions:
         turn = source.session.last_turn if source else int(info.settings.get("turn", 0))
         await copy_history(live.session, session_id, records, turn)
         return live
+
+    def _environment_of(self, session_id: str) -> dict[str, str]:
+        """The environment of a session that is open here or was let go; it is not stored."""
+        live, resting = self._live.get(session_id), self._resting.get(session_id)
+        if live is not None:
+            return dict(live.session.environment)
+        return {} if resting is None else dict(resting.params.environment)
 
     async def delete(self, session_id: str, who: Principal) -> None:
         """Delete a session, live or not. Raises `Refused` (not_found)."""
@@ -228,10 +234,11 @@ class LiveSessions:
 
     async def close(self, session_id: str, who: Principal) -> None:
         """Close a live session; its ledger stays in the store."""
-        resting = self._resting.get(session_id)
-        if resting is not None and may_see(who, resting.owner):
-            check_change(who, resting.owner)
-            del self._resting[session_id]
+        if session_id not in self._live:
+            info = await self.seen(session_id, who)
+            self._check_change(who, session_id, info.owner)
+            if self._resting.pop(session_id, None) is None:
+                raise not_open(session_id)
             return
         self.get(session_id, who)
         await self._close(session_id)
@@ -245,15 +252,17 @@ class LiveSessions:
             return
         before = self._clock() - idle_seconds
         for session_id, live in list(self._live.items()):
-            if live.used_at > before or live.is_in_use or session_id not in self._live:
+            if live.used_at > before or live.is_in_use:
                 continue
             # A request for it waits, instead of finding the lease taken.
             async with self._opening:
-                await self._let_go(live)
+                is_idle = live.used_at <= before and not live.is_in_use
+                if is_idle and self._live.get(session_id) is live:
+                    await self._let_go(live)
 
     async def _let_go(self, live: LiveSession) -> None:
         session_id = live.session.session_id
-        resting = RestingSession(live.session.owner, live.opened_by, live.reopen_params)
+        resting = RestingSession(live.opened_by, live.reopen_params)
         self._resting[session_id] = resting
         if len(self._resting) > self._config.max_sessions:
             del self._resting[next(iter(self._resting))]
@@ -294,7 +303,8 @@ class LiveSessions:
             return
         # A resume in this process waits, instead of finding the lease taken.
         async with self._opening:
-            await self._stored(session_id)
+            if await self._info(session_id) is None:
+                raise no_session(session_id)
             try:
                 session = await Session.open(
                     self._store, session_id, approve_own_calls=self._config.approve_own_calls
@@ -378,34 +388,7 @@ class LiveSessions:
         return page
 
     def _facts(self, info: SessionInfo) -> SessionFacts:
-        live, setup = self._live.get(info.session_id), setup_of(info.settings)
-        head = live.session.head() if live else info.head
-        newest = list(self._store.records(info.session_id, limit=1, newest_first=True))
-        pending = every(
-            lambda cursor: self._store.approvals(
-                session_id=info.session_id, state="pending", cursor=cursor
-            )
-        )
-        return SessionFacts(
-            session_id=info.session_id,
-            state="open" if live else "closed",
-            last_seq=head.seq if head else 0,
-            turn=live.session.last_turn if live else int(info.settings.get("turn", 0)),
-            is_busy=live.slot.is_busy if live else False,
-            pending_approvals=sum(1 for _ in pending),
-            cwd=live.session.cwd if live else setup.cwd,
-            metadata=dict(live.session.metadata) if live else setup.metadata,
-            unavailable_tools=dict(live.unavailable) if live else {},
-            owner=info.owner,
-            created_at=info.created_at,
-            last_event_at=newest[0].at if newest else None,
-        )
-
-    async def _stored(self, session_id: str) -> SessionInfo:
-        info = await self._info(session_id)
-        if info is None:
-            raise no_session(session_id)
-        return info
+        return session_facts(self._store, info, self._live.get(info.session_id))
 
     async def _info(self, session_id: str) -> SessionInfo | None:
         try:
@@ -449,7 +432,7 @@ class LiveSessions:
         options["metadata"] = params.metadata
         options["approve_own_calls"] = config.approve_own_calls
         options["owner"] = who.name
-        return await _open_session(self._store, params.session_id, **options)
+        return await open_session(self._store, params.session_id, **options)
 
     def _live_session(
         self, session: Session, params: CreateSession, who: Principal, *, is_new: bool
@@ -507,12 +490,3 @@ async def _report_tool_changes(live: LiveSession) -> None:
         )
         await session.record(changes)
     note_tools(session, tools)
-
-
-async def _open_session(store: Store, session_id: str | None, **options: Any) -> Session:
-    try:
-        return await Session.open(store, session_id, **options)
-    except LeaseHeld as error:
-        raise Refused("conflict", f"another process has the session open: {error}") from None
-    except UsageError as error:
-        raise Refused("invalid", str(error)) from None

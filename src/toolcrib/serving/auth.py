@@ -15,7 +15,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from toolcrib.errors import Refused
 from toolcrib.serving.login import LoginFailed, LoginFailures
-from toolcrib.serving.oidc import ProtectedResource
+from toolcrib.serving.oidc import MCP_PATH, ProtectedResource
 from toolcrib.serving.origins import TrustedProxies
 from toolcrib.serving.refusals import HttpRefused, as_bytes, send_json, send_refusal
 
@@ -266,7 +266,8 @@ class AuthMiddleware:
             await self._refuse_login(scope, send, failure)
             return
         scope[_PRINCIPAL] = _over(login.principal, kind)
-        if kind == "websocket" or accepts_events(headers_of(scope)):
+        # MCP clients need not say that they accept events: `*/*` will do.
+        if kind == "websocket" or path == MCP_PATH or accepts_events(headers_of(scope)):
             await self._streams.run(self._app, login, scope, receive, send)
         else:
             await self._app(scope, receive, send)

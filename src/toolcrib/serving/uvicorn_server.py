@@ -88,6 +88,13 @@ class GuardedWebSocketProtocol(_GuardedProtocol, WebSocketsSansIOProtocol):
         super().connection_made(transport)
         self.table.hand_over(id(transport), self)
 
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body":
+            # A refusal is an answer. Uvicorn takes it for none, and logs an error that strangers
+            # could fill the disk with.
+            self.handshake_complete = True
+
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
         if (scope := getattr(self, "scope", None)) is not None:

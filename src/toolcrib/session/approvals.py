@@ -267,7 +267,7 @@ def file_decision(store: Store, decided: Decided, authority: Authority) -> Decid
         _check_open(filed)
         ballot = _next_ballot(filed, decided, authority)
         if ballot is None or is_met(filed.request.approvers, ballot.votes):
-            votes = ballot.votes if ballot is not None else _votes_of(filed)
+            votes = ballot.votes if ballot is not None else _votes_of(filed, decided, authority)
             final = replace(decided, votes=votes)
             if store.decide(final):
                 return final
@@ -283,7 +283,12 @@ def _next_ballot(filed: FiledApproval, decided: Decided, authority: Authority) -
     return cast_vote(filed.ballot, decided.decision, Vote(decided.actor, decided.at, authority))
 
 
-def _votes_of(filed: FiledApproval) -> tuple[Vote, ...]:
+def _votes_of(filed: FiledApproval, decided: Decided, authority: Authority) -> tuple[Vote, ...]:
+    """The votes with a decision that takes one person. That of an edit is kept: the edited
+    arguments may need the approval of a group.
+    """
+    if isinstance(decided.decision, Approve) and decided.decision.arguments is not None:
+        return (Vote(decided.actor, decided.at, authority),)
     return filed.ballot.votes if filed.ballot is not None else ()
 
 

@@ -31,6 +31,7 @@ CREDENTIAL: Final = re.compile("auth|cookie|cred|key|pass|secret|token", re.IGNO
 """In the names of values that are secret: they are rotated, and are not put into any digest."""
 
 _MAX_DEPTH: Final = 32
+_MAX_SOURCES: Final = 4096
 _LIBRARIES: Final = (os.path.dirname(os.path.dirname(__file__)), os.path.dirname(os.__file__))
 """Where this package and Python's library are. A new release of either is no change of a tool."""
 
@@ -341,6 +342,8 @@ def _source_digest(scope: dict[str, Any]) -> str | None:
     if loaded is None or loaded.scope is not scope or loaded.spec is not spec:
         source = _source_of(name, scope)
         digest = None if source is None else sha256(source).hexdigest()
+        if len(_sources) >= _MAX_SOURCES:
+            _sources.clear()
         loaded = _sources[name] = _LoadedSource(scope, spec, digest)
     return loaded.digest
 

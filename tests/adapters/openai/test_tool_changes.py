@@ -16,6 +16,14 @@ from toolcrib.approval.grant import NewGrant
 from toolcrib.errors import InvalidState
 from toolcrib.toolkits.apply_patch import apply_patch_tool
 from toolcrib.toolkits.memory import memory_tool
+from toolcrib.tools.code_interpreter import (
+    AutoContainer,
+    CodeInterpreterConfig,
+    Container,
+    ExistingContainer,
+    NetworkPolicy,
+    code_interpreter_tool,
+)
 from toolcrib.tools.mcp import McpConfig, ToolFilter, mcp_tool
 from toolcrib.tools.prepared_tool import prepare
 
@@ -109,6 +117,27 @@ def test_a_grant_for_one_server_does_not_cover_another_of_its_label() -> None:
     assert "config.server_url: https://good.example/mcp -> https://evil.example/mcp" in (
         only(waiting.pending).changes
     )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        AutoContainer(),
+        AutoContainer(network_policy=NetworkPolicy(("evil.example",))),
+        ExistingContainer("c1", memory_limit="4g"),
+    ],
+)
+def test_a_turn_does_not_go_on_with_other_options_of_a_hosted_tool(changed: Container) -> None:
+    """An existing container may be renewed; what the provider may do with it stays the same."""
+    session = Session()
+    first = code_interpreter_tool(CodeInterpreterConfig(ExistingContainer("c1")))
+    other = code_interpreter_tool(CodeInterpreterConfig(changed))
+    with bench(response(question(1)), ANSWER) as (adapter, _):
+        adapter.evaluate(ask(hosted=[server(), first]), session=session)
+        approve(session, "mcpr_1")
+
+        with pytest.raises(InvalidState, match="not what it was"):
+            adapter.resume(ask(hosted=[server(), other]), session=session)
 
 
 @pytest.mark.parametrize(

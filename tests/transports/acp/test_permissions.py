@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from tests.helpers.patience import PATIENCE
 from tests.transports.acp.connected_editor import connected, wired_desk
 from tests.transports.acp.editor import Desk, Question
-from tests.transports.shop import shop
+from tests.transports.shop import TOOLS, shop
 from toolcrib.runtime.principal import Principal
 from toolcrib.store.sqlite import SqliteStore
 
@@ -229,6 +230,30 @@ async def test_a_decision_made_elsewhere_ends_the_question() -> None:
 
         assert (await at.ask("grants.list"))["grants"] == []
         assert at.editor.statuses(call["call_id"]) == ["pending", "failed"]
+
+
+async def test_a_tool_that_changed_is_asked_about_anew() -> None:
+    """Finding 3: the person's answer to the old question lets nothing run; the new question says
+    what changed.
+    """
+    runtime = shop()
+    async with wired_desk(runtime) as at:
+        session_id = await at.open()
+        call, old = await waiting(at, session_id)
+        (tool,) = (each for each in TOOLS if each.name == "guarded")
+        await runtime.registry.register_or_replace(replace(tool, version="0.1.0"))
+
+        assert (await again(at, session_id, call))["status"] == "waiting"
+        new = await at.question()
+        old.choose("allow")
+
+        assert "Changed: version: 0.0.0 -> 0.1.0" in str(new.call.content)
+        assert (await again(at, session_id, call))["status"] == "waiting"
+        new.choose("allow")
+        superseding = (await at.ask("approvals.list"))["approvals"]
+        for each in superseding:
+            assert (await decided(at, each["approval_id"]))["decision"] == "approve"
+        assert (await again(at, session_id, call))["status"] == "completed"
 
 
 async def test_a_client_that_may_not_approve_is_not_asked() -> None:
