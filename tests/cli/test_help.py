@@ -34,6 +34,7 @@ OTHERS = {
     "acp",
     "approvals approve",
     "approvals deny",
+    "audit keygen",
     "demo",
     "grants revoke",
     "init",
