@@ -267,12 +267,15 @@ class TestVersions:
         """R50: name, description, schema, version, rules and the code of its handler."""
         first = define()
 
+        def otherwise(input: dict[str, Any], context: ToolContext) -> None:
+            """Do nothing."""
+
         assert first.digest == define().digest
         assert first.digest == define(deprecated="Use find.").digest
         others = [
             define(version="2.0.0").digest,
             define(timeout=3).digest,
-            define(handler=lambda input, context: None).digest,
+            define(handler=otherwise).digest,
             define("other").digest,
             define(description="Other").digest,
             define(parameters={**SCHEMA, "required": []}).digest,

@@ -141,7 +141,7 @@ async def test_refusals_carry_their_kind(
     ("method", "params"),
     [("session.create", {}), ("client.attach", ONE), ("approvals.decide", {})],
 )
-async def test_a_principal_does_only_what_its_scopes_allow(
+async def test_a_principal_does_only_what_its_roles_allow(
     runtime: Runtime, method: str, params: Any
 ) -> None:
     """Who may read may neither call nor decide nor run the client's tools."""

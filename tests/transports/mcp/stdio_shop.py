@@ -19,7 +19,7 @@ from toolcrib.transports.pipes import Pipes, claim_pipes
 
 async def serve(pipes: Pipes, url: Path) -> None:
     runtime = shop()
-    who = Principal("local", frozenset({"caller"}), transport="mcp")
+    who = Principal("owner", frozenset({"admin"}), transport="mcp")
     async with HttpServer(runtime, port=0, tokens=TOKENS) as server:
         await asyncio.to_thread(url.write_text, server.url)
         await McpServer(runtime, McpOptions(session=SESSION), who=who).serve_stdio(pipes)

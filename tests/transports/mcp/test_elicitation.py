@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,18 @@ class TestWhoMayDecide:
 
         assert person.asked == []
         assert bench.work.done == []
+        assert facts_of(result)["status"] == "waiting"
+
+    async def test_an_approver_is_not_asked_about_its_own_calls(self, era: str) -> None:
+        """Security 10: the calls of a client are its principal's own, so its form decides only
+        where the principal may approve them.
+        """
+        person = Person(says("approve"))
+        who = replace(APPROVER, may_approve_own=False)
+        async with connected(era, who=who, elicitation_callback=person) as bench:
+            result = await bench.call("careful")
+
+        assert (person.asked, bench.work.done) == ([], [])
         assert facts_of(result)["status"] == "waiting"
 
     async def test_the_host_may_trust_every_client_to_ask_a_person(self, era: str) -> None:
